@@ -143,11 +143,12 @@ class Analysis(Prepared):
 
     @cached_property
     def what_if(self) -> WhatIf | None:
-        """Estimates under other exclusions; None for averages and without a selection equation.
+        """Estimates under other exclusions; None for averages, and where nothing rests on these.
 
         A binary outcome is refitted for each of them, so features and rows must be few enough.
         """
-        if not self.is_corrected or self.model.fit_.average is not None:
+        fit = self.model.fit_
+        if not self.is_corrected or fit.average is not None or fit.held_rho is not None:
             return None
         if isinstance(self.model, Heckman):
             return self.model.what_if()

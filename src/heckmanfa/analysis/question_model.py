@@ -52,6 +52,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     if question.searched == "none":
         names = encoding.columns if candidates is None else candidates
         given = [name for name in names if name not in never]
+        common["rho"] = question.rho
         return HeckmanProbit(given, **common) if binary else Heckman(given, **common)
     # Columns that must not predict are in no group.
     may = {*(encoding.columns if candidates is None else candidates)}

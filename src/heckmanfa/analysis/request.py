@@ -70,6 +70,8 @@ class Question:
     """None is two-step, and ml if the outcome is binary"""
     start: float | None = None
     """rho at which maximum likelihood starts; None starts from the two-step estimates"""
+    rho: float | None = None
+    """value at which rho is held; None estimates it"""
     weights: str | None = None
     weight_kind: WeightKind = "frequency"
     cluster: str | None = None
@@ -225,8 +227,12 @@ def check_question(question: Question) -> None:
                 f"{_flag(name)} must be one of {', '.join(allowed)}; got "
                 f"{quoted(value)}{nearest(str(value), allowed)}"
             )
-    if question.start is not None and not abs(question.start) < 1:
-        raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
+    for name in ("start", "rho"):
+        value = getattr(question, name)
+        if value is not None and not abs(value) < 1:
+            raise InputError(f"{_flag(name)} must be a rho inside (-1, 1); got {value:g}")
+    if question.rho is not None:
+        _check_rho(question)
     if question.outcome_kind is not None or question.method is not None:
         _check_start(question)
     if question.outcome_kind == "linear" and question.positive is not None:
@@ -247,6 +253,17 @@ def check_question(question: Question) -> None:
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
                 raise InputError(f"{_flag(name)} is about a search, but --search is none")
+
+
+def _check_rho(question: Question) -> None:
+    """Refuse what estimates rho, if it is held at a value."""
+    if question.start is not None:
+        raise InputError("--start is where rho starts, and --rho holds it: leave one of them out")
+    if question.searched != "none":
+        raise InputError(
+            f"--rho holds rho at a value for features that are given, and --search "
+            f"{question.searched} estimates it for each set of features: add --search none"
+        )
 
 
 def _check_start(question: Question) -> None:

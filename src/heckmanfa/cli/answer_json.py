@@ -55,6 +55,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,
+        "rho_held": model.fit_.held_rho is not None,
         **_scale(analysis),
         "aic": model.aic_,
         "bic": model.bic_,

@@ -73,6 +73,10 @@ Start = Annotated[
     float | None,
     Option(help="With maximum likelihood: the rho to start from, to fit another maximum."),
 ]
+Rho = Annotated[
+    float | None,
+    Option(help="With --search none: hold rho at this value instead of estimating it."),
+]
 Weights = Annotated[str | None, Option(help="Column of weights.")]
 WeightKind = Annotated[str, Option(help="frequency (they count rows) or sampling.")]
 Cluster = Annotated[str | None, Option(help="Column of clusters, whose rows are dependent.")]
@@ -120,6 +124,7 @@ def fit(
     rho_range: RhoRange = None,
     method: Method = None,
     start: Start = None,
+    rho: Rho = None,
     weights: Weights = None,
     weight_kind: WeightKind = "frequency",
     cluster: Cluster = None,

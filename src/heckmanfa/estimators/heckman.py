@@ -72,6 +72,10 @@ class Heckman(ScoredRegressor, SelectionModel):
         rho (with all else at its best), and an array holds all parameters, as in ``params_`` of a
         model with the same columns in the same order. The fit reports the maximum reached from
         there, and warns if it knows another.
+    rho : float, optional
+        A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
+        those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
+        exclusion is needed. It has a zero row in `vcov`; AIC and BIC count J + 1 coefficients.
 
     Attributes
     ----------

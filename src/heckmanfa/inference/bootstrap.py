@@ -97,7 +97,8 @@ class Bootstrap(Report):
         table = pd.DataFrame([term[:2] for term in terms], columns=["equation", "term"])
         estimate = self.estimates[positions]
         table["estimate"] = estimate
-        table["std_error"] = np.std(values[:, positions], axis=0, ddof=1)
+        # A rho that is held does not vary, to the last digit.
+        table["std_error"] = np.std(values[:, positions] - estimate, axis=0, ddof=1)
         share = np.append(support.mean(axis=0), np.nan)
         table["chosen"] = [share[-1 if column is None else column] for *_, column in terms]
         low, high = np.quantile(values[:, positions], tail, axis=0)

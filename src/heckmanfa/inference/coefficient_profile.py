@@ -56,7 +56,7 @@ class CoefficientProfile(ProfileReport):
     estimate: float
     """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
     two_step: float
-    """the two-step estimate; NaN if the outcome is binary"""
+    """the two-step estimate; NaN if the outcome is binary, or rho is held"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
     caveats: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def profile_coefficient(
     read_grid = _check_grid(grid)
     read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
-        climb = Climb.of_coefficient(Ascent.build(fit, read.rows), place)
+        climb = Climb.of_coefficient(Ascent.build(fit, read.rows, held=True), place)
         first = climb.ascent.first
         centre, error = float(first.coef[place]), np.sqrt(first.covariance[place, place])
         found_first = centre
@@ -196,7 +196,7 @@ def profile_coefficient(
         slope=np.array([point.slope for point in order]),
         maxima=maxima,
         estimate=float("nan") if climb.top is None else climb.top.value,
-        two_step=float("nan") if fit.is_binary else found_first,
+        two_step=float("nan") if fit.is_binary or fit.held_rho is not None else found_first,
         naive_probit=found_first if fit.is_binary else float("nan"),
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),

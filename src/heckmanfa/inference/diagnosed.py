@@ -32,6 +32,6 @@ def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
     rowless = fit.probit is not None and not fit.is_binary
     if rowless and UncertaintyInterval not in given:
         added.append(uncertainty_interval(fit, _RHO_RANGE, _LEVEL, _GRID))
-    if rowless and fit.average is None and WhatIf not in given:
+    if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
         added.append(what_if(fit))
     return diagnose(fit, index, [*added, *reports], search_findings(fit))

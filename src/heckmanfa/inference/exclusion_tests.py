@@ -32,6 +32,7 @@ from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.option_types import Method
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
@@ -142,6 +143,7 @@ def exclusion_test(
         raise InputError(f"method must be 'two-step' or 'ml'; got {quoted(method)}")
     if fit.is_binary and method != "ml":
         raise InputError("a binary outcome has no two-step estimates; use method='ml'")
+    refuse_exclusions_of_held_rho(fit, "exclusion_test")
     tests = _sets_to_test(fit, features)
     read = _read(fit, method, X, y, selected, sample_weight, groups)
     put_back = _by_likelihood if method == "ml" else _by_two_step

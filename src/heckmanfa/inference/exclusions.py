@@ -28,6 +28,7 @@ from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitMaximum
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
@@ -170,6 +171,7 @@ Solve = Callable[[list[int]], Alternative | str]
 
 def what_if(fit: Fit) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
+    refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
     moments, probit = fit.moments, fit.probit
     assert probit is not None
@@ -191,6 +193,7 @@ def binary_what_if(
     fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any, groups: Any
 ) -> WhatIf:
     """Do the same for a binary outcome, by refits; see `HeckmanProbit.what_if`."""
+    refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
     read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
 

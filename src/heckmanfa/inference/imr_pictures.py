@@ -27,9 +27,9 @@ from heckmanfa.results.reference import reference_of, tails
 
 
 def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
-    """Return the coefficient of lambda, several ways; None without selection."""
+    """Return the coefficient of lambda, several ways; None without selection, or if rho is held."""
     fit = evidence.fit
-    if fit.probit is None:
+    if fit.probit is None or fit.held_rho is not None:
         return None
     note = ""
     if evidence.mode == "given":

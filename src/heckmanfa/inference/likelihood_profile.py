@@ -52,6 +52,8 @@ class RhoProfile(ProfileReport):
     """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
     two_step: float
     """the two-step estimate, which may lie outside (-1, 1); NaN if the outcome is binary"""
+    held: float = float("nan")
+    """the value at which the model holds rho; NaN if it estimates rho"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
     caveats: tuple[str, ...] = ()
@@ -133,6 +135,8 @@ class RhoProfile(ProfileReport):
         ]
         if np.isfinite(self.two_step):
             facts.append(("rho, two-step", f"{self.two_step:.4f}"))
+        if np.isfinite(self.held):
+            facts.append(("rho, as the model holds it", f"{self.held:.4g}"))
         notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
         if len(self.regions()) > 1:
             pieces = " and ".join(f"[{a:.4f}, {b:.4f}]" for a, b in self.regions())
@@ -207,6 +211,7 @@ def profile_of(fit: Fit, rows: Rows, grid: int | ArrayLike) -> RhoProfile:
         maxima=maxima,
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.value)),
         two_step=float("nan") if two_step is None else float(two_step.solution.rho),
+        held=float("nan") if fit.held_rho is None else fit.held_rho,
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )

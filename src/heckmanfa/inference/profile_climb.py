@@ -64,21 +64,34 @@ class Ascent:
     """from the likelihood of the scaled outcome to that of the outcome"""
     top: State | None
     """None if maximum likelihood does not converge"""
+    holds_rho: bool = False
+    """whether rho is held where the model holds it, whatever else is"""
 
     @classmethod
-    def build(cls, fit: Fit, rows: Rows) -> Ascent:
+    def build(cls, fit: Fit, rows: Rows, *, held: bool = False) -> Ascent:
         """Climb from the usual estimates or the model's start, as maximum likelihood does.
 
-        ``rows`` are those that both equations of the fit were fitted to.
+        ``rows`` are those that both equations of the fit were fitted to. A rho that the model
+        holds at a value stays there if it is to be ``held``.
         """
         probit = probit_of(fit, "there is no selection to examine")
         begin = _begin_binary if fit.is_binary else _begin_linear
         first, problem, starts, usual = begin(fit, probit, rows)
-        start = read_start(fit.spec.start, fit.spec.method)
-        state, _, converged = climb_from(rows, problem, usual, starts, start)
+        held = held and fit.held_rho is not None
+        if held:
+            usual = starts.at(float(np.arctanh(fit.rho)))
+            state, _, converged = newton(rows, problem, usual, free=len(usual) - 1)
+        else:
+            start = read_start(fit.spec.start, fit.spec.method)
+            state, _, converged = climb_from(rows, problem, usual, starts, start)
         offset = -fit.moments.n_selected * float(np.log(problem.scale))
         top = state if converged else None
-        return cls(rows, problem, first, usual, starts, offset, top)
+        return cls(rows, problem, first, usual, starts, offset, top, held)
+
+    @property
+    def n_free(self) -> int:
+        """Number of parameters that are free at the maximum; a rho that is held comes last."""
+        return len(self.usual) - self.holds_rho
 
     @property
     def two_step(self) -> TwoStep | None:
@@ -151,7 +164,8 @@ class Climb:
         p, j = problem.sizes
         direction = np.zeros(len(ascent.usual))
         direction[p : p + j] = problem.scale * problem.prediction_back[place]
-        free = np.asarray(sla.null_space(direction[None]))
+        held = np.eye(len(direction))[ascent.n_free :]
+        free = np.asarray(sla.null_space(np.vstack([direction, held])))
         return cls._build(ascent, direction, problem.centre if place == 0 else 0.0, free)
 
     @classmethod
@@ -160,7 +174,7 @@ class Climb:
     ) -> Climb:
         top, state = None, ascended.top
         if state is not None:
-            best = state.theta + ascent(state, len(state.theta))
+            best = state.theta + ascent(state, ascended.n_free)
             value = float(direction @ best) + origin
             top = Point(value, state.log_likelihood + ascended.offset, 0.0, state)
         return cls(ascended, direction, origin, free, top)
@@ -248,11 +262,12 @@ class Climb:
     def reach(self, peak: Point, fall: float) -> float:
         """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
         try:
-            spread = np.linalg.solve(-peak.state.hessian, self.direction)
+            free = self.ascent.n_free
+            spread = np.linalg.solve(-peak.state.hessian[:free, :free], self.direction[:free])
         except np.linalg.LinAlgError:
             return float("nan")
         with np.errstate(invalid="ignore"):
-            return float(np.sqrt(2.0 * fall * (self.direction @ spread)))
+            return float(np.sqrt(2.0 * fall * (self.direction[:free] @ spread)))
 
     def beside(self, peak: Point, falls: Floats) -> list[Point]:
         """Climb where the likelihood is expected to have fallen by so much on either side."""
@@ -305,12 +320,13 @@ class Climb:
 
     def _moved(self, state: State, value: float) -> Floats:
         """Return the best estimates at another value, to first order."""
-        size = len(state.theta)
-        system = np.zeros((size + 1, size + 1))
-        system[:size, :size] = state.hessian
-        system[:size, size] = system[size, :size] = self.direction
+        size, free = len(state.theta), self.ascent.n_free
+        system = np.zeros((free + 1, free + 1))
+        system[:free, :free] = state.hessian[:free, :free]
+        system[:free, free] = system[free, :free] = self.direction[:free]
         away = value - float(self.direction @ state.theta) - self.origin
-        step = np.linalg.lstsq(system, np.append(np.zeros(size), away), rcond=None)[0][:size]
+        step = np.zeros(size)
+        step[:free] = np.linalg.lstsq(system, np.append(np.zeros(free), away), rcond=None)[0][:free]
         # log sigma and a free atanh rho move by at most one, to keep the likelihood finite.
         ends = step[size - state.n_ends : size - self.holds_rho]
         largest = float(np.abs(ends).max(initial=0.0))

@@ -146,10 +146,11 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     curve = _curve(fit, mask, rows)
     if curve is None:
         return None
-    profile = None if evidence.window else _profile(fit, mask, rows)
+    given = evidence.window is not None or evidence.held is not None
+    profile = None if given else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, rows)
+    bars, missing = ((), "") if given else _bars(evidence, mask, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     shown_coef = _Coefficients(evidence, curve, tuple(columns), reach, (rho_hat, second))
     return OverRho(
@@ -158,6 +159,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         features=tuple(one.name for one in inside),
         panels=tuple(shown_coef.panel(one) for one in inside[:MOST_PANELS]),
         rho_hat=rho_hat,
+        hat="rho-hat" if evidence.held is None else "the rho held",
         bars=bars,
         no_bars=missing,
         window=evidence.window,

@@ -36,6 +36,7 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
+from heckmanfa.results.held_rho_words import held_value
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_caveats import search_notes
 
@@ -89,6 +90,11 @@ def read_tested(
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])
+    if fit.held_rho is not None:
+        notes.append(
+            f"The tests of the prediction equation estimate rho: it is {held_value(fit.held_rho)} "
+            "in the model, and they say nothing about that value."
+        )
     return read, (*notes, *search_notes(fit, "specification_tests"))
 
 

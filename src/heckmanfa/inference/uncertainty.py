@@ -46,7 +46,7 @@ class UncertaintyInterval(Report):
     grid: Floats
     """the values of rho evaluated, including the ends of the range"""
     rho_hat: float
-    """the model's own estimate of rho"""
+    """the model's own rho"""
     n_selected: int | float
     curve: RhoCurve | HeldRhoCurve
     notes: tuple[str, ...]
@@ -54,6 +54,8 @@ class UncertaintyInterval(Report):
     """the distribution of confidence intervals"""
     errors_differ: bool = False
     """whether the standard errors of the model are not classical, unlike those here"""
+    rho_is_held: bool = False
+    """whether the model holds rho at a value"""
     averaged: bool = False
     """whether the model is an average, so that these are only features that probably predict"""
 
@@ -139,7 +141,10 @@ class UncertaintyInterval(Report):
             ("Range of rho", f"[{low:g}, {high:g}]"),
             ("Confidence level", percent),
             ("Selected rows", f"{self.n_selected:,}"),
-            ("rho as the model estimates it", f"{self.rho_hat:.4g}, {place} the range"),
+            (
+                f"rho as the model {'holds' if self.rho_is_held else 'estimates'} it",
+                f"{self.rho_hat:.4g}, {place} the range",
+            ),
         )
         changes = ["term", "sign_change", "significance_low", "significance_high"]
         return [
@@ -281,6 +286,7 @@ def _interval(
         notes=(*_notes(fit), *reference_of(fit).notes()),
         reference=reference_of(fit),
         errors_differ=fit.spec.errors_differ,
+        rho_is_held=fit.held_rho is not None,
         averaged=fit.average is not None,
     )
 

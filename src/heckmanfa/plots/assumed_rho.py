@@ -120,7 +120,9 @@ class OverRho:
     panels: tuple[RhoPanel, ...]
     """the coefficients that are shown"""
     rho_hat: float
-    """the model's estimate of rho; it may lie beyond the points"""
+    """the model's rho; it may lie beyond the points"""
+    hat: str = "rho-hat"
+    """what that rho is called"""
     bars: tuple[RhoBar, ...] = ()
     """what is known of rho, the narrower first"""
     no_bars: str = ""
@@ -226,7 +228,7 @@ class OverRho:
         if self.no_bars and self.window is None:
             words.append(self.no_bars)
         if not self.hat_in_view and math.isfinite(self.rho_hat):
-            words.append(f"rho-hat, {_rho(self.rho_hat)}, is beyond the picture.")
+            words.append(f"{self.hat}, {_rho(self.rho_hat)}, is beyond the picture.")
         if math.isfinite(self.second_maximum):
             words.append(
                 f"The likelihood has a second maximum at rho = {_rho(self.second_maximum)}."
@@ -252,7 +254,7 @@ class OverRho:
             Column(f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
             for rho in places
         ]
-        columns += [Column(f"At rho-hat, {_rho(self.rho_hat)}"), Column("Sign turns at")]
+        columns += [Column(f"At {self.hat}, {_rho(self.rho_hat)}"), Column("Sign turns at")]
         details = any(panel.detail for panel in self.panels)
         if details:
             columns.insert(1, Column("Level", is_number=False))

@@ -333,6 +333,11 @@ def imr_estimates(
             "the Heckman probit has no coefficient of lambda: use plots.over_rho, which shows how "
             "much depends on rho"
         )
+    if pictures.evidence.held is not None:
+        raise InputError(
+            "rho is held at a value, so the coefficient of lambda is not estimated: use "
+            "plots.over_rho, which shows how much depends on rho"
+        )
     picture = pictures.imr
     return _drawable(picture, _nothing("no outcome was missing")).draw(ax)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
+from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
 
@@ -40,6 +41,10 @@ _METHODS = {
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
 }
+_HELD_TWO_STEP = (
+    "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
+    "that the rho held implies."
+)
 _BINARY_SEARCH = (
     "The likelihood is approximated by a quadratic form at the model of all features. Branch and "
     "bound finds the best assignments of the form, which is proven; these are then fitted by "
@@ -95,6 +100,10 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
         if question.start is not None:
             start = true_minus(f"{question.start:g}")
             facts["Start"] = f"Maximum likelihood starts from rho = {start}."
+        if analysis.evidence.held is not None:
+            if question.estimated == "two-step":
+                facts["Estimation"] = _HELD_TWO_STEP
+            facts["rho"] = f"{held_in_words(analysis.evidence.held).capitalize()}, not estimated."
     facts["Standard errors"] = _errors(analysis)
     if question.weights is not None:
         kind = model.weight_kind

@@ -21,6 +21,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusion_strength import PROFILE_INSTEAD
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
+from heckmanfa.results.held_rho_words import caveats_of_held_rho
 from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
@@ -108,6 +109,11 @@ def caveats_of_fit(
         found.append(Caveat("dropped_features", "caution", words))
     if fit.average is not None:
         found += [*_of_kept_out(fit), _ADJUSTED_R2]
+    elif fit.held_rho is not None:
+        kept_out = _of_exclusions(fit, table)
+        found += caveats_of_held_rho(fit.held_rho, binary=fit.is_binary)
+        # Without an exclusion, rho identifies the model.
+        found += [kept_out] if kept_out.key == "kept_out" else []
     elif fit.probit is not None:
         found.append(_of_exclusions(fit, table))
         if fit.spec.method == "two-step":
@@ -252,7 +258,10 @@ def _of_kept_out(fit: Fit) -> list[Caveat]:
 
 
 def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
-    caveats = []
+    caveats: list[Caveat] = []
+    if diagnostics.rho_held:
+        # Nothing rests on exclusions.
+        return caveats
     if diagnostics.weak_exclusions:
         assert diagnostics.excluded_wald is not None
         words = _strength(diagnostics.excluded_wald, diagnostics.n_excluded)

@@ -60,7 +60,7 @@ CHECKS_OF_WARNING: dict[type[HeckmanfaWarning], tuple[str, ...]] = {
 NO_CHECKS = frozenset(
     {
         *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
-        *("honest_target", "imr_range"),
+        *("held_criteria", "honest_target", "imr_range", "rho_held"),
         *("honest_window", "kept_out", "naive_probit", "no_choice", "no_imr", "none_kept_out"),
         "normal_law",
         *("not_causal", "nothing_searched", "reference_distribution", "rho_near_boundary"),

@@ -19,7 +19,8 @@ _ALONE = 0.95
 
 # The gravest first; what is wrong with the fit itself comes before all of these.
 _ORDER = (
-    *("all_observed", "no_exclusion", "window", "search_ignored", "best_interval", "honest_target"),
+    *("all_observed", "no_exclusion", "window", "rho_held", "search_ignored", "best_interval"),
+    "honest_target",
     *("average", "search", "best_weight", "near_ties", "stand_in", "no_selection"),
     *("rho_not_found", "rho_near_boundary", "few_events", "weak_exclusions", "lambda_collinear"),
     *("outside_weight", "sampled", "exclusions", "rows_lost", "filled_in", "extrapolated"),

@@ -14,6 +14,7 @@ from heckmanfa.results.answer import opening
 from heckmanfa.results.average_tables import inclusion_section, refuse_test
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
@@ -60,6 +61,8 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
                 f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
             )
     about_rho = [equation == "errors" and term != "sigma" for equation, term in fit.terms]
+    if np.any(matrix[:, about_rho]):
+        refuse_test_of_held_rho(fit)
     if fit.rho_is_conditioned and np.any(matrix[:, about_rho]):
         raise NotIdentifiedError(
             "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "

@@ -21,6 +21,7 @@ from heckmanfa.results.binary_problems import ONLY_NORMALITY, binary_findings
 from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusion_strength import STRONG_CHI2, about_exclusions, exclusions_line
 from heckmanfa.results.exclusions import selection_test
+from heckmanfa.results.held_rho_words import about_held_exclusions, about_held_rho
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters
 from heckmanfa.results.reports import Printed, Report
 from heckmanfa.results.rho_tests import rho_lr, rho_wald
@@ -42,7 +43,8 @@ class Diagnostics(Printed):
     _kind = "diagnostics"
 
     condition_number: float
-    """of [1, X, lambda] with columns of unit length (Belsley); of [1, X] for a binary outcome"""
+    """of [1, X, lambda] with columns of unit length (Belsley); of [1, X] for a binary outcome, or
+    if rho is held"""
     r2: float
     """R^2 of the prediction equation among the selected rows, lambda included; a binary outcome
     has none (NaN)"""
@@ -59,7 +61,7 @@ class Diagnostics(Printed):
     """joint test of these in the selection equation"""
     imr_r2: float = _NAN
     """R^2 of the probit's lambda on the prediction features among the selected rows; NaN for a
-    binary outcome, whose model has no lambda"""
+    binary outcome, whose model has no lambda, or if rho is held"""
     imr_vif: float = _NAN
     """1 / (1 - R^2)"""
     rho: float = _NAN
@@ -78,6 +80,8 @@ class Diagnostics(Printed):
     """share outside that range, of the rows given that have an index"""
     n_without_index: int = 0
     """rows given that lack a selection feature"""
+    rho_held: bool = False
+    """whether rho was held at a value, so it is neither estimated nor tested"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so it is not tested"""
     averaged: bool = False
@@ -119,7 +123,7 @@ class Diagnostics(Printed):
     @property
     def imr_collinear(self) -> bool:
         """Whether lambda is almost a linear function of the prediction features."""
-        return not self.is_binary and not self.imr_vif < _HIGH_VIF
+        return not self.is_binary and not self.rho_held and not self.imr_vif < _HIGH_VIF
 
     @property
     def is_binary(self) -> bool:
@@ -138,7 +142,9 @@ class Diagnostics(Printed):
     def checks(self) -> list[Finding]:
         """Return each diagnostic as a `Finding`, in reading order."""
         found = [
-            *problems.about_convergence(self.unconverged, binary=self.is_binary),
+            *problems.about_convergence(
+                self.unconverged, binary=self.is_binary, held=self.rho_held
+            ),
             *problems.about_errors(self.errors_missing),
             *problems.about_r2(self.r2, saturated=self.saturated),
         ]
@@ -153,6 +159,9 @@ class Diagnostics(Printed):
 
     def _imr_checks(self) -> list[Finding]:
         """Judge how much of lambda the prediction features explain."""
+        if self.rho_held:
+            # Its coefficient follows from sigma.
+            return []
         if self.is_binary:
             words = (
                 "A Heckman probit has no term in lambda, so there is no R2 or VIF of it: "
@@ -180,6 +189,9 @@ class Diagnostics(Printed):
 
     def _exclusion_checks(self) -> list[Finding]:
         """Judge the number and the strength of the excluded features."""
+        if self.rho_held:
+            line = exclusions_line(averaged=self.averaged)
+            return [about_held_exclusions(*line, self.n_excluded)]
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
             if self.is_binary:
@@ -226,6 +238,8 @@ class Diagnostics(Printed):
 
     def _rho_checks(self) -> list[Finding]:
         """Judge rho, the maxima of the likelihood, and the tests of rho = 0."""
+        if self.rho_held:
+            return [about_held_rho(self.rho)]
         checks = [problems.about_rho(self.rho, binary=self.is_binary)]
         maxima = problems.about_maxima(
             self.log_likelihood,
@@ -281,7 +295,8 @@ def diagnose(
     caveats of the fit are added as they are.
     """
     features = [int(column) for column in np.flatnonzero(fit.support)]
-    imr = fit.probit is not None and not fit.is_binary
+    held = fit.held_rho is not None
+    imr = fit.probit is not None and not fit.is_binary and not held
     r = fit.moments.subset(features, imr=imr, outcome=False)
     general = Diagnostics(
         condition_number=_condition(r),
@@ -310,13 +325,14 @@ def diagnose(
         imr_vif=float("inf") if unexplained == 0.0 else 1.0 / unexplained,
         rho=fit.rho,
         rho_outside=not abs(fit.rho) < 1,
-        rho_wald=None if fit.rho_is_conditioned or fit.average else rho_wald(fit),
+        rho_wald=None if held or fit.rho_is_conditioned or fit.average else rho_wald(fit),
         rho_lr=rho_lr(fit),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         averaged=fit.average is not None,
+        rho_held=held,
         rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),

@@ -125,7 +125,7 @@ def effects_of(fit: Fit) -> Effects:
         imr = _errors_row(table, "imr")
         rho = _errors_row(table, "rho")
         of_two_steps = fit.average is None and fit.atanh_rho is None and not fit.is_binary
-        if of_two_steps and not fit.rho_is_conditioned:
+        if of_two_steps and not fit.rho_is_conditioned and fit.held_rho is None:
             rho = Effect(rho.estimate, *rho_ends(fit.moments, imr, fit.sigma))
         _effects[fit] = Effects(table, own, series, share, imr, rho)
     return _effects[fit]

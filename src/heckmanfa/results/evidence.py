@@ -87,6 +87,8 @@ class Evidence:
     """random halves of an honest search"""
     window: tuple[float, float] | None = None
     """in which rho was kept"""
+    held: float | None = None
+    """the value at which rho was held"""
     pseudo: bool = False
     """whether sampling weights leave no likelihood to weigh sets of features by"""
     n_assignments: int = 0
@@ -210,9 +212,12 @@ def evidence_of(
         honest=honest is not None,
         n_halves=0 if honest is None else len(honest.estimates),
         window=window,
+        held=fit.held_rho,
         pseudo=has_pseudo_weights(fit),
         all_features=whole,
-        no_exclusion=fit.probit is not None and {*fit.probit.features} <= {*fit.features},
+        no_exclusion=fit.probit is not None
+        and fit.held_rho is None
+        and {*fit.probit.features} <= {*fit.features},
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
         chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),

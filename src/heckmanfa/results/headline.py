@@ -8,6 +8,7 @@ from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
+from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, plural
 
@@ -124,6 +125,8 @@ def _of_effect(evidence: Evidence) -> Passage:
         )
     change = evidence.naming.change_of(main.lead)
     said = passage(change, " goes with ", amount(evidence, main.effect), ".")
+    if evidence.held is not None:
+        return passage(f"With rho {held_in_words(evidence.held)}, ", said)
     if evidence.mode != "observed":
         return passage("With selection accounted for, ", said)
     if len(evidence.candidates) > 1:

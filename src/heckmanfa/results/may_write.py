@@ -12,7 +12,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.headline import amount, halves, interval_words
 from heckmanfa.results.search_caveats import describe_search
-from heckmanfa.results.selection_verdict import ratio_of, verdict
+from heckmanfa.results.selection_verdict import given_rho, ratio_of, verdict
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, count, effects, p_equals, plural
 
@@ -195,11 +195,9 @@ def _selection(evidence: Evidence) -> Passage:
     if found == "nothing missing":
         return passage()
     if found == "not asked":
-        assert evidence.window is not None
-        first, last = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
         return passage(
-            f"rho was kept in [{first}, {last}]: whether selection on what was not observed took "
-            "place was not asked."
+            f"{given_rho(evidence)}: whether selection on what was not observed took place was not "
+            "asked."
         )
     if found == "yes":
         share = ""

@@ -59,15 +59,18 @@ def _describe(which: Sequence[str]) -> str:
     return f"the {' and the '.join(which)} did not converge" if which else ""
 
 
-def about_convergence(which: Sequence[str], *, binary: bool = False) -> list[Finding]:
+def about_convergence(
+    which: Sequence[str], *, binary: bool = False, held: bool = False
+) -> list[Finding]:
     """Say which iterations did not converge, and what to do about it."""
     if not which:
         return []
-    two_steps = "" if binary else "use the two-step estimates, "
+    start = "" if held else "start from another rho, or " if binary else "start from another rho, "
+    two_steps = "" if binary else "use the two-step estimates, or "
     cures = {
         "probit": "rescale or leave out extreme features of the selection equation, and look for "
         "one that nearly decides who is selected",
-        "likelihood": f"start from another rho, {two_steps}or predict with fewer features",
+        "likelihood": f"{start}{two_steps}predict with fewer features",
         "plain probit": "rescale or leave out extreme features, and look for one that nearly "
         "decides the outcome",
     }
@@ -313,7 +316,7 @@ def _guards(fit: Fit) -> list[tuple[Wald, Finding]]:
 
 def _why_unguarded(fit: Fit) -> str:
     """Say why a maximum-likelihood fit cannot be tested; empty if it can, or is another fit."""
-    if fit.spec.method != "ml" or fit.probit is None or fit.is_binary:
+    if fit.spec.method != "ml" or fit.probit is None or fit.is_binary or fit.held_rho is not None:
         return ""
     unknown = "the covariance of the estimates is not known" if lacks_errors(fit) else ""
     return why_untested(fit) or unknown
@@ -325,6 +328,7 @@ def has_ratio(fit: Fit) -> bool:
         fit.log_likelihood is not None
         and fit.probit is not None
         and is_classical(fit.spec.cov_type)
+        and fit.held_rho is None
         and not fit.rho_is_conditioned
     )
 
@@ -336,12 +340,12 @@ def problems_of(fit: Fit) -> list[Finding]:
     cautions.
     """
     found = [
-        *about_convergence(unconverged(fit), binary=fit.is_binary),
+        *about_convergence(unconverged(fit), binary=fit.is_binary, held=fit.held_rho is not None),
         *about_errors(lacks_errors(fit)),
         *about_r2(r2_of(fit), saturated=is_saturated(fit)),
         *about_clusters(fit.n_clusters, n_parameters(fit)),
     ]
-    if not np.isnan(fit.rho):
+    if not np.isnan(fit.rho) and fit.held_rho is None:
         found.append(about_rho(fit.rho, binary=fit.is_binary))
         found += about_maxima(
             fit.log_likelihood, rho_of_maximum(fit), fit.second_maximum, ratio=has_ratio(fit)
@@ -372,6 +376,9 @@ def r2_of(fit: Fit) -> float:
         return float("nan")
     if fit.probit is None:
         return fit_least_squares(fit.moments, fit.features).r2
+    if fit.held_rho is not None:
+        m = fit.moments.n_selected
+        return 1.0 - (1.0 - fit.adjusted_r2) * (m - len(fit.features) - 1.0) / (m - 1.0)
     return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).r2)
 
 

@@ -166,6 +166,7 @@ def reference_of(fit: Fit) -> Reference:
 
 def n_parameters(fit: Fit) -> int:
     """Count the parameters in the covariance of a fitted model."""
-    # After maximum likelihood, imr is rho times sigma, not a parameter of its own.
+    # After maximum likelihood, imr is rho times sigma, not a parameter of its own, and neither is a
+    # rho that is held.
     errors = [term for equation, term in fit.terms if equation == "errors"]
-    return len(fit.terms) - int(len(errors) == 3)
+    return len(fit.terms) - int(len(errors) == 3) - int(fit.held_rho is not None)

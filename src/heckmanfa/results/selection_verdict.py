@@ -15,6 +15,7 @@ from typing import Literal
 
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence, StandInEvidence
+from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.results.problems import is_crowded
 from heckmanfa.results.reference import LEVEL, Wald
 from heckmanfa.results.rho_tests import rho_lr
@@ -58,9 +59,8 @@ def verdict(evidence: Evidence) -> SelectionVerdict:
         words = passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
         sentence = passage("No outcome is missing, so there is no selection to correct for.")
         return _of("nothing missing", words, sentence)
-    if evidence.window is not None:
-        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
-        kept = f"rho was kept in [{low}, {high}]"
+    if evidence.window is not None or evidence.held is not None:
+        kept = given_rho(evidence)
         return SelectionVerdict(
             "not asked",
             f"Not asked: {kept}",
@@ -80,6 +80,15 @@ def verdict(evidence: Evidence) -> SelectionVerdict:
     it = "rho" if evidence.words.is_binary else "it"
     words = join([_correction(evidence), _hangs_on(evidence.stand_in, it) or _weight(evidence)])
     return _of("unknown", words, _unknown(evidence))
+
+
+def given_rho(evidence: Evidence) -> str:
+    """Say in which window rho was kept, or at which value it was held."""
+    if evidence.held is not None:
+        return f"rho was {held_in_words(evidence.held)}"
+    assert evidence.window is not None
+    low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
+    return f"rho was kept in [{low}, {high}]"
 
 
 def _of(kind: VerdictKind, words: Passage, sentence: Passage) -> SelectionVerdict:

@@ -47,6 +47,8 @@ def _numbers(evidence: Evidence) -> Passage:
     """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
     if evidence.window is not None:
         return passage("Kept in a window, rho tests nothing; leave out --rho-range to test it.")
+    if evidence.held is not None:
+        return passage("Held at a value, rho tests nothing; leave out --rho to estimate it.")
     verb = "averages" if evidence.mode == "average" else "is"
     said = []
     if not evidence.words.is_binary:

@@ -97,7 +97,8 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
 
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
-    if not fit.is_binary or fit.probit is None or fit.rho_is_conditioned:
+    tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
+    if not fit.is_binary or not tested:
         return []
     ratio = rho_lr(fit)
     name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))
