@@ -118,7 +118,10 @@ def _scale(analysis: Analysis) -> dict[str, Any]:
     if analysis.target.kind == "binary":
         return {"sigma": None, "adjusted_r2": None}
     fit = analysis.model.fit_
-    return {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2}
+    found = {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2}
+    if fit.transform_ratio is not None:
+        found["transform_ratio"], found["transform_ratio_error"] = fit.transform_ratio
+    return found
 
 
 def _held_out(found: HeldOut | str | None) -> dict[str, Any] | None:

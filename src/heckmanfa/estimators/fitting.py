@@ -183,6 +183,8 @@ def attributes(fit: Fit) -> dict[str, Any]:
         "converged_": fit.converged,
         **columns.attributes(fit.labels),
     }
+    if fit.spec.outcome_transform is not None:
+        known["transform_ratio_"] = fit.transform_ratio
     if classes is not None:
         known["classes_"] = np.array(classes)
         for name in ("imr_coef_", "sigma_", "adjusted_r2_"):

@@ -110,6 +110,10 @@ class Heckman(ScoredRegressor, SelectionModel):
     support_ : ndarray of bool, shape (K,)
         Which features predict.
     converged_ : bool
+    transform_ratio_ : (float, float) or None
+        With ``outcome_transform``: the mean over the selected rows of the outcome over its mean
+        given selection (of 1 + y with "log1p"), which is 1 under the model, and its standard
+        error. An average has none.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X has names.

@@ -196,6 +196,15 @@ class Fit:
         return [estimates[term] for term in self.spec.error_terms]
 
     @property
+    def transform_ratio(self) -> tuple[float, float] | None:
+        """Mean over the selected rows of the outcome over its mean given selection, and its error.
+
+        It is 1 under the model; of 1 + y with "log1p". None without a transform.
+        """
+        own = self.own_scale
+        return None if own is None else (own.ratio, own.ratio_error)
+
+    @property
     def sigma_covariance(self) -> Floats | None:
         """Covariance of sigma with each row of the covariance, then its variance; None if unknown.
 

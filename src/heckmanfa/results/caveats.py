@@ -22,6 +22,7 @@ from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusion_strength import PROFILE_INSTEAD
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.held_rho_words import caveats_of_held_rho
+from heckmanfa.results.log_words import caveats_of_log
 from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
@@ -121,7 +122,7 @@ def caveats_of_fit(
         elif not fit.rho_is_conditioned:
             found.append(_RHO_SCALE)
         found += [] if fit.is_binary else [_ADJUSTED_R2]
-    found += binary_caveats.caveats_of_classes(fit)
+    found += [*caveats_of_log(fit), *binary_caveats.caveats_of_classes(fit)]
     notes = reference_of(fit).notes(joint=True)
     return [*found, *(Caveat("reference_distribution", "note", note) for note in notes)]
 

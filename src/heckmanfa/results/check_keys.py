@@ -62,7 +62,7 @@ NO_CHECKS = frozenset(
         *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
         *("held_criteria", "honest_target", "imr_range", "rho_held"),
         *("honest_window", "kept_out", "naive_probit", "no_choice", "no_imr", "none_kept_out"),
-        "normal_law",
+        *("log_scale", "normal_law"),
         *("not_causal", "nothing_searched", "reference_distribution", "rho_near_boundary"),
         *("rho_not_found", "rho_scale", "selected_scores", "slopes"),
         "two_step_errors",

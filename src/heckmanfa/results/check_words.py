@@ -119,6 +119,17 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "Keep two steps (--method two-step) with --robust, and report those estimates.",
         why="Maximum likelihood takes such a change for selection.",
     ),
+    "transform_ratio": CheckWords(
+        Kind.ASSUMPTION,
+        "the outcome over its predicted mean",
+        "Predictions on the own scale of the outcome are off.",
+        "Look for skewness and unequal variance in the errors of {outcome}. Until then, report "
+        "effects and predictions on the log scale (--scale link).",
+        why="The mean on that scale follows from normal errors with one variance.",
+        titles={"few rows": "Means on the own scale of the outcome rest on a few rows."},
+        whys={"few rows": "A few large outcomes make up most of any mean on that scale."},
+        gravest="caution",
+    ),
     "crowded": CheckWords(
         Kind.ASSUMPTION,
         "rows for the selection equation",

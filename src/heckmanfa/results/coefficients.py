@@ -16,6 +16,7 @@ from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
 from heckmanfa.results.hypotheses import read_hypothesis
+from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
@@ -129,4 +130,5 @@ def summarize(
         letter=reference_of(fit).letter,
         opening=str(opening(evidence)) if searched else "",
         naive=evidence.words.naive_short,
+        outcome=name_on_scale("outcome", fit.spec.outcome_transform),
     )

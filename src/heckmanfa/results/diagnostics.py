@@ -22,6 +22,7 @@ from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusion_strength import STRONG_CHI2, about_exclusions, exclusions_line
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.held_rho_words import about_held_exclusions, about_held_rho
+from heckmanfa.results.log_words import about_ratio
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters
 from heckmanfa.results.reports import Printed, Report
 from heckmanfa.results.rho_tests import rho_lr, rho_wald
@@ -108,6 +109,9 @@ class Diagnostics(Printed):
     n_positive: int | float | None = None
     n_negative: int | float | None = None
     """selected rows of either class; None unless the outcome is binary"""
+    transform_ratio: tuple[float, float] | None = None
+    """mean over the selected rows of the outcome over its mean given selection, with a standard
+    error; None unless the outcome is fitted on its logarithm"""
     of_classes: tuple[Finding, ...] = ()
     """what only a binary outcome is asked: few rows of a class, separation, the naive probit"""
 
@@ -147,6 +151,7 @@ class Diagnostics(Printed):
             ),
             *problems.about_errors(self.errors_missing),
             *problems.about_r2(self.r2, saturated=self.saturated),
+            *about_ratio(self.transform_ratio),
         ]
         clusters = problems.about_clusters(self.n_clusters, self.n_parameters)
         if np.isnan(self.rho):
@@ -306,6 +311,7 @@ def diagnose(
         n_parameters=n_parameters(fit),
         n_positive=None if fit.binary is None else fit.binary.n_positive,
         n_negative=None if fit.binary is None else fit.binary.n_negative,
+        transform_ratio=fit.transform_ratio,
         of_classes=tuple(binary_findings(fit)),
         unconverged=problems.unconverged(fit),
     )

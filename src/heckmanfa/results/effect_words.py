@@ -13,6 +13,7 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.option_types import OutcomeTransform
+from heckmanfa.results.log_words import log_points
 from heckmanfa.text.numerals import signed
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
@@ -105,10 +106,8 @@ class EffectWords:
     @property
     def log_points(self) -> Passage:
         """What an effect on a logarithm means, as a sentence; empty on other scales."""
-        if self.transform is None:
-            return passage()
-        whole = "the outcome" if self.transform == "log" else "one plus the outcome"
-        return passage(f"Effects are in log points: 0.05 is about 5% of {whole}.")
+        said = log_points(self.transform)
+        return passage(said) if said else passage()
 
     @property
     def factor(self) -> float:

@@ -1,38 +1,84 @@
-"""Sentences about an outcome that is fitted on its logarithm."""
+"""Sentences about an outcome that is fitted on its logarithm, and how its means are judged."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from heckmanfa.fit import Fit
 from heckmanfa.model.option_types import OutcomeTransform
+from heckmanfa.results.document import Caveat, Finding
 from heckmanfa.results.naming import outcome_of
-from heckmanfa.text.passage import Name, Passage, passage
+from heckmanfa.text.printable import shown
 
-LOG_POINTS = "an effect of .1 is about 10% more"
-"""what an effect on a logarithm means"""
+# A mean ratio is far from 1 if predictions are off by so much and chance hardly explains it.
+_MUCH, _MANY_ERRORS = 0.05, 2.58
+# Beyond this, a ratio that chance may explain rests on a few rows.
+_VERY_MUCH = 0.2
+
+
+def log_points(transform: OutcomeTransform | None) -> str:
+    """Say what an effect on a logarithm means, in a sentence; empty on other scales."""
+    if transform is None:
+        return ""
+    whole = "the outcome" if transform == "log" else "one plus the outcome"
+    return f"Effects are in log points: 0.05 is about 5% of {whole}."
 
 
 def scale_notes(transform: OutcomeTransform | None, scale: str) -> list[str]:
     """Say which scale effects are on, if there are two."""
     if transform is None:
         return []
-    if scale == "response":
-        return [
-            "Effects are on the outcome's own scale: the errors are normal on the log scale, and "
-            "standard errors allow for sigma."
-        ]
-    of = "the outcome" if transform == "log" else "1 + the outcome"
-    return [f"Effects are in log points of {of}: {LOG_POINTS}."]
+    if scale == "link":
+        return [log_points(transform)]
+    return [
+        "Effects are on the outcome's own scale, by the model's formula for its mean: errors are "
+        "normal on the log scale, and standard errors allow for sigma."
+    ]
 
 
-def log_note(fit: Fit) -> Passage | None:
-    """Say what coefficients of a log outcome mean, and where its own scale is; None without one."""
+def caveats_of_log(fit: Fit) -> list[Caveat]:
+    """Say what is on which scale, if the outcome is fitted on its logarithm."""
     transform = fit.spec.outcome_transform
     if transform is None:
-        return None
-    of = "" if transform == "log" else " of 1 + the outcome"
-    return passage(
-        "The outcome is ",
-        Name(outcome_of(fit)),
-        f". Coefficients are in log points{of}: {LOG_POINTS}. Predictions and scores are on the "
-        "outcome's own scale; likelihood, AIC, BIC and adjusted R2 are on that of the logarithm.",
+        return []
+    words = (
+        f"The outcome is {shown(outcome_of(fit))}. {log_points(transform)} Predictions and scores "
+        "are on the outcome's own scale; likelihood, AIC, BIC and adjusted R2 are on that of the "
+        "logarithm."
     )
+    return [Caveat("log_scale", "note", words)]
+
+
+def ratio_text(ratio: tuple[float, float]) -> str:
+    """Format a mean ratio with its standard error."""
+    value, error = ratio
+    return f"{value:.3f} (s.e. {error:.3f})"
+
+
+def about_ratio(ratio: tuple[float, float] | None) -> list[Finding]:
+    """Judge the mean over the selected rows of the outcome over its mean given selection."""
+    if ratio is None:
+        return []
+    value, error = ratio
+    name = "outcome over its predicted mean"
+    short = ratio_text(ratio)
+    apart = abs(value - 1.0)
+    if not np.isfinite(value) or (apart > _MUCH and not apart <= _MANY_ERRORS * error):
+        words = (
+            "The selected outcomes average that many times their predicted means, which would be "
+            "1 under the model: the errors are not normal with one variance on the log scale. "
+            "Predictions on the outcome's own scale are off by about that factor; those of its "
+            "logarithm (scale='link') do not need it."
+        )
+        return [Finding("transform_ratio", name, short, "caution", words)]
+    if apart > _VERY_MUCH:
+        words = (
+            "It would be 1 under the model. Its standard error is large, so a few outcomes make "
+            "up most of it, and of any mean on the outcome's own scale."
+        )
+        return [Finding("transform_ratio", name, short, "caution", words, case="few rows")]
+    words = (
+        "Averaged over the selected rows; 1 under the model, so predictions on the outcome's own "
+        "scale agree with the outcomes."
+    )
+    return [Finding("transform_ratio", name, short, "ok", words)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COMPARISON = ("chosen", "all_features", "naive")
 _EQUATIONS = {
-    "prediction": "Prediction equation (outcome)",
+    "prediction": "Prediction equation ({outcome})",
     "selection": "Selection equation (probit)",
     "errors": "Errors",
 }
@@ -54,6 +54,8 @@ class Summary(Printed):
     """the answer in a few sentences, after a search or an average"""
     naive: str = "least squares"
     """name of the column of the model that ignores selection"""
+    outcome: str = "outcome"
+    """what the prediction equation is of"""
 
     def parts(self) -> list[Part]:
         """Return the estimates, then the sections of other reports."""
@@ -93,7 +95,7 @@ class Summary(Printed):
         )
         rows: list[list[str] | str] = []
         for equation, terms in self.table.groupby("equation", sort=False):
-            rows.append(_EQUATIONS[str(equation)])
+            rows.append(_EQUATIONS[str(equation)].format(outcome=shown(self.outcome)))
             rows += [_cells(row) for row in terms.to_dict("records")]
         return RegressionTable(
             title=self.title,

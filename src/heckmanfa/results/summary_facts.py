@@ -6,6 +6,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.average_tables import average_facts
 from heckmanfa.results.effect_words import EffectWords, class_label
+from heckmanfa.results.log_words import ratio_text
 from heckmanfa.results.naming import outcome_of
 from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.text.printable import shown
@@ -49,6 +50,7 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
         ("Not selected", str(counts["unselected"])),
         ("Left out", str(n_left_out)),
         *_class_facts(fit),
+        *_log_facts(fit),
         ("Covariance", fit.spec.cov_type or "classical"),
         *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
         *_criteria(fit),
@@ -77,6 +79,16 @@ def _class_facts(fit: Fit) -> list[tuple[str, str]]:
         (f"Selected, {positive}", f"{fit.binary.n_positive:,.10g}"),
         (f"Selected, {negative}", f"{fit.binary.n_negative:,.10g}"),
     ]
+
+
+def _log_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Say on which scale an outcome is fitted, and how it compares with its means on its own."""
+    if fit.spec.outcome_transform is None:
+        return []
+    found = [("Outcome", shown(outcome_of(fit), _ROOM))]
+    if fit.transform_ratio is not None:
+        found.append(("Outcome / mean", ratio_text(fit.transform_ratio)))
+    return found
 
 
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
