@@ -367,6 +367,14 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
 
 def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
     """Number the groups of the rows that are kept, from 0, and count them."""
+    codes, labels = labelled_groups(groups, kept, what)
+    return codes, len(labels)
+
+
+def labelled_groups(
+    groups: Any, kept: Mask, what: str = "groups"
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Number the groups of the rows that are kept, from 0, and return their labels, sorted."""
     values = entries(groups, what)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -386,7 +394,7 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
         ) from error
     codes = np.zeros(len(values), dtype=np.intp)
     codes[kept] = inverse.reshape(-1)
-    return codes, len(unique)
+    return codes, unique
 
 
 # Frequency weights seldom multiply rows by more; sampling weights nearly always do.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -15,8 +15,10 @@ from heckmanfa.inference import prediction
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
 from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.inference.effect_cells import What
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
-from heckmanfa.inference.margins import Margins, margins
+from heckmanfa.inference.margin_report import Margins
+from heckmanfa.inference.margins import margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
@@ -166,9 +168,11 @@ class ReportedModel(ScoredModel):
         self,
         X: Any,
         kind: str | Sequence[str] = ("marginal", "selected", "selection"),
-        at: str = "average",
+        at: str | Mapping[Any, Any] = "average",
         features: Sequence[Any] | None = None,
         *,
+        over: Any = None,
+        what: What = "effects",
         sample_weight: Any = None,
         conf_level: float = 0.95,
         scale: Scale = "response",
@@ -184,11 +188,20 @@ class ReportedModel(ScoredModel):
             E[y | x, s = 0], "expected" on P(s = 1 | x) E[y | x, s = 1], "selection" on
             P(s = 1 | x). If the outcome is binary, the first three are on the probability of its
             positive class, and "expected" is on P(y = 1, s = 1 | x).
-        at : {"average", "means"}
-            The average of the effects in all rows, or the effect at the average row.
+        at : {"average", "means"} or dict
+            The average of the effects in all rows, or the effect at the average row. A dict fixes
+            columns (variables, with formulas) at values, and leaves all others as observed:
+            ``{"educ": 12}`` or ``{"educ": [8, 12], "city": [0, 1]}``. Every combination of values
+            is a cell. A category takes its levels.
         features : sequence of str or int, optional
             All by default. With formulas, these are their variables, so a variable and its
             square change together.
+        over : str or array_like of shape (n,), optional
+            Groups of rows, each with averages of its own: a column of X, which need not be a
+            feature, or one entry per row. Each combination of a group and values of ``at`` is a
+            cell.
+        what : {"effects", "predictions"}
+            Effects of features, or the average predictions themselves, which take no ``features``.
         sample_weight : str or array_like, optional
             Weights of the rows in the average. Required after a fit with weights, unless the
             formulas' data frame has their column; 1 weights all rows equally.
@@ -202,7 +215,8 @@ class ReportedModel(ScoredModel):
         Margins
             Effects of binary features and of categories are discrete changes. Standard errors use
             the delta method, for these rows. If a quantity does not depend on a feature, its
-            effect and standard error are 0, and there is no test.
+            effect and standard error are 0, and there is no test. `Margins.differences` compares
+            cells, and levels of a category.
         """
         return margins(
             self.fit_,
@@ -210,6 +224,8 @@ class ReportedModel(ScoredModel):
             kind,
             at,
             features,
+            over=over,
+            what=what,
             sample_weight=sample_weight,
             conf_level=conf_level,
             scale=scale,

@@ -13,7 +13,7 @@ from heckmanfa.inference.coefficient_profile import CoefficientProfile
 from heckmanfa.inference.exclusion_tests import ExclusionTest
 from heckmanfa.inference.exclusions import WhatIf
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
-from heckmanfa.inference.margins import Margins
+from heckmanfa.inference.margin_report import MarginDifferences, Margins
 from heckmanfa.inference.searching import Honest
 from heckmanfa.inference.specification_report import (
     BinarySpecificationTests,
@@ -27,6 +27,7 @@ __all__ = [
     "CoefficientProfile",
     "ExclusionTest",
     "Honest",
+    "MarginDifferences",
     "Margins",
     "RhoProfile",
     "SpecificationTests",

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_numbers import as_table, entries
+from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import groups_of, read_fit_rows
+from heckmanfa.inference.fit_rows import groups_of, read_fit_rows, take_column
 from heckmanfa.inference.replicates import (
     Plan,
     Refit,
@@ -35,7 +34,7 @@ from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import nearest, weighing
+from heckmanfa.text.wording import weighing
 
 _SHOWN = 10
 
@@ -313,14 +312,5 @@ def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
     words = f"groups of {quoted(unit)}"
     if fit.origin.design is not None:
         return X, unit, words
-    frame = nw.from_native(as_table(X), eager_only=True, pass_through=True)
-    columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
-    if unit not in columns:
-        raise UnknownFeatureError(
-            "unit must be 'row', a column of X or an entry for each row; X has no column "
-            f"{quoted(unit)}" + nearest(unit, [str(name) for name in columns])
-        )
-    groups = entries(frame[unit].to_native(), "unit")
-    if unit not in (fit.spec.columns.names or columns):
-        return frame.drop(unit).to_native(), groups, words
-    return X, groups, words
+    X, groups = take_column(fit, X, unit, "unit", "'row', a column of X")
+    return X, entries(groups, "unit"), words

@@ -10,9 +10,11 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask, on_host
+from heckmanfa.data.columns.column_numbers import as_table
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
@@ -237,8 +239,29 @@ def _remembered_column(fit: Fit, X: Any, column: str | None, what: str, instead:
     return column
 
 
-def column_or_values(frame: Any, values: Any, what: str) -> Any:
-    """Return the named column of a frame; values that are not a name are returned as they are."""
+def take_column(fit: Fit, X: Any, name: str, what: str, choices: str) -> tuple[Any, Any]:
+    """Return X without a column unless it is a feature, and that column.
+
+    ``choices`` says in messages what else than an entry for each row ``what`` may be.
+    """
+    frame = nw.from_native(as_table(X), eager_only=True, pass_through=True)
+    columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
+    if name not in columns:
+        raise UnknownFeatureError(
+            f"{what} must be {choices} or an entry for each row; X has no column "
+            f"{quoted(name)}" + nearest(name, [str(other) for other in columns])
+        )
+    values = frame[name].to_native()
+    if name not in (fit.spec.columns.names or columns):
+        return frame.drop(name).to_native(), values
+    return X, values
+
+
+def column_or_values(frame: Any, values: Any, what: str, *, keep: bool = False) -> Any:
+    """Return the named column of a frame; values that are not a name are returned as they are.
+
+    A column is an array, unless ``keep`` asks for it with its type.
+    """
     if not isinstance(values, str):
         return values
     data = _frame(frame)
@@ -247,7 +270,7 @@ def column_or_values(frame: Any, values: Any, what: str) -> Any:
             f"{what}: the data has no column {quoted(values)}"
             + nearest(values, [str(name) for name in data.columns])
         )
-    return data[values] if is_dask(frame) else data[values].to_numpy()
+    return data[values] if keep or is_dask(frame) else data[values].to_numpy()
 
 
 def _frame(X: Any) -> Any:

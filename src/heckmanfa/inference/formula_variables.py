@@ -20,6 +20,7 @@ from heckmanfa.data.formula.expressions import parse_factor
 from heckmanfa.data.formula.matrix import is_numeric
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError
+from heckmanfa.inference.effect_cells import fixed_level, fixed_number
 from heckmanfa.inference.expectations import with_ones
 from heckmanfa.text.printable import quoted
 
@@ -237,6 +238,22 @@ def _categories(name: str, uses: list[Use]) -> list[Any] | None:
         (use.categories for use in uses if use.names == [name] and use.categories is not None),
         None,
     )
+
+
+def fixed_values(
+    name: str, values: Sequence[Any], frame: pd.DataFrame, uses: list[Use]
+) -> list[Any]:
+    """Return the values that a variable is fixed at as its column would hold them."""
+    column = frame[name]
+    categories = _categories(name, uses)
+    if categories is None and not is_numeric(column):
+        categories = sorted(column.unique(), key=str)
+    if categories is not None:
+        return [categories[fixed_level(name, value, categories)] for value in values]
+    numbers = [fixed_number(name, value) for value in values]
+    if not pd.api.types.is_bool_dtype(column):
+        return list(numbers)
+    return [bool(fixed_level(name, value, [0, 1])) for value in numbers]
 
 
 def _base_first(

@@ -7,7 +7,6 @@ who is selected. The delta method gives standard errors from the joint covarianc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,10 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.inference.array_changes import array_rows
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
-from heckmanfa.inference.effect_rows import EffectBlock, array_rows, formula_rows
+from heckmanfa.inference.effect_cells import Where, read_where
+from heckmanfa.inference.effect_rows import Cell, EffectBlock, EffectRows
 from heckmanfa.inference.expectation_parts import Parts
 from heckmanfa.inference.expectations import (
     TARGETS,
@@ -28,118 +29,43 @@ from heckmanfa.inference.expectations import (
     slope_effect,
 )
 from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.log_means import check_scale, transform_of
+from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
 from heckmanfa.results.caveats import caveat_sentences
-from heckmanfa.results.document import Section
 from heckmanfa.results.effect_words import class_label
 from heckmanfa.results.log_words import scale_notes
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import check_level, reference_of
-from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, nearest, weighing
 
 _DEFAULT = ("marginal", "selected", "selection")
-_WORDS = {
-    "marginal": ", {} with these features",
-    "selected": ", given selection",
-    "unselected": ", given that the row is not selected",
-    "expected": "",
-    "selection": "",
-}
-_GIVEN = {"marginal": "x", "selected": "x, s = 1", "unselected": "x, s = 0"}
-
-
-def quantity(target: str, positive: str = "", outcome: str = "y") -> str:
-    """Write what an effect is on; ``positive`` is the positive class of a binary outcome.
-
-    ``outcome`` is a linear outcome on the scale of the effects.
-    """
-    if target == "selection":
-        return "P(s = 1 | x)"
-    if target == "expected":
-        joint = f"P(y = {positive}, s = 1 | x)"
-        return joint if positive else f"P(s = 1 | x) E[{outcome} | x, s = 1]"
-    given = _GIVEN[target]
-    return f"P(y = {positive} | {given})" if positive else f"E[{outcome} | {given}]"
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Margins(Report):
-    """Marginal effects of m features on expectations; see `Heckman.margins`."""
-
-    table: pd.DataFrame
-    """as `tidy` gives it"""
-    covariance: Floats
-    """covariance of all effects, in the order of ``table``"""
-    at: str
-    conf_level: float
-    n_rows: int
-    """rows at which the effects were evaluated"""
-    notes: tuple[str, ...]
-    weighing: str = ""
-    """how weights count these rows, in words"""
-    positive: str = ""
-    """positive class of a binary outcome, whose probability has these effects"""
-    outcome: str = "y"
-    """a linear outcome on the scale of the effects: "y", or "log(y)" with ``scale="link"``"""
-
-    def tidy(self) -> pd.DataFrame:
-        """Return effects, standard errors, tests and intervals.
-
-        Returns
-        -------
-        DataFrame
-            Columns target ("marginal", "selected", "unselected", "expected", "selection"), term,
-            change ("slope", "0 to 1", or from one category to another), estimate, std_error,
-            statistic (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does
-            not depend on the feature, the effect and its standard error are 0, and statistic and
-            p-value are NaN.
-        """
-        return self.table.copy()
-
-    def vcov(self) -> pd.DataFrame:
-        """Return the joint covariance of all effects, labelled by target, term and change."""
-        labels = pd.MultiIndex.from_frame(self.table[["target", "term", "change"]])
-        return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
-
-    def sections(self) -> list[Section]:
-        """Return the parts of the report: a table for each target, then the notes."""
-        where = {
-            "average": f"effects averaged over {self.n_rows:,} rows{self.weighing}",
-            "means": f"effects at the average of {self.n_rows:,} rows{self.weighing}",
-        }[self.at]
-        parts = [Section(f"Marginal effects: {where}")]
-        for target, rows in self.table.groupby("target", sort=False):
-            table = rows.drop(columns="target").reset_index(drop=True)
-            whose = "for anyone" if self.positive else "the outcome of anyone"
-            words = _WORDS[str(target)].format(whose)
-            what = f"{quantity(str(target), self.positive, self.outcome)}{words}"
-            parts.append(Section(f"Effects {target}: on {what}", table=table))
-        return [*parts, Section(notes=self.notes)]
+# Numbers of one report: their covariance has the square of this many.
+_MOST = 5000
 
 
 def margins(
     fit: Fit,
     X: Any,
     kind: str | Sequence[str],
-    at: str,
+    at: Any,
     features: Sequence[Any] | None,
     *,
     sample_weight: Any,
     conf_level: float,
+    over: Any = None,
+    what: str = "effects",
     scale: str = "response",
 ) -> Margins:
     """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
     check_scale(scale, binary=fit.is_binary)
-    if at not in ("average", "means"):
-        raise InputError(
-            "at must be 'average' or 'means'; got "
-            f"{quoted(at)}{nearest(str(at), ['average', 'means'])}"
-        )
+    where = read_where(at, over, what)
+    if where.predictions and features is not None:
+        raise InputError("features have effects, not predictions: drop features, or what")
     reference = reference_of(fit)
     check_level(conf_level)
     estimates = Estimates.of(
@@ -152,25 +78,30 @@ def margins(
     # If every outcome was observed, all rows are selected.
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
-        rows = read(fit, X, estimates, at, features, sample_weight)
+        rows = read(fit, X, estimates, where, features, sample_weight)
+        n_each = len(rows.cells) * len(rows.changes)
+        _refuse_many(n_each * len(kinds))
         effects, error, limits, covariance = judged(
             fit,
             estimates,
-            lambda own: sum_effects(own, targets, len(rows.changes), rows.blocks()),
-            apart=np.repeat([target == "selection" for target in targets], len(rows.changes)),
+            lambda own: _over_cells(own, targets, rows),
+            apart=np.repeat([target == "selection" for target in targets], n_each),
             conf_level=conf_level,
             multiplied="expected" in targets,
         )
     # A target that is not a function of a feature has an effect of zero, without error or test.
     no_effect = np.array(
-        [not moved & estimates.used_by(target) for target in targets for moved in rows.moved]
+        [
+            not where.predictions and not moved & estimates.used_by(target)
+            for target in targets
+            for _ in rows.cells
+            for moved in rows.moved or [frozenset[int]()]
+        ]
     )
     effects[no_effect], error[no_effect] = 0.0, 0.0
     covariance[no_effect], covariance[:, no_effect] = 0.0, 0.0
-    table = pd.DataFrame(
-        [(target, *change) for target in kinds for change in rows.changes],
-        columns=["target", "term", "change"],
-    )
+    table = _labelled(kinds, rows, where)
+    labels = tuple(table.columns)
     table = table.assign(**reference.columns(effects, error, conf_level))
     if limits is not None:
         table[["ci_low", "ci_high"]] = np.where(no_effect[:, None], 0.0, limits)
@@ -182,18 +113,63 @@ def margins(
     outcome = "y" if scale == "response" else name_on_scale("y", fit.spec.outcome_transform)
     said = _notes(fit, kinds, table, outcome, scale)
     notes += [*rows.notes, *said, *reference.notes()]
-    how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
     return Margins(
-        table,
-        covariance,
-        at,
-        float(conf_level),
-        rows.n_rows,
-        tuple(notes),
-        how,
-        _positive(fit),
-        outcome,
+        table=table,
+        covariance=covariance,
+        at="means" if where.means else "average",
+        conf_level=float(conf_level),
+        n_rows=rows.n_rows,
+        notes=tuple(notes),
+        weighing=weighing(fit.spec.weight_kind, rows.n_rows, rows.total),
+        positive=_positive(fit),
+        outcome=outcome,
+        labels=labels,
+        cells=tuple(_margin_cell(cell, rows.fixed, over) for cell in rows.cells),
+        contrasts=rows.contrasts,
+        predictions=where.predictions,
+        reference=reference,
+        averaged=limits is not None,
     )
+
+
+def _margin_cell(cell: Cell, names: Sequence[str], over: Any) -> MarginCell:
+    fixed = tuple(zip(names, cell.fixed, strict=True))
+    return MarginCell(fixed, cell.group, over if isinstance(over, str) else GROUP, cell.n_rows)
+
+
+def _labelled(kinds: Sequence[str], rows: EffectRows, where: Where) -> pd.DataFrame:
+    """Return the columns of a table that say which number is which."""
+    names = ["target", *(["over"] if where.over is not None else [])]
+    names += [f"at_{name}" for name in rows.fixed]
+    names += [] if where.predictions else ["term", "change"]
+    groups = where.over is not None
+    lines = [
+        (target, *([cell.group] if groups else []), *cell.fixed, *change)
+        for target in kinds
+        for cell in rows.cells
+        for change in ([()] if where.predictions else rows.changes)
+    ]
+    return pd.DataFrame(lines, columns=names)
+
+
+def _refuse_many(count: int) -> None:
+    """Refuse more numbers than their joint covariance should have."""
+    if count > _MOST:
+        raise InputError(
+            f"this asks for {count:,} numbers, and at most {_MOST:,} are given at once: fix fewer "
+            "values in at, or name fewer features, kinds or groups"
+        )
+
+
+def _over_cells(
+    estimates: Estimates, targets: Sequence[str], rows: EffectRows
+) -> tuple[Floats, Floats]:
+    """Do what `sum_effects` does in every cell; ordered by target, then by cell and change."""
+    shape = (len(targets), len(rows.changes))
+    found = [sum_effects(estimates, targets, shape[1], cell.blocks()) for cell in rows.cells]
+    values = np.stack([part.reshape(shape) for part, _ in found], axis=1)
+    gradients = np.stack([part.reshape(*shape, -1) for _, part in found], axis=1)
+    return values.ravel(), gradients.reshape(-1, gradients.shape[-1])
 
 
 def _positive(fit: Fit) -> str:
@@ -252,13 +228,17 @@ def _terms(
     base: list[Parts],
     parts_at: Callable[[Floats], list[Parts]],
 ) -> Iterator[tuple[int, float, Effect]]:
-    """Yield position of the target, sign and effect: a slope, or the levels after and before."""
+    """Yield position of the target, sign and effect: a slope, or the levels after and before.
+
+    A prediction is a level alone.
+    """
     if change.slopes is not None:
         for target, parts in enumerate(base):
             yield target, 1.0, slope_effect(estimates, parts, design, change.slopes)
         return
     for sign, level in ((1.0, change.after), (-1.0, change.before)):
-        assert level is not None
+        if level is None:
+            continue
         for target, parts in enumerate(parts_at(level)):
             yield target, sign, level_effect(parts, level)
 
@@ -297,13 +277,13 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame, outcome: str, scale:
             "Effects on the outcome are averaged over assignments: their intervals are quantiles "
             "of the mixture, and they have no p-value."
         )
-    if (table["change"] != "slope").any():
+    if "change" in table and (table["change"] != "slope").any():
         notes.append(
             "A feature that holds only 0 and 1 here, and each category, has a discrete change as "
             "its effect; others have a slope."
         )
     zero = table[table["std_error"] == 0]
-    if len(zero):
+    if "term" in table and len(zero):
         parts = []
         for target, rows in zero.groupby("target", sort=False):
             terms = listed([*dict.fromkeys(rows["term"].astype(str))])

@@ -19,7 +19,7 @@ from heckmanfa.data.sample import read_weights
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.calibration import calibration_of
-from heckmanfa.inference.effect_rows import formula_rows
+from heckmanfa.inference.effect_cells import Where
 from heckmanfa.inference.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import (
@@ -29,6 +29,7 @@ from heckmanfa.inference.fit_rows import (
     rows_for_pictures,
     weights_of,
 )
+from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.formula_variables import level_words
 from heckmanfa.inference.margins import sum_effects
 from heckmanfa.inference.selection_moves import (
@@ -320,7 +321,7 @@ def _from_formulas(
     given = None if weight is None else read_weights(weight, len(design.kept))[kept]
     selected, weights = _stacked(rows.map(_row_columns, columns=[]))
     estimates = Estimates.of(fit, prediction=False, selection=True)
-    read = formula_rows(fit, frame, estimates, "average", None, given)
+    read = formula_rows(fit, frame, estimates, Where(), None, given)
     n = len(read.changes)
     ends = effect_ends(
         fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks()), n

@@ -1,0 +1,205 @@
+"""Changes in the columns of X, or in the dummies of a category, for a model from arrays."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit
+from heckmanfa.inference.effect_cells import Where, fixed_level, fixed_number
+from heckmanfa.inference.effect_rows import (
+    PREDICTION,
+    Blocks,
+    Cell,
+    EffectRows,
+    Part,
+    parts_of,
+    refuse_none,
+    shares_of,
+)
+from heckmanfa.inference.expectations import Estimates, design_blocks
+from heckmanfa.inference.fit_rows import take_column, weights_of
+from heckmanfa.inference.formula_variables import Change
+from heckmanfa.inference.prediction import read_rows
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A change in a column of X, or in the dummies of a category."""
+
+    term: str
+    words: str
+    after: dict[int, float]
+    """values of columns of the model after the change"""
+    before: dict[int, float] | None = None
+    """values before it; None for the slope of a single column"""
+    contrast: tuple[Any, Any] | None = None
+
+    @property
+    def moved(self) -> frozenset[int]:
+        before = self.before or {}
+        return frozenset(
+            column for column, value in self.after.items() if before.get(column) != value
+        )
+
+    def change(self, design: Floats, positions: dict[int, int]) -> Change:
+        """Return what the change does to a design, given the positions of columns in it."""
+        if self.before is not None:
+            return Change(
+                before=_with(design, positions, self.before),
+                after=_with(design, positions, self.after),
+            )
+        slopes = np.zeros((1, design.shape[1]))
+        for column in self.after:
+            if column in positions:
+                slopes[0, positions[column]] = 1.0
+        return Change(slopes=slopes)
+
+
+def _with(design: Floats, positions: dict[int, int], values: dict[int, float]) -> Floats:
+    """Return a design in which columns have other values; those that are not in it do nothing."""
+    design = design.copy()
+    for column, value in values.items():
+        if column in positions:
+            design[:, positions[column]] = value
+    return design
+
+
+def array_rows(
+    fit: Fit,
+    X: Any,
+    estimates: Estimates,
+    where: Where,
+    features: Sequence[Any] | None,
+    sample_weight: Any,
+) -> EffectRows:
+    """Read X for a model from arrays; ``features`` of None stands for all of ``estimates``."""
+    X, over = _without_groups(fit, X, where.over)
+    table = read_rows(fit, X, prediction=estimates.prediction, selection=estimates.selection)
+    n = table.shape[0]
+    moves = [] if where.predictions else _moves(fit, table, estimates, features)
+    positions = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
+    weight, total = shares_of(sample_weight, n)
+    fixed = [_fixed_columns(fit, table, name, values) for name, values in where.fixed]
+
+    def changes(design: Floats) -> Iterator[Change]:
+        if where.predictions:
+            yield Change(after=design)
+        for move in moves:
+            yield move.change(design, positions)
+
+    def blocks(values: dict[int, float], part: Part) -> Blocks:
+        average = []
+        for span, design in design_blocks(table, estimates.columns):
+            share, rows = part.weight(span), part.rows(span)
+            if rows is not None:
+                design = design[rows]
+            if values:
+                design = _with(design, positions, values)
+            if where.means:
+                average.append(share @ design)
+            elif len(share):
+                yield share, design, changes(design)
+        if where.means:
+            row = np.sum(average, axis=0)[None, :]
+            yield np.ones(1), row, changes(row)
+
+    fixings = [dict(ChainMap(*columns)) for columns in product(*(values for _, values in fixed))]
+    cells = [
+        Cell(partial(blocks, values, part), part.n_rows, chosen, part.label)
+        for part in parts_of(over, weight)
+        for chosen, values in zip(where.combinations(), fixings, strict=True)
+    ]
+    return EffectRows(
+        changes=PREDICTION if where.predictions else [(one.term, one.words) for one in moves],
+        moved=[one.moved for one in moves],
+        n_rows=n,
+        cells=cells,
+        total=total,
+        contrasts=tuple(one.contrast for one in moves),
+        fixed=tuple(name for name, _ in fixed),
+    )
+
+
+def _moves(
+    fit: Fit, table: FeatureTable, estimates: Estimates, features: Sequence[Any] | None
+) -> list[_Move]:
+    """Return the changes of columns: slopes, from 0 to 1, and from a category's reference."""
+    wanted = estimates.columns if features is None else resolve(table, features, "features")
+    refuse_none(wanted)
+    binary = np.ones(len(wanted), dtype=bool)
+    for _, block in design_blocks(table, wanted):
+        binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
+    categories = {column: one for one in _categories(fit) for column in one.dummies}
+    moves = []
+    for column, discrete in zip(wanted, binary, strict=True):
+        if column in categories:
+            name, levels, dummies = categories[column]
+            pair = (levels[0], levels[1 + dummies.index(column)])
+            before, after = (categories[column].values(level) for level in pair)
+            moves.append(_Move(name, " to ".join(pair), after, before, pair))
+        elif discrete:
+            moves.append(_Move(table.label(column), "0 to 1", {column: 1.0}, {column: 0.0}))
+        else:
+            moves.append(_Move(table.label(column), "slope", {column: 1.0}))
+    return moves
+
+
+class _Category(NamedTuple):
+    """A category of X, by its dummies among the columns of the model."""
+
+    name: str
+    levels: tuple[str, ...]
+    """the reference first"""
+    dummies: list[int]
+    """of all other levels"""
+
+    def values(self, level: str) -> dict[int, float]:
+        """Return what the dummies are if the category has a level."""
+        place = self.levels.index(level) - 1
+        return {column: float(index == place) for index, column in enumerate(self.dummies)}
+
+
+def _categories(fit: Fit) -> list[_Category]:
+    encoding = fit.spec.columns.encoding
+    if encoding is None:
+        return []
+    places = {name: place for place, name in enumerate(encoding.columns)}
+    return [
+        _Category(name, levels, [places[dummy] for dummy in encoding.columns_of(name)])
+        for name, levels in encoding.levels.items()
+        if len(levels) > 1
+    ]
+
+
+def _fixed_columns(
+    fit: Fit, table: FeatureTable, name: Any, values: Sequence[Any]
+) -> tuple[str, list[dict[int, float]]]:
+    """Return the label of a column of X, and what fixes the model's columns at each value."""
+    columns = resolve(table, [name], "at")
+    label = table.label(columns[0])
+    category = next((one for one in _categories(fit) if one.dummies == columns), None)
+    if category is None or label == name:
+        return label, [{columns[0]: fixed_number(name, value)} for value in values]
+    places = [fixed_level(category.name, value, category.levels) for value in values]
+    return category.name, [category.values(category.levels[place]) for place in places]
+
+
+def _without_groups(fit: Fit, X: Any, over: Any) -> tuple[Any, Any]:
+    """Return X without a column that holds only groups, and the group of each row."""
+    if isinstance(over, str):
+        X, over = take_column(fit, X, over, "over", "a column of X")
+    elif isinstance(over, int | np.integer):
+        raise InputError(f"over must be the name of a column or an entry for each row; got {over}")
+    return X, over
