@@ -15,10 +15,12 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from heckmanfa import Heckman
 from heckmanfa.analysis import best_set
 from heckmanfa.cli import app
 from heckmanfa.cli.run_demo import FEATURES
@@ -135,6 +137,22 @@ def check_output(name):
         assert found == expected
         shown_any |= bool(shown)
     assert shown_any
+
+
+def test_calls_beside_those_of_stata_run():
+    page = (ROOT / "docs/from_stata.md").read_text(encoding="utf-8")
+    tables = page.partition("## `predict`")[2].partition("## The same numbers")[0]
+    calls = re.findall(r"`(m\.[^`]+)`", tables)
+    assert len(calls) > 20
+    d = load_mroz().assign(region=lambda d: np.where(d["kids618"] > 0, "north", "south"), w=1.0)
+    formulas = Heckman.from_formula("lwage ~ educ + region", "lfp ~ educ + region + age", d)
+    # Evaluating formulas takes time: calls that need none of their names run without.
+    X = d[["educ", "city", "age", "kids5"]]
+    arrays = Heckman(["educ"]).fit(X, d["lwage"])
+    for call in calls:
+        named = "region" in call or "sample_weight" in call
+        names = {"m": formulas, "d": d} if named else {"m": arrays, "d": X}
+        assert eval(call, names) is not None
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def margins(
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows lack a variable of the formulas, and are left out.")
     outcome = "y" if scale == "response" else name_on_scale("y", fit.spec.outcome_transform)
-    said = _notes(fit, kinds, table, outcome, scale)
+    said = _notes(fit, kinds, table, outcome, scale, where)
     notes += [*rows.notes, *said, *reference.notes()]
     return Margins(
         table=table,
@@ -266,16 +266,20 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
     return kinds, [note]
 
 
-def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame, outcome: str, scale: str) -> list[str]:
+def _notes(
+    fit: Fit, kinds: list[str], table: pd.DataFrame, outcome: str, scale: str, where: Where
+) -> list[str]:
+    what = "Predictions" if where.predictions else "Effects"
     notes = ["Standard errors use the delta method, with these rows held fixed."]
     if {*kinds} - {"selection"}:
-        notes += scale_notes(fit.spec.outcome_transform, scale)
+        notes += scale_notes(fit.spec.outcome_transform, scale, where.predictions)
     if fit.is_binary:
-        notes.append("Effects are on probabilities: 0.01 is one percentage point.")
+        are = "are" if where.predictions else "are on"
+        notes.append(f"{what} {are} probabilities: 0.01 is one percentage point.")
     if fit.average is not None:
         notes.append(
-            "Effects on the outcome are averaged over assignments: their intervals are quantiles "
-            "of the mixture, and they have no p-value."
+            f"{what} {'of' if where.predictions else 'on'} the outcome are averaged over "
+            "assignments: their intervals are quantiles of the mixture, and they have no p-value."
         )
     if "change" in table and (table["change"] != "slope").any():
         notes.append(

@@ -24,15 +24,18 @@ def log_points(transform: OutcomeTransform | None) -> str:
     return f"Effects are in log points: 0.05 is about 5% of {whole}."
 
 
-def scale_notes(transform: OutcomeTransform | None, scale: str) -> list[str]:
-    """Say which scale effects are on, if there are two."""
+def scale_notes(
+    transform: OutcomeTransform | None, scale: str, predictions: bool = False
+) -> list[str]:
+    """Say which scale effects, or predictions, are on, if there are two."""
     if transform is None:
         return []
     if scale == "link":
-        return [log_points(transform)]
+        return ["Predictions are of the logarithm." if predictions else log_points(transform)]
     return [
-        "Effects are on the outcome's own scale, by the model's formula for its mean: errors are "
-        "normal on the log scale, and standard errors allow for sigma."
+        f"{'Predictions' if predictions else 'Effects'} are on the outcome's own scale, by the "
+        "model's formula for its mean: errors are normal on the log scale, and standard errors "
+        "allow for sigma."
     ]
 
 
