@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.compose import TransformedTargetRegressor
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanLasso, scan_parquet
-from heckmanfa.errors import InputError
+from heckmanfa.errors import AllObservedWarning, InputError
 from heckmanfa.model_selection import joint_log_likelihood, observed_mse
 
 PREDICTION = ["a", "b"]
@@ -150,3 +151,35 @@ def test_methods_that_read_the_rows_again_take_the_outcome_as_the_fit_did():
         pd.testing.assert_frame_equal(call(found, WAGE), call(logs, np.log(WAGE)))
     with pytest.raises(InputError, match="not those of the fit"):
         found.specification_tests(X, np.log(WAGE) + 3)
+
+
+def test_the_mean_ratio_is_the_same_wherever_rows_are(tmp_path):
+    path = tmp_path / "rows.parquet"
+    X.assign(wage=WAGE).to_parquet(path, row_group_size=120)
+    for method in ("two-step", "ml"):
+        options = {"outcome_transform": "log1p", "method": method, "cov_type": "robust"}
+        known = Heckman([0, 1], **options).fit(X, WAGE).transform_ratio_
+        tensors = Heckman([0, 1], **options).fit(TENSOR, torch.tensor(WAGE.to_numpy()))
+        stored = Heckman(PREDICTION, **options).fit(scan_parquet(path, "wage"))
+        np.testing.assert_allclose(tensors.transform_ratio_, known, rtol=1e-9)
+        np.testing.assert_allclose(stored.transform_ratio_, known, rtol=1e-9)
+
+
+def test_scikit_learns_own_wrapper_refuses_missing_outcomes_and_predicts_too_low():
+    wrapped = TransformedTargetRegressor(Heckman(PREDICTION), func=np.log, inverse_func=np.exp)
+    with pytest.raises(ValueError, match="NaN"):
+        wrapped.fit(X, WAGE)
+    seen = X[SEEN], WAGE[SEEN]
+    with pytest.warns(AllObservedWarning):
+        low = wrapped.fit(*seen).predict(X)
+    with pytest.warns(AllObservedWarning):
+        own = model().fit(*seen)
+    np.testing.assert_allclose(own.predict(X) / low, np.exp(own.sigma_**2 / 2))
+
+
+def test_pictures_and_diagnostics_of_a_log_outcome_take_the_rows_of_the_fit():
+    found = model().fit(X, WAGE)
+    assert found.pictures(X, WAGE).residuals.outcome == "log(wage)"
+    assert found.diagnostics(X).transform_ratio == found.transform_ratio_
+    with pytest.raises(InputError, match="not those of the fit"):
+        _ = found.pictures(X, WAGE + 1).residuals
