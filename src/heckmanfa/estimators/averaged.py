@@ -59,7 +59,8 @@ class HeckmanAverage(ChoiceModel, Heckman):
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
+    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
+outcome_transform
         As in `Heckman`. Weights are those of two-step fits; "ml" refits the ``n_refits`` heaviest
         assignments. That is better if the errors are normal, and much worse if they are skewed.
         Assignments of collinear features weigh nothing. "drop" leaves a column that the selection

@@ -71,7 +71,7 @@ class HeckmanFA(SearchModel, Heckman):
     record_path : int
         Record the probabilities in ``path_`` every this many epochs; 0 records nothing.
     prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
-on_separation, start
+on_separation, start, outcome_transform
         As in `HeckmanBestSubset`.
 
     Attributes
@@ -236,7 +236,8 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
+    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
+outcome_transform
         As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
         ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
         collinear features are never chosen. "drop" leaves a column that the selection equation
@@ -328,7 +329,7 @@ class HeckmanLasso(SearchModel, Heckman):
         the plain lasso.
     rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, \
 verbose, prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
-on_separation, start
+on_separation, start, outcome_transform
         As in `HeckmanBestSubset`, but groups of several columns are refused.
 
     Attributes
