@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from heckmanfa import Heckman
+from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.errors import AllObservedWarning
 
 N = 300
@@ -179,3 +179,18 @@ def test_replicates_and_models_without_a_transform_make_no_extra_pass():
     spec = Heckman([0, 1], outcome_transform="log").fit(X, WAGE).fit_.spec
     assert spec.needs_own_scale
     assert not spec.for_replicates().needs_own_scale
+
+
+def test_honest_estimates_keep_the_correlations_of_sigma():
+    options = {"outcome_transform": "log", "never": [2], "random_state": 0, "max_features": 2}
+    plain = HeckmanBestSubset(**options).fit(X, WAGE).fit_
+    model = HeckmanBestSubset(**options, honest=True, n_splits=4).fit(X, WAGE)
+    assert model.transform_ratio_ is None
+
+    def correlations(fit):
+        own = fit.sigma_covariance
+        return own[:-1] / np.sqrt(np.diag(fit.covariance) * own[-1])
+
+    np.testing.assert_allclose(correlations(model.fit_), correlations(plain), rtol=1e-9)
+    low, high = model.predict(X[:3], "selected", "confidence")[1].T
+    assert np.all(low < high)

@@ -113,7 +113,7 @@ class Heckman(ScoredRegressor, SelectionModel):
     transform_ratio_ : (float, float) or None
         With ``outcome_transform``: the mean over the selected rows of the outcome over its mean
         given selection (of 1 + y with "log1p"), which is 1 under the model, and its standard
-        error. An average has none.
+        error. Averages and honest searches have none.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X has names.

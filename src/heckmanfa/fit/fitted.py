@@ -199,10 +199,11 @@ class Fit:
     def transform_ratio(self) -> tuple[float, float] | None:
         """Mean over the selected rows of the outcome over its mean given selection, and its error.
 
-        It is 1 under the model; of 1 + y with "log1p". None without a transform.
+        It is 1 under the model; of 1 + y with "log1p". None without a transform, and for averages
+        and honest searches, whose estimates are not those of one pass over all rows.
         """
-        own = self.own_scale
-        return None if own is None else (own.ratio, own.ratio_error)
+        own, honest = self.own_scale, self.search is not None and self.search.honest is not None
+        return None if own is None or honest else (own.ratio, own.ratio_error)
 
     @property
     def sigma_covariance(self) -> Floats | None:

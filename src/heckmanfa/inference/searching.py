@@ -395,6 +395,7 @@ def _with_medians(fit: Fit) -> Fit:
         rho=rho,
         sigma=sigma,
         covariance=fit.covariance * ratio * ratio[:, None],
+        own_scale=None if fit.own_scale is None else fit.own_scale.rescaled(ratio),
     )
     if fit.binary is not None:
         fit = replace(fit, binary=_at_medians(fit, fit.binary, before))

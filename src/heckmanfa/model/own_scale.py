@@ -13,7 +13,7 @@ So the joint covariance cannot become indefinite.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,16 @@ class OwnScale:
     sigma_on: Floats | None = None
     """sigma as a linear function of the estimates, in the order of the reported covariance, then
     the variance that they leave it; None if the reported covariance has sigma"""
+
+    def rescaled(self, factors: Floats) -> OwnScale:
+        """Multiply the standard errors of the estimates, of which beta_H is the last.
+
+        That of sigma is multiplied as that of beta_H is, and correlations stay as they are.
+        """
+        if self.sigma_on is None:
+            return self
+        on = factors[-1] * self.sigma_on[:-1] / factors
+        return replace(self, sigma_on=np.append(on, factors[-1] ** 2 * self.sigma_on[-1]))
 
 
 @dataclass(frozen=True)
