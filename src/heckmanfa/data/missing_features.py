@@ -69,6 +69,12 @@ def check_missing(missing: str) -> None:
         raise InputError(f"missing must be 'error' or 'nan'; got {quoted(missing)}")
 
 
+def check_unknown(unknown: str) -> None:
+    """Refuse a value of ``unknown`` that is not valid."""
+    if unknown not in ("error", "missing"):
+        raise InputError(f"unknown must be 'error' or 'missing'; got {quoted(unknown)}")
+
+
 def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
     """Count the rows that lack a column that their prediction needs; refuse infinity."""
     empty = np.zeros(len(columns), dtype=np.int64)

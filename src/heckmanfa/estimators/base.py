@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +18,7 @@ from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.missing_features import Gaps, check_missing
+from heckmanfa.data.missing_features import Gaps, check_missing, check_unknown
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.outcome_scale import read_on_fit_scale
 from heckmanfa.data.row_sources import refuse_rows
@@ -33,6 +35,7 @@ from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
+from heckmanfa.model.option_types import Unknown
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -189,6 +192,7 @@ class SelectionModel(ReportedModel):
         return_std: bool = False,
         conf_level: float = 0.95,
         missing: Missing = "error",
+        unknown: Unknown | None = None,
     ) -> Any:
         """Probability of being selected, P(s = 1 | x), of each row, or the index behind it.
 
@@ -206,7 +210,7 @@ class SelectionModel(ReportedModel):
             by the delta method.
         conf_level : float
             Confidence level of the interval.
-        missing : {"error", "nan"}
+        missing, unknown
             As in `predict`.
 
         Returns
@@ -220,6 +224,7 @@ class SelectionModel(ReportedModel):
             Only with ``return_std``. For a Dask DataFrame, a Series "std_error".
         """
         check_missing(missing)
+        self = self._reading(unknown)
         selection_chances.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
         if is_dask(X):
             name = "index" if scale == "link" else "probability"
@@ -238,17 +243,22 @@ class SelectionModel(ReportedModel):
             self.fit_, X, missing, scale, return_interval, return_std, conf_level
         )
 
-    def inverse_mills(self, X: Any, *, missing: Missing = "error") -> Any:
+    def inverse_mills(
+        self, X: Any, *, missing: Missing = "error", unknown: Unknown | None = None
+    ) -> Any:
         """Inverse Mills ratio lambda(z'gamma) of each row.
 
-        ``missing`` is as in `predict`; for a Dask collection the result is lazy.
+        ``missing`` and ``unknown`` are as in `predict`; for a Dask collection the result is lazy.
         """
         check_missing(missing)
+        self = self._reading(unknown)
         if is_dask(X):
             return self._lazily(X, "inverse_mills", "imr", missing=missing)
         return selection_chances.predict_imr(self.fit_, X, missing)
 
-    def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
+    def missing_features(
+        self, X: Any, kind: str = "marginal", *, unknown: Unknown | None = None
+    ) -> Gaps:
         """Count the rows of X that have no prediction, since they lack a feature.
 
         Parameters
@@ -256,13 +266,15 @@ class SelectionModel(ReportedModel):
         X : array or data frame of shape (n, K)
         kind : {"marginal", "selected", "unselected", "expected", "selection"}
             As in `predict`; "selection" is the probability of being selected.
+        unknown : {None, "error", "missing"}
+            As in `predict`.
 
         Returns
         -------
         Gaps
             With ``n_rows``, ``n_missing``, and ``columns``: how many rows lack each feature.
         """
-        return prediction.missing_features(self.fit_, X, kind)
+        return prediction.missing_features(self._reading(unknown).fit_, X, kind)
 
     def log_likelihood(
         self, X: Any, y: Any = None, selected: Any = None, *, sample_weight: Any = None
@@ -325,6 +337,15 @@ class SelectionModel(ReportedModel):
 
     def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:
         return prediction.index_and_mean(self.fit_, X)
+
+    def _reading(self, unknown: Unknown | None) -> Self:
+        """Return the model with another ``unknown``; None is that of the fit."""
+        if unknown is None:
+            return self
+        check_unknown(unknown)
+        model, fit = copy(self), self.fit_
+        model._fit = replace(fit, spec=replace(fit.spec, unknown=unknown))
+        return model
 
     def _on_rows(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
         """Call a method on X, or lazily on every partition of a Dask collection."""

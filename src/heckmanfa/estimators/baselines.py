@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -20,7 +21,13 @@ from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
-from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
+from heckmanfa.data.missing_features import (
+    Gaps,
+    check_missing,
+    check_unknown,
+    find_gaps,
+    refuse_gaps,
+)
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Block, Mapped, Mask, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
@@ -123,7 +130,7 @@ class ObservedRegressor(ScoredRegressor):
         given = selected is not None if source is None else source.has_selected
         return RowsRead(type(self).__name__, table, sample, selection, prediction, given)
 
-    def predict(self, X: Any, *, missing: str = "error") -> Any:
+    def predict(self, X: Any, *, missing: str = "error", unknown: Unknown | None = None) -> Any:
         """Predict the outcome of each row, lazily for a Dask collection.
 
         Parameters
@@ -131,9 +138,12 @@ class ObservedRegressor(ScoredRegressor):
         X : array or data frame of shape (n, K)
         missing : {"error", "nan"}
             What to do with rows that lack a feature: raise an error, or predict NaN.
+        unknown : {None, "error", "missing"}
+            As in `Heckman.predict`.
         """
         check_is_fitted(self)
         check_missing(missing)
+        self = self._reading(unknown)
         refuse_rows(X, "predict_parquet(model, path, out)")
         if is_dask(X):
             return map_rows(self, X, "predict", "predicted", self._columns, missing=missing)
@@ -143,18 +153,29 @@ class ObservedRegressor(ScoredRegressor):
             refuse_gaps(gaps)
         return self._predict(table, columns)
 
-    def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
+    def missing_features(
+        self, X: Any, kind: str = "marginal", *, unknown: Unknown | None = None
+    ) -> Gaps:
         """Count the rows of X that have no prediction, since they lack a feature.
 
-        ``kind`` is ignored, since there is one kind of prediction.
+        ``kind`` is ignored, since there is one kind of prediction; ``unknown`` is as in `predict`.
         """
         check_is_fitted(self)
-        return find_gaps(*self._read_prediction(X))
+        return find_gaps(*self._reading(unknown)._read_prediction(X))
+
+    def _reading(self, unknown: Unknown | None) -> Self:
+        """Return the model with another ``unknown``; None is that of the constructor."""
+        if unknown is None:
+            return self
+        check_unknown(unknown)
+        model = copy(self)
+        model.unknown = unknown
+        return model
 
     def _read_prediction(self, X: Any) -> tuple[FeatureTable, list[int]]:
         """Return the table of X, and the columns that predict."""
         columns = [int(column) for column in np.flatnonzero(self._support)]
-        return read_features(X, self._columns), columns
+        return read_features(X, self._columns, unknown=self.unknown), columns
 
     @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:

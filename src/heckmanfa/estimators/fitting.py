@@ -205,7 +205,10 @@ def attach_encoding(model: Any, encoding: Encoding) -> None:
     columns = FittedColumns(
         fit.spec.columns.estimator, len(sources), encoding.sources, None, encoding
     )
-    fit = replace(fit, spec=replace(fit.spec, columns=columns))
+    search = fit.search
+    if search is not None and search.honest is not None:
+        search = replace(search, honest=replace(search.honest, columns=columns))
+    fit = replace(fit, spec=replace(fit.spec, columns=columns), search=search)
     publish(model, attributes(fit))
 
 

@@ -165,6 +165,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         *,
         scale: Scale = ...,
         missing: Missing = ...,
+        unknown: Unknown | None = ...,
     ) -> Floats: ...
 
     @overload
@@ -177,6 +178,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         conf_level: float = ...,
         scale: Scale = ...,
         missing: Missing = ...,
+        unknown: Unknown | None = ...,
     ) -> tuple[Floats, Floats]: ...
 
     @overload
@@ -189,6 +191,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         *,
         scale: Scale = ...,
         missing: Missing = ...,
+        unknown: Unknown | None = ...,
     ) -> tuple[Floats, Floats]: ...
 
     def predict(
@@ -200,6 +203,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         *,
         scale: Scale = "response",
         missing: Missing = "error",
+        unknown: Unknown | None = None,
     ) -> Any:
         """Predict the outcome of each row.
 
@@ -230,6 +234,9 @@ class Heckman(ScoredRegressor, SelectionModel):
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or predict NaN. Infinite values always raise an error.
+        unknown : {None, "error", "missing"}
+            What to do with levels of a category that the fit did not have: raise an error that
+            names them, or count them as missing. None is as the model was fitted.
 
         Returns
         -------
@@ -238,6 +245,7 @@ class Heckman(ScoredRegressor, SelectionModel):
             Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
             estimates is unknown. For a Dask DataFrame, a DataFrame of "lower" and "upper".
         """
+        self = self._reading(unknown)
         fit = self.fit_
         check_missing(missing)
         if return_interval is not None:

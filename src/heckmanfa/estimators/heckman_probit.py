@@ -165,7 +165,14 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
 
     # Prediction. ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error") -> Any:
+    def predict(
+        self,
+        X: Any,
+        kind: Kind = "marginal",
+        *,
+        missing: Missing = "error",
+        unknown: Unknown | None = None,
+    ) -> Any:
         """Predict the class of each row: the positive one if its probability is above one half.
 
         Parameters
@@ -178,11 +185,14 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or predict NaN (None if classes are text or booleans). Infinite values always
             raise an error.
+        unknown : {None, "error", "missing"}
+            As in `Heckman.predict`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
+        self = self._reading(unknown)
         self._check_prediction(kind, missing)
         if is_dask(X):
             kinds = self._labels(missing).dtype
@@ -203,6 +213,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         conf_level: float = 0.95,
         *,
         missing: Missing = "error",
+        unknown: Unknown | None = None,
     ) -> Any:
         """Probability of each class, for each row.
 
@@ -222,6 +233,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or return NaN. Infinite values always raise an error.
+        unknown : {None, "error", "missing"}
+            As in `Heckman.predict`.
 
         Returns
         -------
@@ -232,6 +245,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             covariance of the estimates is unknown. For a Dask DataFrame, a DataFrame of "lower"
             and "upper".
         """
+        self = self._reading(unknown)
         self._check_prediction(kind, missing)
         options = {"kind": kind, "missing": missing}
         if return_interval is None:
@@ -249,9 +263,15 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         return _in_columns(columns[:2]), _in_columns(columns[2:])
 
     def predict_log_proba(
-        self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error"
+        self,
+        X: Any,
+        kind: Kind = "marginal",
+        *,
+        missing: Missing = "error",
+        unknown: Unknown | None = None,
     ) -> Any:
         """Logarithm of `predict_proba`, exact where a probability is too small for a number."""
+        self = self._reading(unknown)
         self._check_prediction(kind, missing)
         return self._beside_each_other(X, "_both_logarithms", kind=kind, missing=missing)
 
@@ -262,6 +282,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         conf_level: float = 0.95,
         *,
         missing: Missing = "error",
+        unknown: Unknown | None = None,
     ) -> Any:
         """Probability of being selected and of the positive class, P(y = 1, s = 1 | x).
 
@@ -269,6 +290,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         their (n, 2) limits; for a Dask collection both are lazy.
         """
         check_missing(missing)
+        self = self._reading(unknown)
         if return_interval is not None:
             check_probability_interval(return_interval, conf_level)
         options: dict[str, Any] = {"missing": missing, "return_interval": return_interval}

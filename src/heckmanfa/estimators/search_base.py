@@ -213,7 +213,7 @@ class SearchModel(ChoiceModel):
     @property
     def candidates_(self) -> pd.DataFrame:
         """The best 10,000 distinct assignments evaluated, those in the window first."""
-        return self._result("candidates_").to_frame(self.fit_.feature_names)
+        return self._result("candidates_").to_frame(self.fit_.spec.feature_names)
 
     @property
     def n_assignments_(self) -> int:

@@ -163,11 +163,11 @@ on_separation, start, outcome_transform
 
     @property
     def inclusion_prob_(self) -> Floats:
-        """Trained probability of each feature, (K,); NaN without training."""
-        trained = self._trained()
+        """Trained probability of each column of X; NaN without training."""
+        trained, columns = self._trained(), self.fit_.spec.columns
         if trained is None:
-            return np.full(self.fit_.n_features, np.nan)
-        return trained.inclusion_prob
+            return np.full(self.n_features_in_, np.nan)
+        return np.asarray(columns.highest(trained.inclusion_prob))
 
     @property
     def path_(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ on_separation, start, outcome_transform
             raise NotSavedError("path_")
         return {
             "epoch": trained.path_epochs,
-            "inclusion_prob": trained.path,
+            "inclusion_prob": self.fit_.spec.columns.highest(trained.path),
             "mae": trained.path_mae,
         }
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import entries
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
@@ -48,8 +49,8 @@ class Bootstrap(Report):
     unit: str
     """what was resampled, in words"""
     n_units: int
-    labels: tuple[Any, ...]
-    """a name (or position) for each of the K columns of X"""
+    columns: FittedColumns
+    """the columns of X, and how they become the K columns of the model"""
     estimates: Floats
     """of the fit, ordered as `Replicates.estimates`"""
     replicates: Replicates
@@ -116,7 +117,7 @@ class Bootstrap(Report):
         counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in support)
         rows = [
             {
-                "features": tuple(self.labels[column] for column in columns),
+                "features": tuple(self.columns.names_of(columns)),
                 "count": count,
                 "share": count / len(support),
             }
@@ -141,8 +142,8 @@ class Bootstrap(Report):
 
     def _terms(self) -> list[tuple[str, str, int, int | None]]:
         """Return equation, term, position in the estimates, and column of X if it may predict."""
-        k = len(self.labels)
-        names = [f"x{label}" if isinstance(label, int) else str(label) for label in self.labels]
+        k = len(self.support)
+        names = [f"x{name}" if isinstance(name, int) else name for name in self.columns.each_name()]
         predicting, selecting = (
             np.flatnonzero(mask).tolist() for mask in (self.candidates, self.selecting)
         )
@@ -277,7 +278,7 @@ def bootstrap(
         n_boot=int(n_boot),
         unit=words,
         n_units=n_units,
-        labels=tuple(fit.feature_names),
+        columns=fit.spec.columns,
         estimates=estimates_of(fit),
         replicates=replicates,
         support=np.asarray(fit.support),

@@ -232,9 +232,10 @@ def _apart(points: list[Point]) -> list[Point]:
 def _find(fit: Fit, term: Any) -> tuple[int, str]:
     """Return the place of a term in the prediction equation, and its name."""
     names = ["Intercept", *(fit.labels[column] for column in fit.features)]
-    if term in fit.prediction_features:
+    known = [fit.feature_names[column] for column in fit.features]
+    if term in known:
         # Columns without names are known by their positions.
-        term = names[fit.prediction_features.index(term) + 1]
+        term = names[known.index(term) + 1]
     if term in names:
         return names.index(term), str(term)
     if term is None:

@@ -70,8 +70,9 @@ def read_rows(
     refuse_rows(X)
     given, design = X, fit.origin.design
     if design is not None:
-        X = design.transform(X, prediction=prediction, selection=selection)
-    table = read_features(X, fit.spec.columns)
+        given = design.without_unseen(X) if fit.spec.unknown == "missing" else X
+        X = design.transform(given, prediction=prediction, selection=selection)
+    table = read_features(X, fit.spec.columns, unknown=fit.spec.unknown)
     if missing is not None:
         gaps = _gaps(fit, table, given, prediction=prediction, selection=selection)
         if missing == "error":
@@ -95,7 +96,10 @@ def _gaps(fit: Fit, table: FeatureTable, X: Any, *, prediction: bool, selection:
 def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
     """Count the rows of X that lack a feature that a prediction of this kind needs."""
     needs = {"prediction": kind != "selection", "selection": kind != "marginal"}
-    return _gaps(fit, read_rows(fit, X, missing=None, **needs), X, **needs)
+    table, design = read_rows(fit, X, missing=None, **needs), fit.origin.design
+    if design is not None and fit.spec.unknown == "missing":
+        X = design.without_unseen(X)
+    return _gaps(fit, table, X, **needs)
 
 
 def prediction_index(fit: Fit, table: FeatureTable) -> Array:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_names import names_or_positions
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Mask, held
 from heckmanfa.data.sample import Sample
@@ -207,13 +209,11 @@ class Honest(HonestSplits, Report):
 
     def splits(self) -> pd.DataFrame:
         """Return a row for each split that succeeded: features, rho, sigma if there is one."""
-        k = len(self.labels)
+        k, columns = len(self.labels), self.columns
+        names_of = partial(names_or_positions, self.labels) if columns is None else columns.names_of
         return pd.DataFrame(
             {
-                "features": [
-                    tuple(self.labels[int(column)] for column in np.flatnonzero(row))
-                    for row in self.support
-                ],
+                "features": [tuple(names_of(np.flatnonzero(row).tolist())) for row in self.support],
                 **{
                     term: self.estimates[:, k + 1 + i]
                     for i, term in enumerate(self.error_terms)
@@ -309,6 +309,7 @@ class HonestSearch:
             )
         return Honest(
             labels=tuple(spec.columns.each_name()),
+            columns=None if spec.columns.encoding is None else spec.columns,
             names=spec.labels,
             candidates=spec.prediction,
             n_splits=self.n_splits,

@@ -57,6 +57,7 @@ def compress(
     prediction_features: Any = None,
     selection_features: Any = None,
     standardize: Standardize = False,
+    categorical_features: Any = "from_dtype",
 ) -> Compressed:
     """Fit the selection equation once and reduce the data to what every assignment needs.
 
@@ -69,12 +70,14 @@ def compress(
     standardize : bool or "features"
         Centre and scale features and outcome (or only the features) by the mean and standard
         deviation of the selected rows.
+    categorical_features
+        As in `Heckman`.
 
     Returns
     -------
     Compressed
         With ``.rows``, ``.probit`` and ``.moments``; ``.moments.solve(assignments)`` accepts one
-        boolean mask (K,) or a batch (B, K).
+        boolean mask (K,) or a batch (B, K), over X's columns with dummies in place of categories.
 
     Examples
     --------
@@ -89,7 +92,12 @@ def compress(
     if standardize not in (True, False, "features"):
         raise InputError(f"standardize must be True, False or 'features'; got {standardize!r}")
     source = find_row_source(X, y, selected, sample_weight, None)
-    table = read_features(X if source is None else source, "compress")
+    table = read_features(
+        X if source is None else source,
+        "compress",
+        categorical=categorical_features,
+        lists=(prediction_features, selection_features),
+    )
     selection = resolve(table, selection_features, "selection_features")
     prediction = resolve(table, prediction_features, "prediction_features")
     sample = read_sample(

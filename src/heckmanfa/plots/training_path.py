@@ -111,7 +111,8 @@ def _recorded_path(model: Any) -> TrainingPath:
         if model.fit_.is_binary:
             cure = "no search for a binary outcome does, so there is no path to draw"
         raise InputError(f"{type(model).__name__} trains nothing; {cure}")
-    found = read_path(recorded, model.fit_.labels, model.fit_.support)
+    columns = model.fit_.spec.columns
+    found = read_path(recorded, columns.labels, model.support_)
     if found is not None:
         return found
     model.fit_.search.check_searched()

@@ -73,15 +73,15 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
     """Return a row for each feature or group: its share by each kind of weights, and its role."""
-    names = fit.feature_names
+    named = [tuple(fit.spec.feature_names(unit)) for unit in units]
     return pd.DataFrame(
         [
             {
-                "feature": names[unit[0]] if len(unit) == 1 else tuple(names[c] for c in unit),
+                "feature": names[0] if len(names) == 1 else names,
                 **{kind: float(found.shares[kind][unit[0]]) for kind in KINDS},
                 "role": role_of(float(found.shares["bic"][unit[0]])),
             }
-            for unit in units
+            for unit, names in zip(units, named, strict=True)
         ],
         columns=["feature", *KINDS, "role"],
     )
@@ -93,8 +93,8 @@ def _units(fit: Fit) -> list[tuple[int, ...]]:
 
 
 def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
-    """Name a feature; a group by its term in the formula, or by its columns."""
-    names = [fit.labels[column] for column in unit]
+    """Name a feature; a group by its column of X, its term in the formula, or its columns."""
+    names = fit.spec.columns.labels_of(unit)
     design = fit.origin.design
     if design is not None and len(unit) > 1:
         for term, columns in design.selection_terms.items():
@@ -147,7 +147,7 @@ def average_facts(fit: Fit) -> list[tuple[str, str]]:
 def assignments_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.assignments_`."""
     outcome = outcome_of(fit)
-    found, names = outcome.average, fit.feature_names
+    found = outcome.average
     masks = found.leading_masks
     choices, m = found.choices, found.n_selected
     held = masks.sum(axis=1)
@@ -156,7 +156,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "features": [
-                tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in masks
+                tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks
             ],
             "n_features": held,
             "weight": found.leading_weight,

@@ -323,9 +323,7 @@ def diagnose(
     return replace(
         general,
         n_excluded=len(excluded),
-        excluded_features=tuple(
-            name for name in fit.selection_features if name not in fit.prediction_features
-        ),
+        excluded_features=tuple(fit.spec.feature_names(excluded)),
         excluded_wald=selection_test(fit, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
         imr_vif=float("inf") if unexplained == 0.0 else 1.0 / unexplained,

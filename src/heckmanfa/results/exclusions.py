@@ -72,7 +72,6 @@ def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> 
     if fit.probit is None:
         return Exclusions()
     columns = [int(column) for column in fit.probit.features if not fit.support[column]]
-    names = dict(zip(fit.probit.features, fit.selection_features, strict=True))
     together = _columns_together(fit, groups)
     driving: set[int] = set()
     unknown: dict[int, str] = {}
@@ -85,11 +84,12 @@ def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> 
         elif test.p_value < LEVEL:
             driving.update(unit)
     tested = [column for column in columns if column not in unknown]
+    names_of = fit.spec.feature_names
     return Exclusions(
-        tuple(names[column] for column in columns),
-        tuple(names[column] for column in tested if column in driving),
-        tuple(names[column] for column in tested if column not in driving),
-        tuple(names[column] for column in columns if column in unknown),
+        tuple(names_of(columns)),
+        tuple(names_of([column for column in tested if column in driving])),
+        tuple(names_of([column for column in tested if column not in driving])),
+        tuple(names_of([column for column in columns if column in unknown])),
         "; ".join(dict.fromkeys(unknown[column] for column in columns if column in unknown)),
     )
 

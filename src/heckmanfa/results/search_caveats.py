@@ -136,7 +136,8 @@ def _of_honest(
     if np.array_equal(search.best, fit.support):
         in_all = f"these features are {in_all}"
     else:
-        best = [shown(fit.feature_names[int(column)]) for column in np.flatnonzero(search.best)]
+        found = fit.spec.feature_names(np.flatnonzero(search.best).tolist())
+        best = [shown(feature) for feature in found]
         in_all = f"the search finds another set, {', '.join(best) or 'the empty one'}: {in_all}"
     return [
         Caveat(

@@ -116,7 +116,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
             f"tolerance={tolerance:g} to see those within {tolerance:g}"
         )
     near = search.nearly_best(tolerance)
-    frame = search.to_frame(fit.feature_names)
+    frame = search.to_frame(fit.spec.feature_names)
     weights = weights_of(fit) if fit.search.chose else None
     known = None if isinstance(weights, str) else weights
     linear_ml = fit.spec.method == "ml" and not fit.is_binary

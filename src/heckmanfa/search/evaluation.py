@@ -12,7 +12,7 @@ costs to drop the features outside S from the model of all features. Its loss is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -324,8 +324,8 @@ class Search:
         values = better * self.values[self.in_range]
         return int(np.count_nonzero(values >= values[0] - tolerance))
 
-    def to_frame(self, names: Sequence[Any]) -> pd.DataFrame:
-        """Return one row per kept assignment."""
+    def to_frame(self, names_of: Callable[[list[int]], Sequence[Any]]) -> pd.DataFrame:
+        """Return one row per kept assignment, with its features as ``names_of`` names columns."""
         import pandas as pd
 
         refits = self.refits
@@ -333,9 +333,7 @@ class Search:
         if refits is not None:
             name, values = "log_likelihood", refits.log_likelihood
         parts: dict[str, Any] = {
-            "features": [
-                tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in self.masks
-            ],
+            "features": [tuple(names_of(np.flatnonzero(mask).tolist())) for mask in self.masks],
             "n_features": self.n_features,
             "rho": self.rho,
             name: values,

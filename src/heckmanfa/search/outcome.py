@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Search
@@ -40,6 +41,8 @@ class HonestSplits:
     """of all rows; None unless the covariance is clustered"""
     error_terms: tuple[str, ...] = ("imr", "rho", "sigma")
     """(E,) what is estimated of the errors"""
+    columns: FittedColumns | None = None
+    """the columns of X that dummies are made from; None if all of them are numbers"""
 
     @property
     def support(self) -> NDArray[np.bool_]:

@@ -24,8 +24,8 @@ from heckmanfa.data.columns.kinds import (
     asked_for,
     is_identifier_name,
     may_count_rows,
-    order_levels,
 )
+from heckmanfa.data.columns.level_order import order_levels
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError

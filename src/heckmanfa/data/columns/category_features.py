@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
-from heckmanfa.data.columns.kinds import Column, order_levels
+from heckmanfa.data.columns.kinds import Column
+from heckmanfa.data.columns.level_order import order_levels
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted

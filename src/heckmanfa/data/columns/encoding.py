@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
-from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
+from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
+from heckmanfa.data.columns.level_order import encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (

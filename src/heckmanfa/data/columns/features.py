@@ -99,11 +99,26 @@ class FittedColumns:
             )
         return names
 
+    @property
+    def labels(self) -> list[str]:
+        """Name each column of X for a table: x0, x1, … if it has no names."""
+        return list(self.names or (f"x{column}" for column in range(self.n_features or 0)))
+
+    def labels_of(self, columns: Positions) -> list[str]:
+        """Name some of the K columns as `names_of` does, for a table."""
+        names = self.names_of(columns)
+        return [f"x{name}" if isinstance(name, int) else str(name) for name in names]
+
+    def highest(self, values: Array) -> Array:
+        """Return the highest value, (..., p), that the columns made from each column of X have."""
+        if self.encoding is None:
+            return values
+        groups = (values[..., list(group)] for group in self.positions)
+        return np.stack([group.max(axis=-1) for group in groups], axis=-1)
+
     def of_x(self, mask: Mask) -> Mask:
         """Return which columns of X have any of the K columns that a mask (..., K) holds."""
-        if self.encoding is None:
-            return mask
-        return np.stack([mask[..., list(group)].any(axis=-1) for group in self.positions], axis=-1)
+        return np.asarray(self.highest(mask))
 
     def attributes(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return scikit-learn's attributes of the columns, and the names of the K columns."""

@@ -28,7 +28,8 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.dates import are_dates
-from heckmanfa.data.columns.tally import OTHER, NumberTally, TextTally
+from heckmanfa.data.columns.level_order import encoded_names, order_levels
+from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
     UNITS,
@@ -219,32 +220,6 @@ class LearnedColumn:
         counts = [self.tally.counts[level] for level in self.levels[1:]]
         names = encoded_names(name, self.levels)
         return {name: n / self.tally.given for name, n in zip(names, counts, strict=True)}
-
-
-def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
-    """Name what a column becomes: itself, or a dummy for each level but the first.
-
-    A category with one level has a dummy too, which is constant, and one without levels is missing.
-    """
-    if not levels:
-        return [source]
-    return [f"{source}[{level}]" for level in (levels[1:] or levels)]
-
-
-def order_levels(text: TextTally) -> tuple[str, ...]:
-    """Order the levels that occur: as declared, by size, or by alphabet; `OTHER` comes last.
-
-    The first is the reference. So it does not depend on the order of the rows.
-    """
-    occur = {level for level in text.counts if level != OTHER}
-    if text.declared is not None:
-        order = [level for level in text.declared if level in occur]
-    else:
-        numbers = {level: as_number(level) for level in occur}
-        order = sorted(occur)
-        if None not in numbers.values():
-            order.sort(key=lambda level: numbers[level] or 0.0)
-    return (*order, OTHER) if OTHER in text.counts else tuple(order)
 
 
 def asked_for(

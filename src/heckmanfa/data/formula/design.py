@@ -35,6 +35,7 @@ from heckmanfa.data.formula.matrix import (
     refuse_other_rows,
     selected_rows,
     to_pandas,
+    unseen_categories,
     variables_of,
 )
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
@@ -268,6 +269,14 @@ class FormulaDesign:
                     refuse_infinity(part)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
+
+    def without_unseen(self, data: Any) -> pd.DataFrame:
+        """Return a frame in which categories that the fit did not have are missing."""
+        frame = to_pandas(data)
+        for equation in (self.prediction, self.selection):
+            for name, unseen in unseen_categories(equation.encodings, frame).items():
+                frame = frame.assign(**{name: frame[name].mask(frame[name].isin(unseen))})
+        return frame
 
     def missing_variables(self, data: Any, *, prediction: bool, selection: bool) -> dict[str, int]:
         """Count the rows of a frame that lack each variable of the formulas that are needed.

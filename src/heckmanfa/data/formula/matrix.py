@@ -194,17 +194,26 @@ def check_kinds(
                 f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
+    for name, unseen in unseen_categories(encodings, frame).items():
+        some = ", ".join(quoted(category) for category in sorted(unseen, key=str)[:5])
+        raise InputError(
+            f"column {quoted(name)} has categories that the model was not fitted with: {some}"
+        )
+
+
+def unseen_categories(
+    encodings: Mapping[str, tuple[str, list[Any] | None]], frame: pd.DataFrame
+) -> dict[str, list[Any]]:
+    """Return the categories of each column that the fit did not have."""
+    found = {}
     for expression, (_, categories) in encodings.items():
         column = None if categories is None else _column_of(expression, frame, ("C",))
         if column is not None:
             known = {*(categories or ())}
             unseen = [category for category in column.dropna().unique() if category not in known]
             if unseen:
-                some = ", ".join(quoted(category) for category in sorted(unseen, key=str)[:5])
-                raise InputError(
-                    f"column {quoted(column.name)} has categories that the model was not fitted "
-                    f"with: {some}"
-                )
+                found[str(column.name)] = unseen
+    return found
 
 
 def _column_of(

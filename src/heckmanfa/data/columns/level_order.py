@@ -1,0 +1,34 @@
+"""The order of a category's levels, and the names of its dummies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heckmanfa.data.columns.tally import OTHER, TextTally
+from heckmanfa.data.columns.values import as_number
+
+
+def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
+    """Name what a column becomes: itself, or a dummy for each level but the first.
+
+    A category with one level has a dummy too, which is constant, and one without levels is missing.
+    """
+    if not levels:
+        return [source]
+    return [f"{source}[{level}]" for level in (levels[1:] or levels)]
+
+
+def order_levels(text: TextTally) -> tuple[str, ...]:
+    """Order the levels that occur: as declared, by size, or by alphabet; `OTHER` comes last.
+
+    The first is the reference. So it does not depend on the order of the rows.
+    """
+    occur = {level for level in text.counts if level != OTHER}
+    if text.declared is not None:
+        order = [level for level in text.declared if level in occur]
+    else:
+        numbers = {level: as_number(level) for level in occur}
+        order = sorted(occur)
+        if None not in numbers.values():
+            order.sort(key=lambda level: numbers[level] or 0.0)
+    return (*order, OTHER) if OTHER in text.counts else tuple(order)
