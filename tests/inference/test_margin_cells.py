@@ -228,9 +228,11 @@ def test_misuse_says_what_to_do(model, formulas):
         ({"edcu": 8}, UnknownFeatureError, "at: X has no column 'edcu'. Did you mean 'educ'"),
         ({"educ": []}, InputError, "'educ' has no value"),
         ({"educ": [8, 8]}, InputError, "'educ' has the value 8 twice"),
-        ({"educ": "high"}, InputError, "'educ' holds numbers; got 'high'"),
-        ({"educ": np.nan}, InputError, "'educ' holds numbers; got nan"),
-        ({"educ": None}, InputError, "'educ' holds numbers; got None"),
+        ({"educ": "high"}, InputError, "'educ' holds finite numbers; got 'high'"),
+        ({"educ": np.nan}, InputError, "'educ' holds finite numbers; got nan"),
+        ({"educ": None}, InputError, "'educ' holds finite numbers; got None"),
+        ({"educ": 10**400}, InputError, "'educ' holds finite numbers"),
+        ({"educ": 8, 0: 12}, InputError, "at names 'educ' twice"),
         ({"educ": range(9), "age": range(90), "exper": range(9)}, InputError, "at most 5,000"),
     ):
         with pytest.raises(error, match=words):
@@ -238,7 +240,7 @@ def test_misuse_says_what_to_do(model, formulas):
     for at, words in (
         ({"region": "sooth"}, r"no level 'sooth'; it has 'north', 'south', 'west'. Did you mean"),
         ({"hours": 8}, "at: the formulas use no variable 'hours'"),
-        ({"exper": "x"}, "'exper' holds numbers"),
+        ({"exper": "x"}, "'exper' holds finite numbers"),
     ):
         with pytest.raises(InputError, match=words):
             formulas.margins(MROZ, at=at)
@@ -251,6 +253,9 @@ def test_misuse_says_what_to_do(model, formulas):
     ):
         with pytest.raises(InputError, match=words):
             model.margins(X, over=over)
+    dask = pytest.importorskip("dask.dataframe")
+    with pytest.raises(InputError, match="is a Dask collection"):
+        model.margins(dask.from_pandas(X, npartitions=2), over="city")
     with pytest.raises(InputError, match="over has 5 entries, but X has 753 rows"):
         formulas.margins(MROZ, over=GROUP[:5])
     with pytest.raises(InputError, match="every row of the group 'old' has the weight zero"):

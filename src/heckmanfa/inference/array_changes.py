@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
+from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.effect_cells import Where, fixed_level, fixed_number
@@ -91,6 +92,8 @@ def array_rows(
     positions = {column: 1 + i for i, column in enumerate(estimates.columns)}
     sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
     weight, total = shares_of(sample_weight, n)
+    # The same column may be named twice, by its name and by its position.
+    resolve(table, [name for name, _ in where.fixed], "at")
     fixed = [_fixed_columns(fit, table, name, values) for name, values in where.fixed]
 
     def changes(design: Floats) -> Iterator[Change]:
@@ -198,7 +201,8 @@ def _fixed_columns(
 
 def _without_groups(fit: Fit, X: Any, over: Any) -> tuple[Any, Any]:
     """Return X without a column that holds only groups, and the group of each row."""
-    if isinstance(over, str):
+    refuse_rows(X)
+    if isinstance(over, str) and not is_dask(X):
         X, over = take_column(fit, X, over, "over", "a column of X")
     elif isinstance(over, int | np.integer):
         raise InputError(f"over must be the name of a column or an entry for each row; got {over}")

@@ -98,9 +98,13 @@ def _equal(value: Any, other: Any) -> bool:
 
 def fixed_number(name: Any, value: Any) -> float:
     """Return the value of a column of numbers; refuse what is not a finite number."""
-    if not isinstance(value, Real | np.bool_) or not np.isfinite(float(value)):
-        raise InputError(f"at: {quoted(name)} holds numbers; got {quoted(value)}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real | np.bool_) else np.nan
+    except OverflowError:
+        number = np.inf
+    if not np.isfinite(number):
+        raise InputError(f"at: {quoted(name)} holds finite numbers; got {quoted(value)}")
+    return number
 
 
 def fixed_level(name: Any, value: Any, levels: Sequence[Any]) -> int:
