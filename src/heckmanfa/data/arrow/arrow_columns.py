@@ -45,6 +45,13 @@ def kind_of(stored: Any) -> ColumnKind:
     return "other"
 
 
+def is_category(stored: Any) -> bool:
+    """Whether an Arrow type holds distinct values and a code per row."""
+    from pyarrow import types
+
+    return bool(types.is_dictionary(stored))
+
+
 def time_of(stored: Any) -> Time:
     """Return what a column of a temporal Arrow type holds."""
     from pyarrow import types

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of, text_in, time_of
-from heckmanfa.data.arrow.engines import Engine, Piece, can_identify
+from heckmanfa.data.arrow.arrow_columns import floats_of, is_category, kind_of, text_in, time_of
+from heckmanfa.data.arrow.engines import DECLARED, Engine, Piece, can_identify
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import (
     Asked,
@@ -56,8 +56,12 @@ def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
         asked,
         boolean=bool(types.is_boolean(stored)),
         time=time_of(stored) if kind == "date" else "dates",
-        declared=bool(types.is_dictionary(stored)),
+        declared=is_category(stored) and (stored.ordered or _is_declared(schema, name)),
     )
+
+
+def _is_declared(schema: Any, name: str) -> bool:
+    return DECLARED.items() <= (schema.field(name).metadata or {}).items()
 
 
 def count_columns(
@@ -120,11 +124,14 @@ def learn_encoding(
 ) -> Encoding:
     """Decide how the columns ``sources`` become features; missing values stay NaN.
 
-    If the user ``named`` the columns, all numbers are features. Otherwise numbers that identify
-    rows are refused.
+    Dictionaries are categories unless the user says otherwise, as in memory. If the user ``named``
+    the columns, all numbers are features. Otherwise numbers that identify rows are refused.
     """
     schema = engine.schema
-    asked = _asked_for(sources, categorical, numeric)
+    asked: dict[str, Asked] = {
+        name: "category" for name in sources if is_category(schema.field(name).type)
+    }
+    asked |= _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
     for column in columns.values():
         if column.stored == "objects" and column.asked != "category":

@@ -23,6 +23,9 @@ from heckmanfa.text.printable import shown
 Range = tuple[float, float, int]
 """smallest number, largest number, and how many there are"""
 
+DECLARED = {b"heckmanfa.levels": b"declared"}
+"""metadata of a field whose levels have an order that its type does not say"""
+
 # pandas keeps its row labels in columns of such names.
 _ROW_LABELS = "__index_level_"
 # A part has a constant number of rows, a power of two: at most this many, and so few that its
@@ -30,7 +33,9 @@ _ROW_LABELS = "__index_level_"
 _PART_ROWS, _PART_BYTES = 2**16, 2**25
 _LEAST_PART_ROWS = 2**8
 # User and password in an address, and what follows its question mark.
-_SECRETS = re.compile(r"(?<=://)[^\s/@'\"]+(?=@)|(?<=\?)[^\s'\"]*[=][^\s'\"]*")
+_SECRETS = re.compile(
+    r"(?<=://)[^\s/@'\"]+(?=@)|[^\s/@:'\"]+:[^\s/@'\"]+(?=@)|(?<=\?)[^\s'\"]*=[^\s'\"]*"
+)
 
 
 class Piece(NamedTuple):
@@ -144,10 +149,23 @@ def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
 
 
 def tidy_schema(raw: Any, names: Mapping[str, str]) -> Any:
-    """Return a schema under tidy names, which are the keys of ``names``."""
+    """Return a schema under tidy names, which are the keys of ``names``.
+
+    A category of pandas declares the order of its levels, which Arrow's type does not say.
+    """
     import pyarrow as pa
 
-    return pa.schema([raw.field(stored).with_name(name) for name, stored in names.items()])
+    made_by = raw.pandas_metadata or {}
+    declared = {
+        column.get("field_name")
+        for column in made_by.get("columns", ())
+        if column.get("pandas_type") == "categorical"
+    }
+    fields = []
+    for name, stored in names.items():
+        field = raw.field(stored).with_name(name)
+        fields.append(field.with_metadata(DECLARED) if stored in declared else field)
+    return pa.schema(fields)
 
 
 def part_rows(columns: int) -> int:

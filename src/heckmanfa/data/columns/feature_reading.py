@@ -160,7 +160,8 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     X = as_table(X)
     refuse_same_labels(_labels_of(X))
     frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
+    # To narwhals, a dataset of pyarrow is not a frame.
+    if isinstance(frame, nw.LazyFrame) or type(X).__module__ == "pyarrow._dataset":
         raise InputError(
             "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
             "without loading them, or collect it into a data frame first"

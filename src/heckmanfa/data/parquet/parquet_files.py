@@ -23,6 +23,9 @@ from heckmanfa.data.files.hive_folders import Value, typed_keys
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
 
+Constant = tuple[Value, Any]
+"""the one value of a column in a file, and its Arrow type"""
+
 # A batch is large enough that decoding takes longer than opening, and small compared to memory.
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
 # Bytes of each column read from disk at a time, fewer if columns are many.
@@ -43,7 +46,7 @@ class StoredFile:
     """rows of each row group"""
     stored_names: dict[str, str]
     """the name of each column in the file, by its tidy name"""
-    constants: dict[str, tuple[Value, Any]] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
     """value and Arrow type of the columns that its Hive partitions give it"""
 
 
@@ -131,11 +134,13 @@ def row_groups(files: Sequence[StoredFile]) -> list[RowGroup]:
     return groups
 
 
-def store_of(path: Path, partitions: Mapping[str, Value] | None = None) -> tuple[StoredFile, Any]:
+def store_of(
+    path: Path, partitions: Mapping[str, Constant] | None = None
+) -> tuple[StoredFile, Any]:
     """Return a file and its schema, under tidy names.
 
-    ``partitions`` are the values of its Hive partitions; a column that the file itself has under
-    such a name is read from the file.
+    ``partitions`` are the columns of its Hive partitions; one that the file itself has under such
+    a name is read from the file.
     """
     pa, pq = arrow()
     with _explain_failures(path, scanned=False):
@@ -150,20 +155,26 @@ def store_of(path: Path, partitions: Mapping[str, Value] | None = None) -> tuple
         rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     names = tidy_columns(raw.names, path)
     schema = tidy_schema(raw, names)
-    constants = {
-        name: (value, partition_type(value))
-        for name, value in (partitions or {}).items()
-        if name not in names
-    }
+    constants = {name: own for name, own in (partitions or {}).items() if name not in names}
     for name, (_, stored) in constants.items():
         schema = schema.append(pa.field(name, stored))
     return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names, constants), schema
 
 
-def partition_type(value: Value) -> Any:
-    """Return the Arrow type of the column that a Hive partition is."""
+def partition_columns(files: Sequence[Mapping[str, str | None]]) -> list[dict[str, Constant]]:
+    """Return the columns that Hive partitions give to each file, from their values as text."""
     pa, _ = arrow()
-    return {int: pa.int32(), str: pa.string()}.get(type(value), pa.null())
+    typed = typed_keys(files)
+    types = {
+        name: pa.int32() if isinstance(value, int) else pa.string()
+        for keys in typed
+        for name, value in keys.items()
+        if value is not None
+    }
+    return [
+        {name: (value, types.get(name, pa.null())) for name, value in keys.items()}
+        for keys in typed
+    ]
 
 
 def scan_files(
@@ -179,7 +190,7 @@ def scan_files(
     files: list[StoredFile] = []
 
     def schemas() -> Iterator[tuple[Path, Any]]:
-        for file, keys in zip(found, typed_keys([file.keys for file in found]), strict=True):
+        for file, keys in zip(found, partition_columns([file.keys for file in found]), strict=True):
             stored, schema = store_of(file.path, keys)
             files.append(stored)
             yield file.path, schema

@@ -12,9 +12,8 @@ from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema
 from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
 from heckmanfa.data.files.found_files import PathLike
-from heckmanfa.data.files.hive_folders import Value, typed_keys
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import partition_type, scan_files
+from heckmanfa.data.parquet.parquet_files import Constant, partition_columns, scan_files
 from heckmanfa.data.scan.dataset_engine import DatasetEngine
 from heckmanfa.data.scan.places import (
     FilePlaces,
@@ -51,14 +50,14 @@ def _dataset(
     import pyarrow.dataset as ds
 
     layout = ds.ParquetFileFormat() if places.format == "Parquet" else ds.IpcFileFormat()
-    partitions = typed_keys([file.keys for file in places.files])
+    partitions = partition_columns([file.keys for file in places.files])
 
-    def opened(item: tuple[PlacedFile, Mapping[str, Value]]) -> tuple[Any, Any]:
+    def opened(item: tuple[PlacedFile, Mapping[str, Constant]]) -> tuple[Any, Any]:
         file, keys = item
         with explained(file.name, options):
             fragment = layout.make_fragment(file.path, places.filesystem)
             stored = fragment.physical_schema
-        own = {name: value for name, value in keys.items() if name not in stored.names}
+        own = {name: column for name, column in keys.items() if name not in stored.names}
         return _partitioned(layout, file, places.filesystem, own), _with_keys(stored, own)
 
     made = list(in_order(opened, zip(places.files, partitions, strict=True)))
@@ -80,21 +79,21 @@ def _dataset(
     ), places
 
 
-def _with_keys(stored: Any, keys: Mapping[str, Value]) -> Any:
+def _with_keys(stored: Any, keys: Mapping[str, Constant]) -> Any:
     import pyarrow as pa
 
-    for name, value in keys.items():
-        stored = stored.append(pa.field(name, partition_type(value)))
+    for name, (_, kind) in keys.items():
+        stored = stored.append(pa.field(name, kind))
     return stored
 
 
-def _partitioned(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Value]) -> Any:
+def _partitioned(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Constant]) -> Any:
     """Return a file as a fragment whose rows all have the values of its partitions."""
     import pyarrow.dataset as ds
 
     known = [
         ds.field(name).is_null() if value is None else ds.field(name) == value
-        for name, value in keys.items()
+        for name, (value, _) in keys.items()
     ]
     expression = reduce(and_, known) if known else None
     return layout.make_fragment(file.path, store, expression)

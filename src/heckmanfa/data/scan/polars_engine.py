@@ -31,14 +31,9 @@ class PolarsEngine(Engine):
                 "this version of Polars cannot give a lazy frame in batches: "
                 "pip install --upgrade 'heckmanfa[polars]'"
             )
-        import polars as pl
-
+        self._frame = frame
         with self.explained():
-            types = frame.collect_schema()
-            # Categories without a declared order would come in the order of the rows.
-            loose = [name for name, kind in types.items() if isinstance(kind, pl.Categorical)]
-            self._frame = frame.with_columns(pl.col(loose).cast(pl.String)) if loose else frame
-            raw = self._frame.collect_schema().to_frame().to_arrow().schema
+            raw = frame.collect_schema().to_frame().to_arrow().schema
             self.order_is_stable = _UNORDERED.search(frame.explain()) is None
         self._stored = tidy_columns(raw.names, "the lazy frame")
         self.schema = tidy_schema(raw, self._stored)
