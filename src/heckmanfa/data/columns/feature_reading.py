@@ -158,10 +158,11 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     if isinstance(X, dict) and not hasattr(X, "tocsr"):
         raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
-    refuse_same_labels(_labels_of(X))
+    lazy = _is_lazy(X)
+    # Lazy frames warn if they are asked for their columns.
+    refuse_same_labels(() if lazy else _labels_of(X))
     frame = nw.from_native(X, pass_through=True)
-    # To narwhals, a dataset of pyarrow is not a frame.
-    if isinstance(frame, nw.LazyFrame) or type(X).__module__ == "pyarrow._dataset":
+    if lazy or isinstance(frame, nw.LazyFrame):
         raise InputError(
             "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
             "without loading them, or collect it into a data frame first"
@@ -214,6 +215,15 @@ def _plain_matrix(X: Any) -> Any:
     elif X.dtype.kind in "MmUS":
         floats(X, "X")
     return X
+
+
+def _is_lazy(X: Any) -> bool:
+    """Whether X is a lazy frame, a relation or a dataset, whose rows are not in memory."""
+    kind = type(X)
+    if kind.__module__ == "pyarrow._dataset":
+        return True
+    known = kind.__module__.split(".")[0] in ("polars", "duckdb", "_duckdb")
+    return known and isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
 def _labels_of(frame: Any) -> Sequence[Any]:
