@@ -325,10 +325,10 @@ def test_values_that_the_fit_in_memory_refuses_are_refused_alike(frame):
     fit = Heckman(PREDICTING).fit
     text = ddf.assign(x1="a")
     with pytest.raises(InputError, match="column 'x1' does not hold numbers"):
-        fit(text[NAMES], text["y"])
+        Heckman(PREDICTING, categorical_features=None).fit(text[NAMES], text["y"])
     kinds = text.assign(x1=text["x1"].astype("category"))
     with pytest.raises(InputError, match="column 'x1' does not hold numbers"):
-        fit(kinds[NAMES], kinds["y"])
+        Heckman(PREDICTING, categorical_features=None).fit(kinds[NAMES], kinds["y"])
     gap = ddf.assign(x1=ddf["x1"].where(ddf["x1"] < 2))
     with pytest.raises(MissingValueError, match=r"'x1' \(\d+ NaN, 0 inf\)"):
         fit(gap[NAMES], gap["y"])
@@ -617,10 +617,20 @@ def test_a_partition_that_takes_too_much_memory_ends_with_what_to_do(client):
 def test_an_error_on_a_worker_names_the_partition(client):
     with pytest.raises(ClusterError, match="partition 2 of 6 failed with ZeroDivisionError"):
         fitted(collection(broken))
-    text = collection(made).assign(a="text")
+    days = collection(made).assign(a=pd.Timestamp("2020-01-01"))
     with pytest.raises(InputError, match="column 'a' does not hold numbers"):
-        fitted(text)
+        fitted(days)
     assert leftovers(client) == 0
+
+
+def test_levels_of_text_are_counted_and_encoded_on_the_workers(client):
+    numbers = collection(made)
+    words = numbers.assign(c=(numbers["c"] > 0).astype(str))
+    found = fitted(words)
+    assert found.encoded_names_.tolist() == ["a", "b", "c[True]"]
+    assert leftovers(client) == 0
+    with dask.config.set(scheduler="synchronous"):
+        assert bits(fitted(words)) == bits(found)
 
 
 def test_an_interruption_cancels_what_is_outstanding(client, monkeypatch):

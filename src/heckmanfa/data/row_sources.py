@@ -75,6 +75,8 @@ class Reading:
         return None if self.heads is None else self.heads.get(part, 0)
 
 
+CategoryType = Literal["category", "text", "objects"]
+"""what makes a column a category: its type or the user, text, or objects that are all text"""
 Task = Callable[[int, Iterable[Chunk]], Any]
 
 
@@ -157,4 +159,29 @@ class RowSource(ABC):
 
         A task can be pickled, and its results are small. Parts that are not to be read
         (``reading.head(part) == 0``) yield nothing.
+        """
+
+
+class RawRowSource(RowSource):
+    """A row source whose columns a fit may encode: they are as the data stores them."""
+
+    @property
+    @abstractmethod
+    def column_types(self) -> Any:
+        """A frame without rows that has the types of the columns; None if they have no types."""
+
+    @abstractmethod
+    def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
+        """Learn the levels of some columns, by position, in one pass over the rows.
+
+        Objects that are not text have none.
+        """
+
+    @abstractmethod
+    def encoded_by(
+        self, encoding: Any, unknown: Literal["error", "missing"] = "error"
+    ) -> RowSource:
+        """Return the same rows as an `Encoding` makes them; its sources are these columns.
+
+        ``unknown`` says what to do with levels that the encoding does not have.
         """

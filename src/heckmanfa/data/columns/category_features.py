@@ -1,4 +1,4 @@
-"""Which columns of a data frame in memory are categories, and the levels that they have.
+"""Which columns of a data frame are categories, and the levels that they have.
 
 ``categorical_features`` follows scikit-learn's convention (`HistGradientBoostingRegressor`): by
 default the types of the columns decide.
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
-from heckmanfa.data.columns.kinds import Column
+from heckmanfa.data.columns.kinds import Asked, Column
 from heckmanfa.data.columns.level_order import order_levels
 from heckmanfa.data.columns.tally import TextTally
+from heckmanfa.data.columns.values import Levels
+from heckmanfa.data.row_sources import CategoryType, RawRowSource
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
@@ -67,6 +69,44 @@ def _declares_levels(series: nw.Series[Any]) -> bool:
     return isinstance(series.dtype, nw.Enum)
 
 
+def category_column(series: nw.Series[Any], name: str, *, is_declared: bool) -> Column:
+    """Return a category before its rows are counted; ``is_declared`` is as in `learn_categories`.
+
+    ``series`` may be without rows: only its type counts.
+    """
+    asked: Asked | None = "category" if is_declared else None
+    return Column(name, "text", asked, declared=_declares_levels(series))
+
+
+def count_levels(
+    column: Column, values: pd.Series[Any], *, capped: bool = True
+) -> tuple[TextTally, Levels]:
+    """Count the levels of some rows of a category."""
+    found = Encoding.plain([column.name]).levels_in(values, column.name)
+    tally = column.start(capped=capped)
+    assert isinstance(tally, TextTally)
+    tally.add_levels(found, values)
+    return tally, found
+
+
+def decide_levels(column: Column, tally: TextTally) -> tuple[str, ...]:
+    """Return the levels of a category, the reference first; refuse text that labels rows."""
+    kind = column.kind(tally)
+    if not kind.is_feature and kind.kind != "constant":
+        ways = "leave it out"
+        if kind.can_override:
+            ways += ", or name it in categorical_features to use it all the same"
+        raise InputError(f"column {quoted(column.name)} {kind.reason}; {ways}")
+    return order_levels(tally)
+
+
+def encoding_of(names: tuple[str, ...], levels: Mapping[str, tuple[str, ...]]) -> Encoding:
+    """Return the encoding of columns, of which some are categories."""
+    encoding = Encoding.plain(names, levels)
+    refuse_same_names(encoding.columns)
+    return encoding
+
+
 def learn_categories(
     frame: nw.DataFrame[Any], names: tuple[str, ...], categories: Mapping[int, bool]
 ) -> EncodedColumns:
@@ -77,28 +117,34 @@ def learn_categories(
     """
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
-    plain = Encoding.plain(names)
     for position, is_declared in categories.items():
         name, series = names[position], frame[:, position]
-        values = to_pandas_column(series)
-        found = plain.levels_in(values, name)
-        column = Column(
-            name,
-            "text",
-            "category" if is_declared else None,
-            declared=_declares_levels(series),
-        )
-        tally = column.start(capped=False)
-        assert isinstance(tally, TextTally)
-        tally.add_levels(found, values)
-        kind = column.kind(tally)
-        if not kind.is_feature and kind.kind != "constant":
-            ways = "leave it out"
-            if kind.can_override:
-                ways += ", or name it in categorical_features to use it all the same"
-            raise InputError(f"column {quoted(name)} {kind.reason}; {ways}")
-        levels[name] = order_levels(tally)
+        column = category_column(series, name, is_declared=is_declared)
+        tally, found = count_levels(column, to_pandas_column(series), capped=False)
+        levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
-    encoding = Encoding.plain(names, levels)
-    refuse_same_names(encoding.columns)
-    return EncodedColumns(frame, encoding, codes=codes)
+    return EncodedColumns(frame, encoding_of(names, levels), codes=codes)
+
+
+def learn_raw(
+    source: RawRowSource, names: tuple[str, ...], categories: Mapping[int, CategoryType]
+) -> Encoding | None:
+    """Learn the levels of some columns of a row source; None if none of them is a category."""
+    found = source.learn_levels(categories) if categories else {}
+    if not found:
+        return None
+    return encoding_of(names, {names[position]: levels for position, levels in found.items()})
+
+
+def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
+    """Find the columns that may be categories by the types of a frame without rows."""
+    found: dict[int, CategoryType] = {
+        position: "category" if is_category else "text"
+        for position, is_category in categories_by_type(frame).items()
+    }
+    for position in range(frame.shape[1]):
+        stored = getattr(frame[:, position].to_native(), "dtype", None)
+        if stored is np.dtype(object):
+            # Without rows, narwhals takes objects for text.
+            found[position] = "objects"
+    return found

@@ -130,3 +130,15 @@ def _of_arrow(native: Any) -> pd.Series[Any]:
         native = native.unify_dictionaries()
     found: pd.Series[Any] = native.to_pandas(date_as_object=False)
     return found
+
+
+def array_frame(array: NDArray[Any]) -> nw.DataFrame[Any]:
+    """Return an array as a frame, whose columns have types of their own if it holds objects."""
+    columns = {}
+    for index in range(array.shape[1]):
+        column = array[:, index]
+        if column.dtype.kind in "OU":
+            columns[index] = pd.Series(column.astype(object), dtype=object).infer_objects()
+        else:
+            columns[index] = pd.Series(column, copy=False)
+    return nw.from_native(pd.DataFrame(columns, copy=False), eager_only=True)

@@ -6,26 +6,32 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from heckmanfa.data.arrays import NamedTensor, check_tensor, is_dask, is_tensor
-from heckmanfa.data.columns.category_features import categories_by_type, learn_categories
+from heckmanfa.data.columns.category_features import (
+    categories_by_type,
+    learn_categories,
+    learn_raw,
+    types_of_categories,
+)
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
 from heckmanfa.data.columns.column_numbers import as_table, floats, missing_in, plain_array
-from heckmanfa.data.columns.encoded_columns import EncodedColumns
+from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import columns_named, resolve
-from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.row_sources import CategoryType, RawRowSource, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
+
+_T = TypeVar("_T")
 
 
 def read_features(
@@ -59,17 +65,14 @@ def read_features(
 def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) -> FeatureTable:
     """Read X for a fit, and encode its categories."""
     fresh = FittedColumns(estimator)
+    if isinstance(X, RawRowSource) and categorical is not None:
+        return _read_raw(X, fresh, categorical, lists)
     if categorical is None or isinstance(X, RowSource):
-        # Rows that are not in memory were encoded by their source.
+        # Other rows that are not in memory were encoded by their source.
         return _read_features(X, fresh)
-    by_type = isinstance(categorical, str)
+    by_type = _is_by_type(categorical)
     table = _read_features(X, fresh, as_frame=not by_type)
     if by_type:
-        if categorical != "from_dtype":
-            raise InputError(
-                "categorical_features must be 'from_dtype', a list of columns, a mask or None; got "
-                f"{quoted(categorical)}"
-            )
         if not isinstance(table.native, nw.DataFrame):
             return table
         found = categories_by_type(table.native)
@@ -80,9 +83,7 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
                 "categorical_features names columns of a tensor: make dummies of them first, or "
                 "pass a data frame"
             )
-    if found:
-        used = columns_named(table.fitted(estimator), lists)
-        found = {column: declared for column, declared in found.items() if column in used}
+    found = _used(found, table.fitted(estimator), lists)
     if not found:
         return table if by_type else _read_features(X, fresh)
     names = tuple(table.labels(range(table.shape[1])))
@@ -90,26 +91,81 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
     return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
 
 
+def _read_raw(
+    source: RawRowSource, fresh: FittedColumns, categorical: Any, lists: Sequence[Any]
+) -> FeatureTable:
+    """Read the columns of a row source for a fit; their levels take a pass over the rows."""
+    table = _read_features(source, fresh)
+    found: dict[int, CategoryType]
+    if not _is_by_type(categorical):
+        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), "category")
+    elif source.column_types is None:
+        found = {}
+    else:
+        types = nw.from_native(source.column_types, eager_only=True)
+        found = types_of_categories(types)
+    columns = table.fitted(fresh.estimator)
+    names = tuple(table.labels(range(table.shape[1])))
+    encoding = learn_raw(source, names, _used(found, columns, lists))
+    if encoding is None:
+        return table
+    return _encoded_rows(source, replace(columns, encoding=encoding))
+
+
+def _is_by_type(categorical: Any) -> bool:
+    """Whether types decide which columns are categories."""
+    if isinstance(categorical, str) and categorical != "from_dtype":
+        raise InputError(
+            "categorical_features must be 'from_dtype', a list of columns, a mask or None; got "
+            f"{quoted(categorical)}"
+        )
+    return isinstance(categorical, str)
+
+
+def _used(found: dict[int, _T], columns: FittedColumns, lists: Sequence[Any]) -> dict[int, _T]:
+    """Return what was found about the columns that an equation has."""
+    if not found:
+        return found
+    used = columns_named(columns, lists)
+    return {column: value for column, value in found.items() if column in used}
+
+
 def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTable:
     """Read X for a fitted model: its own columns, or those that its encoding makes of them."""
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
-    if isinstance(X, RowSource) or _is_encoded(X, columns):
+    if _is_encoded(X, columns):
         return replace(_read_features(X, columns.encoded()), raw=columns)
+    if isinstance(X, RawRowSource):
+        _read_features(X, columns)
+        return _encoded_rows(X, columns, unknown)
     table = _read_features(X, columns, as_frame=True)
     return _encoded(columns, EncodedColumns(table.native, encoding, unknown))
+
+
+def _encoded_rows(
+    source: RawRowSource, columns: FittedColumns, unknown: Unknown = "error"
+) -> FeatureTable:
+    assert columns.encoding is not None
+    names = tuple(columns.encoding.columns)
+    rows = source.encoded_by(columns.encoding, unknown)
+    return FeatureTable(names, (-1, len(names)), rows, raw=columns)
 
 
 def _is_encoded(X: Any, columns: FittedColumns) -> bool:
     """Whether X holds what the encoding makes of the columns, as numbers."""
     encoded = columns.encoded()
-    if is_tensor(X):
+    if is_tensor(X) or (isinstance(X, RowSource) and not isinstance(X, RawRowSource)):
         return True
-    labels = X.names if isinstance(X, NamedTensor) else _labels_of(as_table(X))
+    labels: Sequence[Any]
+    if isinstance(X, RawRowSource):
+        labels, width = X.names or (), (X.n_features,)
+    else:
+        labels = X.names if isinstance(X, NamedTensor) else _labels_of(as_table(X))
+        width = getattr(X, "shape", (0, 0))[1:]
     if len(labels):
         return tuple(labels) == encoded.names != columns.names
-    width = getattr(X, "shape", (0, 0))[1:]
     return width == (encoded.n_features,) and encoded.n_features != columns.n_features
 
 
@@ -125,18 +181,6 @@ def _raw_of(source: RowSource) -> FittedColumns | None:
         return None
     sources = tuple(encoding.sources)
     return FittedColumns("", len(sources), sources, None, encoding)
-
-
-def _frame_of(array: NDArray[Any]) -> nw.DataFrame[Any]:
-    """Return an array as a frame, whose columns have types of their own if it holds objects."""
-    columns = {}
-    for index in range(array.shape[1]):
-        column = array[:, index]
-        if column.dtype.kind in "OU":
-            columns[index] = pd.Series(column.astype(object), dtype=object).infer_objects()
-        else:
-            columns[index] = pd.Series(column, copy=False)
-    return nw.from_native(pd.DataFrame(columns, copy=False), eager_only=True)
 
 
 def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) -> FeatureTable:
@@ -183,7 +227,7 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
             estimator=columns.as_estimator(),
         )
         _compare(columns, array, None)
-        return FeatureTable(None, array.shape, _frame_of(array))
+        return FeatureTable(None, array.shape, array_frame(array))
     X = _plain_matrix(X)
     array = check_array(
         X,

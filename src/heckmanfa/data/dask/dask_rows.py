@@ -8,7 +8,7 @@ no digit depends on the number of workers, on which was first, or on which was r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -16,9 +16,19 @@ from uuid import uuid4
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask
+from heckmanfa.data.columns.category_features import decide_levels
 from heckmanfa.data.columns.column_names import refuse_same_labels, split_labels
-from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
-from heckmanfa.data.row_sources import Reading, RowSource, Task
+from heckmanfa.data.columns.encoding import Encoding, Unknown
+from heckmanfa.data.dask.dask_levels import CountLevels, merge_counts
+from heckmanfa.data.dask.dask_worker import (
+    Encoded,
+    PartitionWork,
+    Pass,
+    Work,
+    failure,
+    heckmanfa_pass,
+)
+from heckmanfa.data.row_sources import CategoryType, RawRowSource, Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 # Number of results fetched at a time, since every fetch asks the scheduler once.
@@ -40,7 +50,7 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
     return DaskSource(given)
 
 
-class DaskSource(RowSource):
+class DaskSource(RawRowSource):
     """The partitions of a Dask collection."""
 
     def __init__(self, given: dict[str, Any]) -> None:
@@ -65,23 +75,54 @@ class DaskSource(RowSource):
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every partition, in their order."""
+        work = Pass(task, reading.block_rows, self.outcome_as)
+        return self.compute(work, reading.columns, reading)
+
+    def compute(
+        self, work: PartitionWork, columns: tuple[int, ...], reading: Reading | None = None
+    ) -> Iterator[Any]:
+        """Yield what some work on every partition returns, in their order.
+
+        ``columns`` are those of X that it needs. ``reading`` says which partitions, and how much of
+        each; None means all.
+        """
         from dask import delayed
 
-        roles, partitions = self._delayed(reading.columns)
-        work = Pass(task, roles, reading.block_rows, self._n_parts, self.outcome_as)
+        roles, partitions = self._delayed(columns)
         # One copy travels to each worker; as an argument, it would travel with each task.
-        shared = delayed(work, traverse=False)
+        shared = delayed(Work(work, roles, self._n_parts), traverse=False)
         run = delayed(heckmanfa_pass, pure=False)
         name = f"{heckmanfa_pass.__name__}-{uuid4().hex}"
-        parts = [part for part in range(self._n_parts) if reading.head(part) != 0]
+        heads = [None if reading is None else reading.head(part) for part in range(self._n_parts)]
+        parts = [part for part, head in enumerate(heads) if head != 0]
         jobs = [
-            run(shared, part, reading.head(part), *partitions[part], dask_key_name=(name, part))
+            run(shared, part, heads[part], *partitions[part], dask_key_name=(name, part))
             for part in parts
         ]
         client = _active_client()
         if client is None:
             return _computed_here(jobs, self._n_parts)
         return _computed_on(client, jobs, parts, self._n_parts)
+
+    @property
+    def column_types(self) -> Any:
+        """A frame without rows that has the types of the columns; None for an array."""
+        return None if self._labels is None else self._given["X"]._meta
+
+    def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
+        """Learn the levels of some columns; each partition is counted where it is."""
+        columns = tuple(sorted(categories))
+        names = [f"x{column}" if self.names is None else self.names[column] for column in columns]
+        work = CountLevels(tuple(names), tuple(categories[column] for column in columns))
+        counted = merge_counts(self.compute(work, columns))
+        return {
+            columns[place]: decide_levels(column, tally)
+            for place, (column, tally) in counted.items()
+        }
+
+    def encoded_by(self, encoding: Encoding, unknown: Unknown = "error") -> RowSource:
+        """Return the same rows, whose columns the workers encode."""
+        return EncodedDaskSource(self, encoding, unknown)
 
     def _delayed(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
         """Return the roles, and what each partition holds of them, with some columns of X."""
@@ -110,6 +151,47 @@ class DaskSource(RowSource):
         if self._labels is None:
             return one_column_chunk(X[:, list(columns)])
         return X[[self._labels[column] for column in columns]]
+
+
+class EncodedDaskSource(RowSource):
+    """The partitions of a Dask collection, encoded on the workers."""
+
+    def __init__(self, raw: DaskSource, encoding: Encoding, unknown: Unknown) -> None:
+        self._raw, self._encoding, self._unknown = raw, encoding, unknown
+        self._columns = tuple(encoding.columns)
+        self.names, self.n_features = self._columns, len(self._columns)
+        self.has_selected = raw.has_selected
+        self.has_weight = raw.has_weight
+        self.has_groups = raw.has_groups
+        self.outcome_as = raw.outcome_as
+        self.dummies = encoding.groups
+        self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
+        # Of each encoded column, the position of the column that it is made from.
+        self._made_from = [
+            position
+            for position, name in enumerate(encoding.sources)
+            for _ in encoding.columns_of(name)
+        ]
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the columns of the collection become features."""
+        return self._encoding
+
+    @property
+    def described(self) -> str:
+        """A short description of the rows."""
+        return self._raw.described
+
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every partition, in their order."""
+        needed = tuple(sorted({self._made_from[column] for column in reading.columns}))
+        partial = self._encoding.of_sources([self._encoding.sources[place] for place in needed])
+        place = {name: column for column, name in enumerate(partial.columns)}
+        wanted = tuple(place[self._columns[column]] for column in reading.columns)
+        encoded = Encoded(partial, self._unknown, wanted)
+        work = Pass(task, reading.block_rows, self.outcome_as, encoded)
+        return self._raw.compute(work, needed, reading)
 
 
 # Reading collections. -----------------------------------------------------------------------------

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -16,6 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import floats, numbers
+from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcome_classes import labels_of
 from heckmanfa.data.row_sources import Chunk, OutcomeAs, Task, cut_chunks
@@ -29,26 +31,47 @@ _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
 
 
 @dataclass(frozen=True)
+class Encoded:
+    """How the columns that a pass reads become features."""
+
+    encoding: Encoding
+    """its sources are the columns of a partition, in their order"""
+    unknown: Unknown
+    columns: tuple[int, ...]
+    """positions, among what the encoding makes, of the columns that a pass wants"""
+
+    def source(self, frame: nw.DataFrame[Any]) -> Source:
+        """Return the features of a partition."""
+        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
+        arrays = {place: made[column] for place, column in enumerate(self.columns)}
+        return Columns(arrays, (frame.shape[0], len(arrays)))
+
+
+class PartitionWork(Protocol):
+    """What is done with a partition."""
+
+    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
+        """Return a small result; ``given`` are the columns by role, ``head`` as in `Reading`."""
+
+
+@dataclass(frozen=True)
 class Pass:
-    """What a pass does with each partition."""
+    """A task on the rows of each partition."""
 
     task: Task
-    roles: tuple[str, ...]
-    """roles of the items of a partition"""
     block_rows: int
-    n_parts: int
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
+    encoded: Encoded | None = None
+    """None if all columns are numbers"""
 
-    def chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
+        """Run the task on chunks of a partition."""
+        return self.task(part, self._chunks(head, given))
+
+    def _chunks(self, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
         """Cut the columns of a partition, by role, into chunks; ``head`` rows of it, or all."""
         n = len(given["X"])
-        for role, values in given.items():
-            if len(values) != n:
-                raise InputError(
-                    f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
-                    f"{role}: make both from one collection, or repartition both in the same way"
-                )
         if head is not None and head < n:
             n = head
             given = {role: _head(values, n) for role, values in given.items()}
@@ -63,7 +86,12 @@ class Pass:
             weight,
             _groups(given["groups"]) if "groups" in given else None,
         )
-        yield from cut_chunks(_source(given["X"]), columns, self.block_rows)
+        yield from cut_chunks(self._source(given["X"]), columns, self.block_rows)
+
+    def _source(self, features: Any) -> Source:
+        if self.encoded is None or not self.encoded.encoding.levels:
+            return _source(features)
+        return self.encoded.source(partition_frame(features))
 
     def _outcome(self, values: Any) -> Any:
         if self.outcome_as == "numbers":
@@ -72,12 +100,33 @@ class Pass:
         return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
 
-def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
+@dataclass(frozen=True)
+class Work:
+    """What each worker gets once."""
+
+    work: PartitionWork
+    roles: tuple[str, ...]
+    """roles of the items of a partition"""
+    n_parts: int
+
+    def on(self, part: int, head: int | None, items: Sequence[Any]) -> Any:
+        """Work on one partition, whose columns have the same number of rows."""
+        given = dict(zip(self.roles, items, strict=True))
+        n = len(given["X"])
+        for role, values in given.items():
+            if len(values) != n:
+                raise InputError(
+                    f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
+                    f"{role}: make both from one collection, or repartition both in the same way"
+                )
+        return self.work(part, head, given)
+
+
+def heckmanfa_pass(work: Work, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
     """Work on one partition, its frames and its arrays; Dask's dashboard shows this name."""
-    given = dict(zip(work.roles, (*packed, *blocks), strict=True))
     try:
         with _at_work:
-            return work.task(part, work.chunks(part, head, given))
+            return work.on(part, head, (*packed, *blocks))
     except HeckmanfaError:
         raise
     except Exception as error:
@@ -90,6 +139,14 @@ def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks
 
 def _head(values: Any, n: int) -> Any:
     return values[:n] if isinstance(values, np.ndarray) else values.iloc[:n]
+
+
+def partition_frame(features: Any) -> nw.DataFrame[Any]:
+    """Return the features of a partition as a frame, whose columns may be raw."""
+    frame = nw.from_native(features, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    return array_frame(np.asarray(features))
 
 
 def _source(features: Any) -> Source:
