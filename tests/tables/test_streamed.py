@@ -253,7 +253,7 @@ def test_several_files_are_one_table_in_memory(tmp_path, stored):
     frame = mixed().drop(columns="lists")
     table = stored(frame)
     assert table.n_rows == len(frame)
-    assert len(table.files) == 4
+    assert len(table.engine.files) == 4
     assert table.size(["a", "b"]) == 16 * len(frame)
     frame.to_parquet(tmp_path / "one.parquet", index=False)
     one = find_stored(str(tmp_path / "one.parquet")).load(list(frame.columns))
@@ -262,7 +262,7 @@ def test_several_files_are_one_table_in_memory(tmp_path, stored):
 
 def test_a_file_that_is_damaged_inside_is_named(stored):
     table = stored(mixed().drop(columns="lists"))
-    path = table.files[2].path
+    path = table.paths[2]
     content = bytearray(path.read_bytes())
     content[200:4000] = bytes(3800)
     path.write_bytes(content)
@@ -289,7 +289,7 @@ def test_what_is_no_table_of_parquet_files(tmp_path, stored):
     frame.rename(columns={"age": "aged"}).to_parquet(tmp_path / "data" / "9.parquet")
     with pytest.raises(DataError, match=r"9\.parquet has no column 'age'"):
         find_stored(str(tmp_path / "data"))
-    table.files[0].path.write_bytes(table.files[0].path.read_bytes()[:-100])
+    table.paths[0].write_bytes(table.paths[0].read_bytes()[:-100])
     with pytest.raises(DataError, match=r"0\.parquet cannot be read as Parquet"):
         find_stored(str(tmp_path / "data"))
     frame.head(0).to_parquet(tmp_path / "z.parquet")

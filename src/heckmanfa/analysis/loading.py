@@ -1,4 +1,4 @@
-"""Reading and encoding the table of a question, in memory or in passes over Parquet files."""
+"""Reading and encoding the table of a question, in memory or in passes over files and queries."""
 
 from __future__ import annotations
 
@@ -46,8 +46,20 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
 from heckmanfa.tables.reading import Table, is_piped, open_table
-from heckmanfa.tables.streamed import GIGABYTE, Learned, StoredTable, find_stored, learn_streamed
+from heckmanfa.tables.streamed import (
+    GIGABYTE,
+    Learned,
+    StoredTable,
+    find_stored,
+    learn_streamed,
+    stored_source,
+)
 from heckmanfa.text.printable import quoted
+
+_NO_ORDER = (
+    "The query gives its rows in no stable order: results of two runs agree up to rounding, not to "
+    "the last bit."
+)
 
 
 def prepare(
@@ -74,20 +86,18 @@ def load(
 def _prepare(
     question: Question, tell: Callable[[str], None], frame: IntoDataFrame | None, most_bytes: float
 ) -> Prepared:
-    """Read and encode the table; Parquet files with more bytes are read in passes."""
-    if frame is not None:
-        return _take_frame(question, frame, tell)
-    table = find_stored(question.data)
+    """Read and encode the table; files and queries with more bytes are read in passes."""
+    table = find_stored(question.data) if frame is None else stored_source(frame)
     if table is None:
-        return _read_text(question, tell)
-    refuse_text_options(question, "Parquet")
+        return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
+    refuse_text_options(question, table.described)
     names = feature_names(question, table.columns)
     needed = [*names, *question.roles.values()]
     size = table.size(needed)
     if size <= most_bytes:
-        tell(f"reading {Path(question.data).name}")
+        tell(f"reading {question.called}")
         loaded = table.load([name for name in table.columns if name in needed])
-        return _encode(question, Table(loaded), table.columns, tuple(table.paths), tell)
+        return _encode(question, Table(loaded), table.columns, table.paths, tell)
     if question.device != "cpu":
         raise InputError(
             f"--device {question.device} needs the rows loaded, which would take about "
@@ -135,8 +145,13 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
         given = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise InputTypeError(
-            f"the table must be a data frame in memory, or a path; got a {type(frame).__name__}"
+            "the table must be a data frame, a lazy frame, a relation, a dataset, rows of scan, or "
+            f"a path; got a {type(frame).__name__}"
         ) from error
+    if given.implementation.is_polars():
+        # Categories without a declared order would come in the order of the rows.
+        loose = [name for name, kind in given.schema.items() if kind == nw.Categorical]
+        given = given.with_columns(nw.col(*loose).cast(nw.String)) if loose else given
     with needs_extra("frames that are not pandas need pyarrow", "parquet"):
         return given.to_pandas()
 
@@ -298,8 +313,8 @@ def _prepare_stream(
         n_rows=table.n_rows,
         n_columns=len(table.columns),
         binary=learned.binary,
-        files=tuple(table.paths),
-        notes=tuple(notes_on_suspicions(suspicions)),
+        files=table.paths,
+        notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
         target=target,
     )

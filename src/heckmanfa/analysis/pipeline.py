@@ -382,12 +382,15 @@ def analyse(
 
     Parameters
     ----------
-    question : Question, data frame or path
-        A question, or the table that it is about: a data frame (pandas, Polars, …) or a file.
+    question : Question, table or path
+        A question, or the table that it is about: a data frame (pandas, Polars, …), a Polars
+        LazyFrame, a DuckDB relation, a pyarrow Dataset, rows of `heckmanfa.scan`, or a file, a
+        folder, a pattern or a URL. What would take more gigabytes than ``stream_above`` is read in
+        passes.
     say : callable, optional
         Called with a few words at each step.
-    frame : data frame, optional
-        The table of a `Question`, if it is in memory; ``question.data`` is then its name. Its
+    frame : table, optional
+        The table of a `Question`, if it is not in files; ``question.data`` is then its name. Its
         dtypes say which columns are text, as the schema of a Parquet file does, so both give the
         same model.
     **options

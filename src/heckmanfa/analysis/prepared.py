@@ -23,8 +23,8 @@ from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.leakage import refuse_partial_copies
+from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import plural
 
 Model = Heckman | HeckmanProbit
 """an estimator that answers a question"""
@@ -52,7 +52,7 @@ class Prepared:
     question: Question
     encoding: Encoding
     rows: Loaded | ArrowRows
-    """in memory, or in files that are read in passes"""
+    """in memory, or read in passes"""
     n_rows: int
     """rows of the table"""
     n_columns: int
@@ -91,9 +91,9 @@ class Prepared:
     @property
     def how_read(self) -> str:
         """How rows that were not loaded were read, in words."""
-        return (
-            f"rows were read from {plural(len(self.files), 'Parquet file')} in passes, not loaded"
-        )
+        assert isinstance(self.rows, ArrowRows)
+        source = StoredTable(self.rows.engine).described
+        return f"rows were read from {source} in passes, not loaded"
 
     def fit(self, model: Model) -> None:
         """Fit a model to the rows; errors name the columns of the table."""

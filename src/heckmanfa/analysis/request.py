@@ -10,8 +10,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from heckmanfa.data.arrow.arrow_columns import kind_of
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
+from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.results.naming import name_on_scale
@@ -41,6 +44,13 @@ _CHOICES = {
     "weight_kind": get_args(WeightKind),
     "criterion": get_args(Criterion),
     "dates": get_args(Unit),
+}
+# What columns of scanned rows that are not features are called here.
+_ROLES = {
+    "outcome": "outcome",
+    "selected": "selected",
+    "sample_weight": "weights",
+    "groups": "cluster",
 }
 _OPTIONAL = ("outcome_kind", "outcome_transform", "search", "method", "criterion", "dates")
 
@@ -140,11 +150,16 @@ class Question:
     @property
     def called(self) -> str:
         """Name of the table in messages."""
-        return "standard input" if self.data == "-" else Path(self.data).name
+        return "standard input" if self.data == "-" else Path(self.place).name
+
+    @property
+    def place(self) -> str:
+        """Where the table is, without the user and the password of a URL."""
+        return name_of(self.data) if is_url(self.data) else self.data
 
     def command(self) -> str:
         """Return the command that asks this question."""
-        words = ["heckmanfa", "fit", self.data, "--outcome", self.outcome]
+        words = ["heckmanfa", "fit", self.place, "--outcome", self.outcome]
         usual = "best-subset" if self.outcome_kind == "binary" else "average"
         said = replace(self, search=None if self.searched == usual else self.searched)
         for field in fields(self):
@@ -194,6 +209,8 @@ def question_about(
         )
     if frame is not None:
         raise InputError("frame is the table of a Question: pass the table first, or a Question")
+    if isinstance(table, ArrowRows):
+        options = _options_of(table) | {**options}
     named = [field.name for field in fields(Question) if field.name != "data"]
     for name in options:
         if name not in named:
@@ -206,6 +223,18 @@ def question_about(
     if isinstance(table, str | PathLike):
         return Question(fspath(table), **options), None
     return Question("frame", **options), table
+
+
+def _options_of(rows: ArrowRows) -> dict[str, Any]:
+    """Return the options that scanned rows imply: what their columns are."""
+    texts = [name for name in rows.sources if kind_of(rows.schema.field(name).type) == "text"]
+    levels = {} if rows.encoding is None else rows.encoding.levels
+    options: dict[str, Any] = {
+        "features": rows.sources,
+        "categorical": [name for name in levels if name not in texts],
+        "numeric": [name for name in texts if name not in levels] if rows.has_outcome else [],
+    }
+    return options | {_ROLES[role]: name for role, name in rows.roles.items()}
 
 
 def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:

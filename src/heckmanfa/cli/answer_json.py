@@ -27,7 +27,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     results = {
         "heckmanfa": __version__,
         "question": dataclasses.asdict(question)
-        | {"search": question.searched, "method": question.estimated},
+        | {"data": question.place, "search": question.searched, "method": question.estimated},
         "command": question.command(),
         "model": _model(analysis),
         "answer": _answer(analysis),

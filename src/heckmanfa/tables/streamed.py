@@ -1,4 +1,4 @@
-"""Parquet files as one table, which need not fit in memory, and an encoding learned from it.
+"""Files and queries as one table, which need not fit in memory, and an encoding learned from it.
 
 Counts of all rows, in one pass, decide what each column is, by the rules of `columns.kinds`. A
 sample of rows, spread over the files, finds the columns that need no counting: text that
@@ -8,7 +8,8 @@ identifies rows, and dates.
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrow.arrow_levels import MOST_SEEN, count_columns, stored_column
+from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.encoding import Encoding, Missing
 from heckmanfa.data.columns.kinds import (
     Column,
@@ -31,17 +33,12 @@ from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import (
-    Batches,
-    StoredFile,
-    arrow,
-    read_batches,
-    read_columns,
-    row_groups,
-    scan_files,
-)
+from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches, read_columns
+from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url, local_path
+from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import plural
 
 GIGABYTE = 1e9
 """bytes"""
@@ -49,12 +46,16 @@ GIGABYTE = 1e9
 
 @dataclass(frozen=True)
 class StoredTable:
-    """One table in one or more Parquet files."""
+    """One table that an engine gives in every pass: files, a query, or a dataset."""
 
-    files: tuple[StoredFile, ...]
-    """in the order of their rows"""
-    schema: Any
-    """pyarrow.Schema with tidy names; the type of a column comes from the first file with values"""
+    engine: Engine
+    paths: tuple[Path, ...] = ()
+    """its files on this machine, in the order of their rows"""
+
+    @property
+    def schema(self) -> Any:
+        """pyarrow.Schema with tidy names."""
+        return self.engine.schema
 
     @property
     def columns(self) -> list[str]:
@@ -62,38 +63,45 @@ class StoredTable:
         return list(self.schema.names)
 
     @property
-    def engine(self) -> ParquetEngine:
-        """What gives the rows in every pass."""
-        return ParquetEngine(self.files, self.schema)
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files."""
-        return [file.path for file in self.files]
-
-    @property
     def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(sum(file.group_rows) for file in self.files)
+        """Number of rows; an engine that does not know it counts them in a pass."""
+        if self.engine.n_rows is None:
+            with closing(self.engine.batches(self.columns[:1])) as batches:
+                for _ in batches:
+                    pass
+        assert self.engine.n_rows is not None
+        return self.engine.n_rows
 
     @property
     def described(self) -> str:
-        """The files in a few words."""
-        count = len(self.files)
-        return f"{count} Parquet file{'s' if count > 1 else ''}"
+        """What the rows are from, in a few words."""
+        if isinstance(self.engine, ParquetEngine):
+            return plural(len(self.engine.files), "Parquet file")
+        return self.engine.described
 
     def size(self, columns: Sequence[str]) -> int:
         """Estimate how many bytes some columns need in memory."""
         return 8 * self.n_rows * len(columns)
 
     def load(self, columns: Sequence[str]) -> pd.DataFrame:
-        """Read some columns of all files into memory."""
+        """Read some columns of all rows into memory."""
+        if isinstance(self.engine, ParquetEngine):
+            return self._frame(read_columns(file, columns) for file in self.engine.files)
         pa, _ = arrow()
-        tables = (read_columns(file, columns) for file in self.files)
-        parts = [decode_dictionaries(table, self.schema) for table in tables]
-        whole = pa.concat_tables(parts, promote_options="permissive")
-        frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
-        return frame
+        with closing(self.engine.batches(columns)) as batches:
+            tables = [pa.Table.from_batches([batch]) for batch in batches]
+        return self._frame(tables or [self.schema.empty_table().select(columns)])
+
+    def _frame(self, tables: Iterable[Any]) -> pd.DataFrame:
+        return as_frame([decode_dictionaries(table, self.schema) for table in tables])
+
+
+def as_frame(tables: Sequence[Any]) -> pd.DataFrame:
+    """Join tables of Arrow into one frame."""
+    pa, _ = arrow()
+    whole = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
+    return frame
 
 
 def decode_dictionaries(table: Any, schema: Any = None) -> Any:
@@ -109,22 +117,32 @@ def decode_dictionaries(table: Any, schema: Any = None) -> Any:
 
 
 def find_stored(data: str) -> StoredTable | None:
-    """Return the table in the Parquet files that a path, a folder or a pattern names.
+    """Return the table in the Parquet or Arrow IPC files of a path, a folder, a pattern or a URL.
 
     None if it names a single file of another format, or one that does not exist.
     """
-    location = Path(data)
-    is_single = location.is_file() or not (location.is_dir() or glob.has_magic(data))
-    if is_single and (location.suffix.lower() not in PARQUET_ENDINGS or not location.is_file()):
-        return None
-    for path in (found.path for found in find_files(data)):
-        if path.suffix.lower() not in PARQUET_ENDINGS:
+    if is_url(data):
+        return StoredTable(open_engine(data))
+    place = str(local_path(data))
+    location = Path(place)
+    if location.is_file() or not (location.is_dir() or glob.has_magic(place)):
+        is_stored = location.suffix.lower() in PARQUET_ENDINGS or is_ipc(location)
+        if not (location.is_file() and is_stored):
+            return None
+    paths = [found.path for found in find_files(place, ENDINGS)]
+    for path in paths:
+        if path.suffix.lower() not in ENDINGS:
             raise InputError(
-                f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
-                f"name one file, or a pattern such as {path.parent / '*.parquet'}"
+                f"{shown(path)} is neither a Parquet nor an Arrow file: only such files can be "
+                f"read as one table; name one file, or a pattern such as "
+                f"{path.parent / '*.parquet'}"
             )
-    files, schema = scan_files(data)
-    return StoredTable(tuple(files), schema)
+    return StoredTable(open_engine(place), tuple(paths))
+
+
+def stored_source(source: Any) -> StoredTable | None:
+    """Return the table of a lazy frame, a relation, a dataset or scanned rows; None of others."""
+    return StoredTable(open_engine(source)) if is_source(source) else None
 
 
 SAMPLE_ROWS = 200_000
@@ -218,19 +236,24 @@ def _learned(column: Column, kind: Kind | None, tally: Tally | None) -> LearnedC
 
 
 def _sample(table: StoredTable, names: Sequence[str]) -> pd.DataFrame:
-    """Read the first rows of row groups that are spread over all files."""
+    """Read rows that are spread over the whole table."""
     pa, _ = arrow()
-    groups = row_groups(table.files)
-    groups = groups[:: -(-len(groups) // _SAMPLE_GROUPS)]
-    share = min(SAMPLE_ROWS / sum(group.rows for group in groups), 1.0)
+    engine = table.engine
     parts: list[Any] = []
-    for group in groups:
-        wanted = Batches(tuple(names), (), 1, max(int(share * group.rows), 1), threads=True)
-        for batch in read_batches(group, wanted):
-            parts.append(decode_dictionaries(pa.Table.from_batches([batch])))
-    whole = pa.concat_tables(parts, promote_options="permissive")
-    frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
-    return frame
+    if isinstance(engine, ParquetEngine):
+        groups = engine.groups[:: -(-len(engine.groups) // _SAMPLE_GROUPS)]
+        share = min(SAMPLE_ROWS / sum(group.rows for group in groups), 1.0)
+        for group in groups:
+            wanted = Batches(tuple(names), (), 1, max(int(share * group.rows), 1), threads=True)
+            parts += [pa.Table.from_batches([batch]) for batch in read_batches(group, wanted)]
+    else:
+        share = min(SAMPLE_ROWS / table.n_rows, 1.0)
+        with closing(engine.batches(names)) as batches:
+            for batch in batches:
+                rows = min(int(share * batch.num_rows) + 1, batch.num_rows)
+                # A copy: a slice would keep the whole batch.
+                parts.append(pa.Table.from_batches([batch]).take(list(range(rows))))
+    return as_frame([decode_dictionaries(part) for part in parts])
 
 
 def _settled(sample: pd.DataFrame) -> dict[str, Kind]:

@@ -79,6 +79,11 @@ class ArrowRows(RowSource):
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
 
     @property
+    def roles(self) -> dict[Role, str]:
+        """The columns that are not features, by what they are."""
+        return dict(self._roles)
+
+    @property
     def described(self) -> str:
         """A short description of the rows."""
         return f"rows of {self.engine.described}"

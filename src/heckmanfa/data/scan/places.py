@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
@@ -97,6 +97,15 @@ def is_url(path: PathLike) -> bool:
     return isinstance(path, str) and "://" in path and not path.startswith("file://")
 
 
+def is_ipc(path: PathLike) -> bool:
+    """Whether a file of this machine is an Arrow IPC file; Feather's first version is none."""
+    place = Path(path)
+    if place.suffix.lower() not in IPC_ENDINGS or not place.is_file():
+        return False
+    with place.open("rb") as stream:
+        return stream.read(len(_IPC_START)) == _IPC_START
+
+
 def local_path(path: PathLike) -> PathLike:
     """Return a path of this machine that may be written as a URL."""
     if isinstance(path, str) and path.startswith("file://"):
@@ -133,11 +142,11 @@ def find_places(
         store, place, prefix = _opened(path, filesystem, options)
         if used is not None and store != used:
             raise InputError(
-                f"{_name_of(path)} is in another store than the file named before it: scan files "
+                f"{name_of(path)} is in another store than the file named before it: scan files "
                 "of one store at a time, or copy them to one place"
             )
         used = store
-        with explained(_name_of(path), options):
+        with explained(name_of(path), options):
             for file in _found(store, place, prefix):
                 files.setdefault(file.path, file)
     return _placed(used, [files[name] for name in sorted(files)])
@@ -169,7 +178,7 @@ def _secrets(options: Mapping[str, Any] | None) -> Iterator[str]:
             yield value
 
 
-def _name_of(path: PathLike) -> str:
+def name_of(path: PathLike) -> str:
     """Return a path or URL as it may be shown: without user, password and parameters."""
     if not (isinstance(path, str) and "://" in path):
         return shown(path)
@@ -196,7 +205,7 @@ def _opened(
             "store at a time"
         )
     if options is None:
-        with explained(_name_of(text)):
+        with explained(name_of(text)):
             try:
                 store, place = pafs.FileSystem.from_uri(text)
             except pa.ArrowInvalid:
@@ -206,12 +215,12 @@ def _opened(
                 return store, place, scheme
     with needs_extra(f"URLs that begin with {quoted(scheme)} need fsspec", "fsspec"):
         from fsspec.core import url_to_fs
-    with explained(_name_of(text), options):
+    with explained(name_of(text), options):
         try:
             other, place = url_to_fs(text, **(options or {}))
         except ImportError as error:
             raise InputError(
-                f"fsspec cannot read {_name_of(text)} yet: {shown(error, 200)}"
+                f"fsspec cannot read {name_of(text)} yet: {shown(error, 200)}"
             ) from error
         # A path of this file system may be a whole URL.
         prefix = "" if "://" in place else scheme
@@ -253,7 +262,7 @@ def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
             and not is_hidden(PurePosixPath(inside.path).relative_to(place).parts)
         ]
         if not found:
-            raise refuse_empty_folder(_name_of(prefix + place), ENDINGS)
+            raise refuse_empty_folder(name_of(prefix + place), ENDINGS)
         yield from found
     elif glob.has_magic(place) and "://" not in place:
         parts = PurePosixPath(place).parts
@@ -266,11 +275,11 @@ def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
             if inside.is_file and _matches(PurePosixPath(inside.path).parts, parts)
         ]
         if not found:
-            raise refuse_no_match(_name_of(prefix + place))
+            raise refuse_no_match(name_of(prefix + place))
         yield from found
     else:
         raise InputError(
-            f"there is no file or folder {_name_of(prefix + place)}; check the address, and that "
+            f"there is no file or folder {name_of(prefix + place)}; check the address, and that "
             "you may list it"
         )
 
@@ -278,7 +287,7 @@ def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
 def _file(info: Any, prefix: str, base: str) -> PlacedFile:
     below = PurePosixPath(info.path)
     keys = keys_of(folders_below(below, PurePosixPath(base))) if base else {}
-    return PlacedFile(info.path, _name_of(prefix + info.path), keys, info.size, info.mtime_ns)
+    return PlacedFile(info.path, name_of(prefix + info.path), keys, info.size, info.mtime_ns)
 
 
 def _ending(path: str) -> str:

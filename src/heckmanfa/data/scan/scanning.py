@@ -142,6 +142,12 @@ def open_engine(
     return engine
 
 
+def is_source(source: Any) -> bool:
+    """Whether `scan` takes an object that is not a path."""
+    known = isinstance(source, Engine | ArrowRows)
+    return known or is_dataset(source) or is_lazy_frame(source) or is_relation(source)
+
+
 def _are_paths(source: Any) -> bool:
     paths = source if isinstance(source, list | tuple | set | frozenset) else [source]
     return all(isinstance(path, str | os.PathLike) for path in paths)
