@@ -88,7 +88,8 @@ def fold_model(
     if is_quick(prepared):
         return make(question), "chosen"
     question = replace(question, search="none", criterion=None, always=())
-    names = [str(name) for name in model.prediction_features_]
+    fit = model.fit_
+    names = [fit.labels[column] for column in fit.equation]
     return make(question).set_params(prediction_features=names), "kept"
 
 

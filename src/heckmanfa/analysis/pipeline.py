@@ -27,6 +27,7 @@ from heckmanfa.analysis.question_model import model_of
 from heckmanfa.analysis.request import Question, question_about
 from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
@@ -354,7 +355,8 @@ class Analysis(Prepared):
     @property
     def _groups(self) -> list[list[str]]:
         """Columns of X that are tested jointly: those dummies of a column that select."""
-        known = {str(name) for name in self.model.selection_features_}
+        probit = self.model.fit_.probit
+        known = {} if probit is None else {self.model.fit_.labels[k] for k in probit.features}
         dummies = joint_groups(self.encoding).values()
         groups = [[name for name in group if name in known] for group in dummies]
         return [group for group in groups if len(group) > 1]
@@ -425,6 +427,9 @@ def analyse(
         for warning in caught
         if issubclass(warning.category, HeckmanfaWarning)
     }
+    if prepared.encoding.has_rules:
+        # Whoever loads the model predicts from the columns of a table, not from dummies.
+        attach_encoding(model, prepared.encoding)
     counts = model.row_counts_ | {"total": prepared.n_rows}
     # The fit counted the rows that are not in memory.
     lost = counts.pop("left_out_regressor_missing", 0)

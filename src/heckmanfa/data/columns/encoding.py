@@ -189,6 +189,11 @@ class Encoding:
         return {name: self.columns_of(name) for name in self.levels}
 
     @property
+    def has_rules(self) -> bool:
+        """Whether it does more than to take numbers as they are."""
+        return bool(self.levels or self.dates or self.missing_codes or self.missing == "mean")
+
+    @property
     def references(self) -> dict[str, str]:
         """The level of each category that has no dummy."""
         return {name: levels[0] for name, levels in self.levels.items() if len(levels) > 1}
