@@ -167,8 +167,8 @@ def predict(
     data: Annotated[
         str,
         Argument(
-            help="A table with the columns of the fit; of Parquet also a folder, or a pattern in "
-            "quotes; - is CSV from standard input."
+            help="A table with the columns of the fit; of Parquet and Arrow also a folder, a "
+            "pattern in quotes, or a URL; - is CSV from standard input."
         ),
     ],
     out: Annotated[Path, Option(help="Where to write predictions: .csv or .parquet.")],

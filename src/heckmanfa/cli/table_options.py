@@ -12,7 +12,8 @@ Data = Annotated[
     str,
     Argument(
         help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
-        "of Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
+        "of Parquet and Arrow also a folder, a pattern in quotes, or a URL such as s3://bucket/a; "
+        "- is CSV from standard input."
     ),
 ]
 Outcome = Annotated[str, Option(help="Column of the outcome, empty where it is not observed.")]
@@ -78,8 +79,8 @@ StreamAbove = Annotated[
     float,
     Option(
         min=0,
-        help="Parquet files whose columns would take more gigabytes than this are read in passes, "
-        "not loaded.",
+        help="Parquet and Arrow files whose columns would take more gigabytes than this are read "
+        "in passes, not loaded.",
     ),
 ]
 Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
