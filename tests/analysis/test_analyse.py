@@ -50,12 +50,12 @@ def test_what_is_missing_or_misspelt_is_named(table, given, options, kind, words
 
 
 def test_what_is_no_table_is_refused(table):
-    with pytest.raises(InputTypeError, match="data frame in memory, or a path; got a ndarray"):
+    with pytest.raises(InputTypeError, match="rows of scan, or a path; got a ndarray"):
         analyse(table.to_numpy(), outcome="lwage")
     with pytest.raises(InputError, match="put outcome into it"):
         analyse(Question("frame", "lwage"), frame=table, outcome="lwage")
-    with pytest.raises(HeckmanfaError, match="got a LazyFrame"):
-        analyse(pl.from_pandas(table).lazy(), outcome="lwage")
+    with pytest.raises(HeckmanfaError, match="got a list"):
+        analyse([1, 2], outcome="lwage")
 
 
 def test_an_analysis_prints_its_answer_and_is_named_at_once(table):

@@ -84,7 +84,7 @@ def test_one_table_gives_one_model_whichever_way_it_comes_in(path, table, asked)
     if not asked:
         assert encoding.levels["zip"] == ("0815", "997", "1204", "4012")
         assert encoding.levels["size"] == ("small", "middle", "large")
-        assert {"zip[997]", "zip[1204]", "zip[4012]"} <= {*model.prediction_features_}
+        assert "zip" in model.prediction_features_
     for other, others in found.values():
         assert others.columns == encoding.columns
         assert others.references == encoding.references
@@ -271,11 +271,11 @@ def test_the_name_of_a_text_column_stands_for_all_of_its_dummies(path):
     whole = HeckmanBestSubset(always=["zip"], never=["region"]).fit(rows)
     listed = HeckmanBestSubset(always=zips, never=regions).fit(rows)
     assert whole.prediction_features_ == listed.prediction_features_
-    assert {*zips} <= {*whole.prediction_features_}
-    assert {*regions}.isdisjoint(whole.prediction_features_)
+    assert "zip" in whole.prediction_features_
+    assert {"region", *regions}.isdisjoint(whole.prediction_features_)
     named = Heckman(["x", "zip"], selection_features=["x", "age", "region", "zip"]).fit(rows)
-    assert named.prediction_features_ == ["x", *zips]
-    assert {*named.selection_features_} == {"x", "age", *regions, *zips}
+    assert named.prediction_features_ == ["x", "zip"]
+    assert {*named.selection_features_} == {"x", "age", "region", "zip"}
     with pytest.raises(InputError, match=r"always names 'region\[south\]' twice"):
         HeckmanBestSubset(always=["region", "region[south]"]).fit(rows)
 
