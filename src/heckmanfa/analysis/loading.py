@@ -90,7 +90,7 @@ def _prepare(
     table = find_stored(question.data) if frame is None else stored_source(frame)
     if table is None:
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
-    refuse_text_options(question, table.described)
+    refuse_text_options(question, table.format)
     names = feature_names(question, table.columns)
     needed = [*names, *question.roles.values()]
     size = table.size(needed)

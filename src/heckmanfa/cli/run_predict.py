@@ -26,6 +26,7 @@ from heckmanfa.analysis.predictions import (
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
+from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
@@ -109,9 +110,11 @@ def _write(
     if stored is not None:
         for option, value in reading.items():
             if value is not None:
-                raise InputError(f"--{option} is for text and Excel files, and the data is Parquet")
+                said = f"--{option} is for text and Excel files, and the data is"
+                raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
-        if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
+        is_large = size > GIGABYTE * stream_above and isinstance(stored.engine, ParquetEngine)
+        if place.target.suffix == ".parquet" and is_large:
             say(f"rows are read from {stored.described} and written a part at a time, not loaded")
             written = write_predictions(
                 saved.model,

@@ -79,6 +79,11 @@ class StoredTable:
             return plural(len(self.engine.files), "Parquet file")
         return self.engine.described
 
+    @property
+    def format(self) -> str:
+        """What the table is, in a word or two."""
+        return "Parquet" if isinstance(self.engine, ParquetEngine) else self.engine.described
+
     def size(self, columns: Sequence[str]) -> int:
         """Estimate how many bytes some columns need in memory."""
         return 8 * self.n_rows * len(columns)
