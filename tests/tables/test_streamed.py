@@ -281,7 +281,9 @@ def test_what_is_no_table_of_parquet_files(tmp_path, stored):
     assert find_stored(str(tmp_path / "none.csv")) is None
     with pytest.raises(InputError, match="no file matches"):
         find_stored(str(tmp_path / "*.nothing"))
-    with pytest.raises(InputError, match=r"t\.csv is neither a Parquet nor an Arrow file: only such files"):
+    with pytest.raises(
+        InputError, match=r"t\.csv is neither a Parquet nor an Arrow file: only such files"
+    ):
         find_stored(str(tmp_path / "*.csv"))
     (tmp_path / "bare").mkdir()
     with pytest.raises(InputError, match="holds no file that ends in"):
