@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +26,15 @@ from heckmanfa.datasets import (
 
 HERE = Path(__file__).parent
 
+# No test takes a fifth of this on two busy cores. One that waits for a process, a cluster or a
+# browser that does not answer is ended with the stack of every thread, and named by its worker.
+SECONDS_PER_TEST = 300
+_stderr = pytest.StashKey[int]()
 
-def pytest_configure() -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Output is captured later, and what a test that hangs wrote would be lost.
+    config.stash[_stderr] = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
     # Reproducible, and quick enough for two cores; `HYPOTHESIS_PROFILE=long` looks harder.
     from hypothesis import HealthCheck, settings
 
@@ -36,6 +46,17 @@ def pytest_configure() -> None:
     settings.register_profile("default", max_examples=16, **common)
     settings.register_profile("long", max_examples=500, **common)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if item.get_closest_marker("study") is not None:
+        return (yield)
+    faulthandler.dump_traceback_later(SECONDS_PER_TEST, exit=True, file=item.config.stash[_stderr])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_finish() -> None:

@@ -42,7 +42,11 @@ def read(yaml, path):
 
 def test_the_command_line_runs_as_a_module():
     run = subprocess.run(
-        [sys.executable, "-m", "heckmanfa", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "heckmanfa", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert "Usage: python -m heckmanfa [OPTIONS] COMMAND" in run.stdout
     assert run.stderr == ""

@@ -124,7 +124,11 @@ def child(fitted, data, tmp_path_factory):
     data[3].to_parquet(folder / "new.parquet")
     program = CHILD.replace("@ROWS", inspect.getsource(rows_for))
     done = subprocess.run(
-        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)

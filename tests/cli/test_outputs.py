@@ -183,11 +183,13 @@ def test_what_a_killed_run_left_is_removed_by_the_next_run(shell, table):
         text=True,
     )
     assert run.stdout is not None
-    assert run.stdout.readline() == "ready\n"
-    assert len(shell.files()) > len(before)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    run.stdout.close()
+    try:
+        assert run.stdout.readline() == "ready\n"
+        assert len(shell.files()) > len(before)
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.wait(60)
+        run.stdout.close()
     status, text = shell(*FIT, "--json", "y.json")
     assert status == 0, text
     assert shell.files() == before | {"y.json"}

@@ -184,11 +184,13 @@ def killed(tmp_path):
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     assert run.stdout is not None
-    assert run.stdout.readline() == "ready\n"
-    yield run
-    run.kill()
-    run.wait()
-    run.stdout.close()
+    try:
+        assert run.stdout.readline() == "ready\n"
+        yield run
+    finally:
+        run.kill()
+        run.wait(60)
+        run.stdout.close()
 
 
 def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_stay(

@@ -174,7 +174,9 @@ def served(content):
     """A web server on this machine with one file; yields its address and what it was asked."""
     asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, content=content, asked=asked))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/small.csv", asked

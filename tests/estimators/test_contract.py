@@ -263,7 +263,7 @@ def test_importing_the_package_loads_no_heavy_module():
     def loaded(statement, modules):
         code = f"{statement}; import sys; print(*[m for m in {modules} if m in sys.modules])"
         run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
         )
         return run.stdout.split()
 

@@ -74,11 +74,13 @@ def test_nobody_waits_for_a_terminal(monkeypatch):
 def test_a_named_pipe_is_read_to_its_end_and_waiting_is_said(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(b"a,b\n" + b"1,2\n" * 100_000,))
+    writer = threading.Thread(
+        target=path.write_bytes, args=(b"a,b\n" + b"1,2\n" * 100_000,), daemon=True
+    )
     writer.start()
     said = []
     assert len(tables.open_table(path, tell=said.append).frame) == 100_000
-    writer.join()
+    writer.join(60)
     assert said[0] == f"waiting for a table from the pipe {path}"
 
 

@@ -11,6 +11,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.headline import amount, halves, interval_words
+from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.results.search_caveats import describe_search
 from heckmanfa.results.selection_verdict import given_rho, ratio_of, verdict
 from heckmanfa.text.passage import Name, Passage, join, named, passage
@@ -98,6 +99,8 @@ def _effect(evidence: Evidence) -> Passage:
         start = passage(
             "By a probit, " if evidence.words.is_binary else "By least squares, ", change
         )
+    elif evidence.held is not None:
+        start = passage(f"With rho {held_in_words(evidence.held)}, ", change)
     inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
     if evidence.words.is_binary:
         inside.insert(1, passage(f"average marginal effect{evidence.words.averaged}"))
