@@ -581,21 +581,6 @@ def test_one_worker_gives_the_same_bits(client, expected):
     assert passes > 0
 
 
-def test_a_worker_killed_in_the_middle_costs_time_and_not_a_bit(client, expected, tmp_path):
-    assert bits(fitted(collection(deadly, folder=str(tmp_path)))) == expected
-    assert len(list(tmp_path.iterdir())) > 4
-    assert leftovers(client) == 0
-
-
-# Twelve seconds of waiting; the test above kills a worker too.
-@pytest.mark.study
-def test_a_worker_killed_with_persisted_partitions_costs_time_and_not_a_bit(client, expected):
-    ddf = collection(made).persist()
-    distributed.wait(ddf)
-    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-    assert bits(fitted(ddf)) == expected
-
-
 @pytest.mark.study
 def test_data_far_larger_than_the_memory_of_the_workers_is_fitted(client):
     """Every partition has columns that are not used, which make it forty megabytes."""
@@ -606,12 +591,6 @@ def test_data_far_larger_than_the_memory_of_the_workers_is_fitted(client):
     assert model.row_counts_["total"] == PARTS * ROWS
     truth = np.array([1.0, -1.0, 0.0])
     np.testing.assert_allclose(model.coef_, truth, atol=0.01)
-
-
-def test_a_partition_that_takes_too_much_memory_ends_with_what_to_do(client):
-    with pytest.raises(ClusterError, match=r"partition \d of 6 died.* repartition"):
-        fitted(collection(greedy))
-    assert leftovers(client) == 0
 
 
 def test_an_error_on_a_worker_names_the_partition(client):
@@ -651,3 +630,27 @@ def test_predictions_are_made_on_the_workers(client):
     found = model.predict(ddf[["a", "b", "c"]]).compute()
     whole = pd.concat([made(number) for number in range(3)])
     np.testing.assert_allclose(found, model.predict(whole[["a", "b", "c"]]), rtol=1e-12)
+
+
+# Workers that die come last: the next test would wait for those in their place. ------------------
+
+
+def test_a_worker_killed_in_the_middle_costs_time_and_not_a_bit(client, expected, tmp_path):
+    assert bits(fitted(collection(deadly, folder=str(tmp_path)))) == expected
+    assert len(list(tmp_path.iterdir())) > 4
+    assert leftovers(client) == 0
+
+
+# Twelve seconds of waiting; the test above kills a worker too.
+@pytest.mark.study
+def test_a_worker_killed_with_persisted_partitions_costs_time_and_not_a_bit(client, expected):
+    ddf = collection(made).persist()
+    distributed.wait(ddf)
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    assert bits(fitted(ddf)) == expected
+
+
+def test_a_partition_that_takes_too_much_memory_ends_with_what_to_do(client):
+    with pytest.raises(ClusterError, match=r"partition \d of 6 died.* repartition"):
+        fitted(collection(greedy))
+    assert leftovers(client) == 0

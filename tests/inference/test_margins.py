@@ -444,6 +444,32 @@ def formula_model(mroz):
     return Heckman.from_formula(WAGE, WORK, mroz, method="ml")
 
 
+def by_kind(model, mean, index):
+    """What each kind of effect is the effect on, from both equations."""
+    ratio, chance = model.imr_coef_ * norm.pdf(index), norm.cdf(index)
+    return {
+        "marginal": mean,
+        "selected": mean + ratio / chance,
+        "unselected": mean - ratio / norm.cdf(-index),
+        "expected": chance * mean + ratio,
+        "selection": chance,
+    }
+
+
+def equations(model, frame, weight=None):
+    """x'beta and z'gamma of every row, or of their weighted average."""
+    design = model.fit_.origin.design.transform(frame, prediction=True, selection=True).to_numpy()
+    design = design if weight is None else weight @ design
+    index = model.selection_intercept_ + design @ model.selection_coef_
+    return model.intercept_ + design @ model.coef_, index
+
+
+def differences(model, high, low, weight=None):
+    """Changes of every kind between two data frames, whose formulas are evaluated once."""
+    high, low = (by_kind(model, *equations(model, frame, weight)) for frame in (high, low))
+    return {kind: high[kind] - low[kind] for kind in KINDS}
+
+
 def test_effects_of_variables_go_through_the_formulas(formula_model, mroz):
     weight = 1.0 + np.arange(753) % 3
     table = formula_model.margins(mroz, kind=KINDS, sample_weight=weight).tidy()
@@ -455,36 +481,24 @@ def test_effects_of_variables_go_through_the_formulas(formula_model, mroz):
         mroz[inner], kind=KINDS, features=["age"], sample_weight=weight[inner]
     )
     ages = ages.tidy().set_index("target")["estimate"]
-    for kind in KINDS:
-
-        def average(high, low, distance, kind=kind):
-            change = value(formula_model, high, kind) - value(formula_model, low, kind)
-            return np.average(change / distance, weights=weight)
-
-        for name in numbers:
-            step = 1e-4 * mroz[name].std() if name == "faminc" else 1e-4
-            up, down = (mroz[name] + side * step for side in (1, -1))
-            if name == "age":  # a spline ends at the youngest and the oldest
-                up, down = up.where(inner, mroz["age"]), down.where(inner, mroz["age"])
-                up, down = up.clip(30, 60), down.clip(30, 60)
-                step = np.where(inner, step, np.nan)
-                change = value(formula_model, mroz.assign(age=up), kind) - value(
-                    formula_model, mroz.assign(age=down), kind
-                )
-                expected = np.average((change / (2 * step))[inner], weights=weight[inner])
-                estimate = ages[kind]
-            else:
-                high, low = mroz.assign(**{name: up}), mroz.assign(**{name: down})
-                expected = average(high, low, 2 * step)
-                estimate = table[kind, name, "slope"]
+    for name in numbers:
+        step = 1e-4 * mroz[name].std() if name == "faminc" else 1e-4
+        # A spline ends at the youngest and the oldest.
+        moved = inner if name == "age" else np.ones(753, dtype=bool)
+        up, down = (mroz[name].where(~moved, mroz[name] + side * step) for side in (1, -1))
+        changes = differences(formula_model, *(mroz.assign(**{name: one}) for one in (up, down)))
+        for kind in KINDS:
+            expected = np.average(changes[kind][moved] / (2 * step), weights=weight[moved])
+            estimate = ages[kind] if name == "age" else table[kind, name, "slope"]
             assert estimate == pytest.approx(expected, rel=2e-6, abs=1e-9)
-        expected = average(mroz.assign(urban=True), mroz.assign(urban=False), 1.0)
-        assert table[kind, "urban", "0 to 1"] == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        base = mroz.assign(region="north")
-        for level in ("south", "west"):
-            expected = average(mroz.assign(region=level), base, 1.0)
-            estimate = table[kind, "region", f"north to {level}"]
-            assert estimate == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    levels = ("urban", False, True), ("region", "north", "south"), ("region", "north", "west")
+    for name, low, high in levels:
+        frames = (mroz.assign(**{name: level}) for level in (high, low))
+        changes = differences(formula_model, *frames)
+        label = "0 to 1" if name == "urban" else f"{low} to {high}"
+        for kind in KINDS:
+            expected = np.average(changes[kind], weights=weight)
+            assert table[kind, name, label] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 # Without formulas, both are tested above; a formula's derivatives have a test of their own.
@@ -513,31 +527,23 @@ def test_at_the_means_numbers_are_at_theirs_and_categories_at_their_shares(formu
     names = ["educ", "exper", "nwifeinc", "kids5", "faminc", "age"]
     centre = mroz.assign(**{name: share @ mroz[name] for name in names})
 
-    def at(kind, frame):
-        design = formula_model.fit_.origin.design.transform(frame, prediction=True, selection=True)
-        row = share @ design.to_numpy()
-        mean = formula_model.intercept_ + row @ formula_model.coef_
-        index = formula_model.selection_intercept_ + row @ formula_model.selection_coef_
-        if kind == "selection":
-            return norm.cdf(index)
-        if kind == "expected":
-            return norm.cdf(index) * mean + formula_model.imr_coef_ * norm.pdf(index)
-        side = {"marginal": 0.0, "selected": 1.0, "unselected": -1.0}[kind]
-        ratio = norm.pdf(index) / norm.cdf(side * index)
-        return mean + side * formula_model.imr_coef_ * ratio
-
     table = formula_model.margins(mroz, kind=KINDS, at="means", sample_weight=weight).tidy()
     table = table.set_index(["target", "term", "change"])["estimate"]
-    for kind in KINDS:
-        for name in names:
-            step = 1e-4 * centre[name].iloc[0]
-            high, low = (centre.assign(**{name: centre[name] + side * step}) for side in (1, -1))
-            expected = (at(kind, high) - at(kind, low)) / (2 * step)
+    for name in names:
+        step = 1e-4 * centre[name].iloc[0]
+        frames = (centre.assign(**{name: centre[name] + side * step}) for side in (1, -1))
+        changes = differences(formula_model, *frames, share)
+        for kind in KINDS:
+            expected = changes[kind] / (2 * step)
             assert table[kind, name, "slope"] == pytest.approx(expected, rel=1e-6, abs=1e-9)
-        expected = at(kind, centre.assign(region="west")) - at(kind, centre.assign(region="north"))
-        assert table[kind, "region", "north to west"] == pytest.approx(expected, abs=1e-12)
-        expected = at(kind, centre.assign(urban=True)) - at(kind, centre.assign(urban=False))
-        assert table[kind, "urban", "0 to 1"] == pytest.approx(expected, abs=1e-12)
+    for name, low, high, label in (
+        ("region", "north", "west", "north to west"),
+        ("urban", False, True, "0 to 1"),
+    ):
+        frames = (centre.assign(**{name: level}) for level in (high, low))
+        changes = differences(formula_model, *frames, share)
+        for kind in KINDS:
+            assert table[kind, name, label] == pytest.approx(changes[kind], abs=1e-12)
 
 
 def test_a_variable_and_its_square_move_together(mroz):
