@@ -92,6 +92,8 @@ def test_a_model_predicts_raw_partitions_lazily(frame, fitted, expected):
     new = parts(frame.assign(town=frame["town"].where(frame.index < 700, "z")))
     with pytest.raises(InputError, match=r"column 'town' holds levels .* 'z'"):
         model.predict(new[FEATURES]).compute()
+    holes = model.predict(new[FEATURES], missing="nan", unknown="missing").compute()
+    np.testing.assert_array_equal(holes.isna(), frame.index >= 700)
 
 
 def unknown_categories(frame):

@@ -549,3 +549,12 @@ def test_the_kernel_gives_what_two_products_give(dtype, weighted):
         assert (pulls - expected_pulls).abs().max() <= tolerance * size
         same = fused(contrast, "mae")
         assert torch.equal(same[1], pulls)
+
+
+def test_tensors_have_no_levels_and_the_error_says_what_to_do(mroz):
+    frame = mroz[TERMS].assign(town="a", size=pd.Categorical(["S"] * len(mroz)))
+    with pytest.raises(InputError, match=r"columns 'town', 'size' hold text .*get_dummies"):
+        to_device(frame, "cpu")
+    numbers = to_device(frame[TERMS], "cpu")
+    with pytest.raises(InputError, match=r"names columns of a tensor.*pass a data frame"):
+        Heckman(["educ"], categorical_features=["educ"]).fit(numbers, mroz["lwage"])

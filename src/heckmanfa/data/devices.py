@@ -8,10 +8,13 @@ import narwhals as nw
 import numpy as np
 
 from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
+from heckmanfa.data.columns.category_features import categories_by_type
 from heckmanfa.data.columns.column_numbers import as_table, numbers
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
+
+_SHOWN = 5
 
 
 def find_device(name: str) -> Any:
@@ -38,7 +41,8 @@ def to_device(
     Parameters
     ----------
     frame : data frame
-        Of pandas, Polars or PyArrow; its columns are numbers.
+        Of pandas, Polars or PyArrow; its columns are numbers. Make dummies of text and categories
+        first: tensors have no levels.
     device : str
         As Torch names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
     dtype : {"float64", "float32"}
@@ -60,9 +64,24 @@ def to_device(
             f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
             f"{type(frame).__name__}"
         )
+    _refuse_categories(table)
     with explain_out_of_memory():
         values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=found)
         for column, name in enumerate(table.columns):
             # A copy, since a frame's memory may be read-only.
             values[:, column] = torch.from_numpy(np.array(numbers(table[name]), dtype=dtype))
     return NamedTensor(tuple(table.columns), values)
+
+
+def _refuse_categories(table: nw.DataFrame[Any]) -> None:
+    """Refuse text and categories, which a fit to the frame itself would take."""
+    found = categories_by_type(table)
+    if found:
+        names = [table.columns[position] for position in found]
+        holds = "columns {} hold" if len(names) > 1 else "column {} holds"
+        raise InputError(
+            f"{holds.format(quoted_list(names, _SHOWN))} text or categories, and a tensor holds "
+            "numbers alone: make dummies first, with pandas.get_dummies(frame, drop_first=True, "
+            "dtype=float) or with model.encoding_.transform(frame) of a fitted model; or fit the "
+            "data frame itself, which needs no device"
+        )

@@ -80,8 +80,9 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
         found = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
         if found and table.tensors:
             raise InputError(
-                "categorical_features names columns of a tensor: make dummies of them first, or "
-                "pass a data frame"
+                "categorical_features names columns of a tensor, which holds numbers alone: pass a "
+                "data frame, or make dummies first (pandas.get_dummies(frame, drop_first=True, "
+                "dtype=float)) and copy these with heckmanfa.to_device"
             )
     found = _used(found, table.fitted(estimator), lists)
     if not found:
