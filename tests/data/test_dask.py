@@ -398,6 +398,8 @@ def test_selection_has_lazy_intervals_and_standard_errors(frame):
             np.testing.assert_allclose(ours.compute(), theirs, rtol=1e-9, atol=1e-12)
     assert (found[0].name, found[2].name) == ("index", "std_error")
     assert list(found[1].columns) == ["lower", "upper"]
+    with pytest.raises(InputError, match="is a Dask collection"):
+        model.margins(lazy, over=NAMES[0])
     _, std = model.predict_selection(lazy, return_std=True)
     assert std.divisions == lazy.divisions
     np.testing.assert_allclose(
