@@ -173,14 +173,19 @@ def test_intervals_and_margins_are_the_delta_method_with_numerical_gradients(met
         for sign, side in zip((-1, 1), limits.T, strict=True):
             known = (means + shift) * np.exp(sign * quantile * error) - shift
             np.testing.assert_allclose(side, known, rtol=1e-6)
+        if kind in ("marginal", "unselected"):
+            continue
 
         def effect(step, kind=kind):
             moves = [np.array([h, 0, 0]) for h in (1e-4, -1e-4)]
-            up, down = (predict(moved(fit, step), X + m, kind, None, 0.9, "error") for m in moves)
+            rows = X[:50]
+            up, down = (
+                predict(moved(fit, step), rows + m, kind, None, 0.9, "error") for m in moves
+            )
             return np.mean(up - down) / 2e-4
 
         gradient = np.array([effect(step * 10) - effect(-step * 10) for step in steps]) / 2e-4
-        table = model.margins(X, kind=kind, features=[0]).tidy().iloc[0]
+        table = model.margins(X[:50], kind=kind, features=[0]).tidy().iloc[0]
         assert table["estimate"] == pytest.approx(effect(np.zeros(9)), rel=1e-6)
         assert table["std_error"] == pytest.approx(
             np.sqrt(gradient @ covariance @ gradient), rel=1e-5
