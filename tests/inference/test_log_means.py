@@ -11,10 +11,11 @@ from scipy.stats import norm, qmc
 
 from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.data.outcome_scale import from_log
-from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.errors import InputError
 from heckmanfa.inference.log_means import log_mean, own_scale_mean
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
 from heckmanfa.inference.prediction import predict
+from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.results.average_tables import mixture_of
 
 
@@ -223,15 +224,31 @@ def test_an_average_mixes_the_means_of_its_assignments():
             weight * one.predict(X, kind) for weight, one in zip(weights, members, strict=True)
         ]
         np.testing.assert_allclose(two_step.predict(X, kind), sum(parts), rtol=1e-9)
-    with pytest.raises(NotIdentifiedError, match="method='ml', or ask for scale='link'"):
-        two_step.predict(X, return_interval="confidence")
-    with pytest.raises(NotIdentifiedError, match="method='ml', or ask for scale='link'"):
-        two_step.margins(X)
-    assert np.isfinite(two_step.margins(X, scale="link").tidy()["estimate"]).all()
     ml = HeckmanAverage(**options, method="ml").fit(X, WAGE)
-    means, limits = ml.predict(X, "selected", "confidence")
-    assert np.all((limits[:, 0] < means) & (means < limits[:, 1]))
-    alone = Heckman([0, 1], method="ml", outcome_transform="log").fit(X, WAGE)
-    # Nearly all weight is on one assignment.
-    np.testing.assert_allclose(limits, alone.predict(X, "selected", "confidence")[1], rtol=0.02)
-    assert np.isfinite(ml.margins(X).tidy()["std_error"]).all()
+    for average in (two_step, ml):
+        method = average.method
+        alone = Heckman([0, 1], method=method, outcome_transform="log").fit(X, WAGE)
+        means, limits = average.predict(X, "selected", "confidence")
+        assert np.all((limits[:, 0] < means) & (means < limits[:, 1]))
+        # Nearly all weight is on one assignment.
+        known = alone.predict(X, "selected", "confidence")[1]
+        np.testing.assert_allclose(limits, known, rtol=0.02)
+        table, other = (one.margins(X).tidy() for one in (average, alone))
+        rows = table["term"].isin(["x0", "x1"]) & (table["target"] != "selection")
+        numbers = [one.loc[rows, ["estimate", "std_error"]] for one in (table, other)]
+        np.testing.assert_allclose(*numbers, rtol=0.03)
+
+
+@pytest.mark.parametrize("cov_type", [None, "robust"])
+def test_an_assignment_of_an_average_has_the_covariance_of_its_own_fit(cov_type):
+    options = {"outcome_transform": "log", "cov_type": cov_type}
+    average = HeckmanAverage(never=[2], **options).fit(X, WAGE).fit_
+    masks = np.array([[False, True, False], [True, True, False]])
+    mixture = mix_assignments(average.moments, average.average.scores, masks, np.ones(2))
+    fit = Heckman([0, 1], **options).fit(X, WAGE).fit_
+    # The mixture has beta_H before the probit's coefficients.
+    order = [0, 1, 2, *range(4, 8), 3, 8]
+    np.testing.assert_allclose(mixture.with_sigma(1)[-1, order], fit.sigma_covariance, rtol=1e-6)
+    part = mixture.with_sigma(0)
+    assert not part[1].any()
+    assert np.linalg.eigvalsh(part).min() > -1e-12

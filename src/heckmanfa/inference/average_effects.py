@@ -9,7 +9,7 @@ equation of their own, and are evaluated one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from heckmanfa.data.arrays import Array, Floats, host, like
 from heckmanfa.data.columns.features import FeatureTable, same
 from heckmanfa.data.outcome_scale import OutcomeTransform
 from heckmanfa.data.rows import Mask, one_blas_thread
-from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_refit
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
@@ -26,7 +25,7 @@ from heckmanfa.inference.log_means import own_scale_mean
 from heckmanfa.model.mixture import Mixture
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import few_of, mixture_of, outcome_of
+from heckmanfa.results.average_tables import few_of, fewest_of, mixture_of, outcome_of
 from heckmanfa.results.reference import reference_of, tails
 
 # The least share of its variance that selection can leave an outcome.
@@ -93,14 +92,38 @@ def is_averaged(fit: Fit, estimates: Estimates) -> bool:
     return estimates.prediction or fit.average.refits is not None
 
 
-def refuse_two_step(estimates: Estimates) -> None:
-    """Refuse the spread of an average of two-step fits where these are not linear."""
-    if estimates.transform is not None:
-        raise NotIdentifiedError(
-            "an average of two-step fits does not know how sigma varies with the coefficients of "
-            "each assignment, which errors of means on the outcome's own scale need: use "
-            "method='ml', or ask for scale='link'"
+def each_of(fit: Fit, estimates: Estimates) -> Iterator[tuple[float, Estimates]]:
+    """Yield the weight and the estimates of assignments, for functions that are not linear in them.
+
+    They are the refits of maximum likelihood, or two-step fits that represent all.
+    """
+    members = members_of(fit)
+    if members:
+        yield from ((weight, estimates.again(member)) for weight, member in members)
+        return
+    assert fit.probit is not None
+    mixture, k = fewest_of(fit), len(estimates.coef)
+    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    predicting = [0, *(place[column] for column in mixture.scores.columns)]
+    n = len(predicting)
+    # Positions in these estimates, and in the covariance of an assignment.
+    here, there = [*predicting, len(estimates.covariance) - 1], [*range(n), -1]
+    if estimates.selection:
+        here += [2 * k, k, *(k + place[column] for column in fit.probit.features)]
+        there += range(n, n + 2 + len(fit.probit.features))
+    for i, weight in enumerate(mixture.weights):
+        coef, covariance = np.zeros(k), np.zeros_like(estimates.covariance)
+        coef[predicting] = mixture.coef[i, :-1]
+        covariance[np.ix_(here, here)] = mixture.with_sigma(i)[np.ix_(there, there)]
+        imr_coef = float(mixture.imr_coef[i]) if estimates.selection else 0.0
+        own = replace(
+            estimates,
+            coef=coef,
+            dependence=imr_coef,
+            covariance=covariance,
+            sigma=float(mixture.sigma[i]),
         )
+        yield float(weight), own
 
 
 def average_functions(
@@ -118,9 +141,8 @@ def average_functions(
     ``apart``, (q,), which depend on the selection equation alone. ``multiplied`` says whether the
     probability of selection multiplies some of them.
     """
-    if outcome_of(fit).refits is not None:
-        return _over_refits(fit, estimates, functions, conf_level)
-    refuse_two_step(estimates)
+    if outcome_of(fit).refits is not None or estimates.transform is not None:
+        return _one_by_one(fit, estimates, functions, conf_level)
     mixture = mixture_of(fit)
     # With beta_H = 1, the derivative with respect to the selection coefficients is what each
     # assignment's beta_H multiplies.
@@ -147,13 +169,12 @@ def average_functions(
     return np.where(apart, value, average), np.sqrt(spread), limits, covariance
 
 
-def _over_refits(
+def _one_by_one(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Do the same with the refits of maximum likelihood, each with its own estimates."""
+    """Do the same with assignments that are evaluated one by one, each with its own estimates."""
     weights, values, covariances = [], [], []
-    for share, member in members_of(fit):
-        own = estimates.again(member)
+    for share, own in each_of(fit, estimates):
         value, gradient = functions(own)
         weights.append(share)
         values.append(value)
@@ -205,13 +226,10 @@ def average_interval(
     A new outcome is normal in each assignment, with the variance that selection leaves it.
     ``wider`` scales the standard error of its expectation; None asks for expectations.
     """
-    members = members_of(fit)
-    if members:
-        weights = np.array([weight for weight, _ in members])
-        found = [_of_member(estimates.again(member), member, kind, design) for _, member in members]
-        values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
+    if estimates.transform is not None or outcome_of(fit).refits is not None:
+        found = [(weight, *_of_one(own, kind, design)) for weight, own in each_of(fit, estimates)]
+        weights, values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
     else:
-        refuse_two_step(estimates)
         mixture = few_of(fit)
         weights = mixture.weights
         values, errors = _of_mixture(fit, mixture, estimates, kind, design)
@@ -225,15 +243,13 @@ def average_interval(
     return mixture_quantiles(weights, values, spread, ends, precision=_PRECISION)
 
 
-def _of_member(
-    own: Estimates, member: Fit, kind: str, design: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return each row's expectation under one refit, its standard error, and the outcome's."""
+def _of_one(own: Estimates, kind: str, design: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return each row's expectation under one assignment, its standard error, and the outcome's."""
     index = design @ own.selection_coef
     effect = own.level(kind, design)
     errors = np.sqrt(np.maximum(effect.variance(own.covariance), 0.0))
-    sigma, imr = np.array(member.sigma), np.array(member.imr_coef)
-    return effect.values, errors, _spread(kind, sigma, imr, index)
+    spread = _spread(kind, np.array(own.sigma), np.array(own.dependence), index)
+    return effect.values, errors, spread
 
 
 def _of_mixture(

@@ -247,6 +247,21 @@ class AssignmentCovariances:
         slopes[:, block.held.shape[1] :] = by_gamma
         return slopes
 
+    def sigma_on_others(self, block: CovarianceBlock) -> tuple[Floats, float]:
+        """Sigma as a linear function of other estimates, and the variance that they leave it.
+
+        Of a block of one assignment, in the order of `ScaledMoments.joint` and in the units of the
+        reported coefficients; zero for features that it does not hold.
+        """
+        influence, slopes = self.influences(block)[0], self.sigma_slopes(block)[0]
+        on, rest = project_last(influence @ self.scores.middle @ influence.T)
+        on = on + slopes
+        back, held = self.scaled.joint, block.held[0]
+        spread = np.zeros(len(back))
+        spread[held] = on[: len(held)]
+        spread[-(len(on) - len(held)) :] = on[len(held) :]
+        return np.asarray(np.linalg.solve(back.T, spread)), rest
+
     def with_sigma(self, block: CovarianceBlock) -> Floats:
         """Covariance of beta_H and sigma for each assignment of a block, (b, 2, 2)."""
         rows = block.rows
@@ -337,6 +352,19 @@ class AssignmentCovariances:
 def _columns(matrix: Floats, held: Groups) -> Floats:
     """Return the columns of a matrix that each assignment holds, (b, rows, J + 2)."""
     return matrix.T[held].transpose(0, 2, 1)
+
+
+def project_last(joint: Floats) -> tuple[Floats, float]:
+    """Project the last of some estimates on the others, by their covariance.
+
+    Returns its coefficients on them, and the variance that is left.
+    """
+    size = np.sqrt(np.diag(joint)[:-1])
+    unit = 1.0 / np.where(size > 0, size, 1.0)
+    of_others = joint[:-1, :-1] * unit * unit[:, None]
+    shared = joint[:-1, -1] * unit
+    on = np.linalg.lstsq(of_others, shared, rcond=_DISTINCT)[0]
+    return on * unit, max(float(joint[-1, -1] - shared @ on), 0.0)
 
 
 def _project(joint: Floats) -> tuple[tuple[Floats, Floats], Floats]:

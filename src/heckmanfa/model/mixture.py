@@ -114,6 +114,16 @@ class Mixture:
             rho=self.rho[rows],
         )
 
+    def thinned(self, most: int) -> Mixture:
+        """Return at most so many of the assignments that represent all of them."""
+        if len(self.weights) <= most:
+            return self
+        # Evenly spaced places along the sum of the weights.
+        places = (np.arange(most) + 0.5) / most
+        drawn = np.searchsorted(np.cumsum(self.weights), places)
+        chosen, counts = np.unique(drawn, return_counts=True)
+        return self.part(chosen, counts / most)
+
     def estimate_quantiles(self, levels: ArrayLike, df: float | None = None) -> Floats:
         """Quantiles of [intercept, candidates, beta_H, rho, sigma], (k + 4, levels).
 
@@ -213,6 +223,17 @@ class Mixture:
         whole = self._scaled.joint
         block = self._covariances.block(np.array([assignment]))
         return symmetric(whole @ block.full(self.masks.shape[1])[0] @ whole.T)
+
+    def with_sigma(self, assignment: int) -> Floats:
+        """Joint covariance of one assignment's coefficients, the probit's, and sigma, the last."""
+        found, whole = self._covariances, self.covariance(assignment)
+        on, rest = found.sigma_on_others(found.block(np.array([assignment])))
+        shared = whole @ on
+        joint = np.empty((len(whole) + 1, len(whole) + 1))
+        joint[:-1, :-1] = whole
+        joint[-1, :-1] = joint[:-1, -1] = shared
+        joint[-1, -1] = on @ shared + rest
+        return joint
 
     @cached_property
     def _covariances(self) -> AssignmentCovariances:

@@ -20,7 +20,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick
-from heckmanfa.model.assignment_covariances import AssignmentCovariances
+from heckmanfa.model.assignment_covariances import AssignmentCovariances, project_last
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.held_two_step import held_equations
 from heckmanfa.model.joint_problem import scores_of
@@ -34,9 +34,6 @@ from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.model.score_moments import WithMore, gather_scores_and_more
 from heckmanfa.model.two_step import TwoStep
-
-# Below this share of the largest, a direction of the estimates does not vary.
-_DISTINCT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -140,14 +137,13 @@ def two_step_own_scale(
     order = [0, *range(2, j + 2), 1, *range(j + 2, len(slopes))]
     influence = influence[[*order, len(slopes)]]
     slopes = slopes[order]
-    on_others, rest = _project(influence @ scores.middle @ influence.T)
     influence[-1] += slopes @ influence[:-1]
     back = joint.scaled.joint
     in_beta, in_rest = sums
     gradient = np.concatenate([in_beta, in_rest]) / m
     ratio = float(in_beta[0] / m)
     on_scores = (gradient @ back) @ influence[:-1] + ratio * sigma * influence[-1]
-    sigma_on = np.linalg.solve(back.T, on_others + slopes)
+    sigma_on, rest = joint.sigma_on_others(block)
     reported = [*range(j + 1), *range(j + 2, len(sigma_on)), j + 1]
     error = _ratio_error(middle, on_scores, m)
     return OwnScale(ratio, error, np.append(sigma_on[reported], rest))
@@ -270,7 +266,7 @@ def least_squares_own_scale(
     influence = np.zeros((len(root) + 1, size - 1))
     influence[:-1, :-1] = model.inverse_root
     influence[-1, -1] = 0.5 * found.sigma / m
-    on_others, rest = _project(influence @ middle[:-1, :-1] @ influence.T)
+    on_others, rest = project_last(influence @ middle[:-1, :-1] @ influence.T)
     ratio = float(in_beta[0] / m)
     on_scores = in_beta / m @ influence[:-1] + ratio * found.sigma * influence[-1]
     return OwnScale(ratio, _ratio_error(middle, on_scores, m), np.append(on_others, rest))
@@ -299,16 +295,3 @@ def _ratio_error(middle: Floats, on_scores: Floats, m: float) -> float:
     """Standard error of the mean ratio, given how the scores move the mean of log E."""
     influence = np.append(-on_scores, 1.0 / m)
     return float(np.sqrt(influence @ middle @ influence))
-
-
-def _project(joint: Floats) -> tuple[Floats, float]:
-    """Project the last of some estimates on the others, by their covariance.
-
-    Returns its coefficients on them, and the variance that is left.
-    """
-    size = np.sqrt(np.diag(joint)[:-1])
-    unit = 1.0 / np.where(size > 0, size, 1.0)
-    of_others = joint[:-1, :-1] * unit * unit[:, None]
-    shared = joint[:-1, -1] * unit
-    on = np.linalg.lstsq(of_others, shared, rcond=_DISTINCT)[0]
-    return on * unit, max(float(joint[-1, -1] - shared @ on), 0.0)

@@ -39,9 +39,12 @@ _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _MANY_ROWS = 100
 # Predictions for many rows use at most this many assignments.
 _FEW = 1000
+# Functions that are not linear in the estimates are evaluated for each of these one by one.
+_FEWEST = 200
 
 _mixtures: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
 _few: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
+_fewest: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
 
 
 def outcome_of(fit: Fit) -> AverageOutcome:
@@ -190,16 +193,15 @@ def mixture_of(fit: Fit) -> Mixture:
 def few_of(fit: Fit) -> Mixture:
     """Return a representative part of `mixture_of`, for the predictions of many rows."""
     if fit not in _few:
-        whole = mixture_of(fit)
-        if len(whole.weights) <= _FEW:
-            _few[fit] = whole
-        else:
-            # Evenly spaced places along the sum of the weights.
-            places = (np.arange(_FEW) + 0.5) / _FEW
-            drawn = np.searchsorted(np.cumsum(whole.weights), places)
-            chosen, counts = np.unique(drawn, return_counts=True)
-            _few[fit] = whole.part(chosen, counts / _FEW)
+        _few[fit] = mixture_of(fit).thinned(_FEW)
     return _few[fit]
+
+
+def fewest_of(fit: Fit) -> Mixture:
+    """Return an even smaller part, for functions that are not linear in the estimates."""
+    if fit not in _fewest:
+        _fewest[fit] = mixture_of(fit).thinned(_FEWEST)
+    return _fewest[fit]
 
 
 @dataclass(frozen=True, eq=False)
