@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import heckmanfa
 from heckmanfa import HeckmanAverage
 from heckmanfa.analysis import load_model
 from heckmanfa.analysis.prediction_request import usual_interval
@@ -184,3 +185,33 @@ def test_missing_error_refuses_loaded_and_in_parts_alike_and_writes_nothing(shel
         "predict", "m.skops", "new.parquet", "--out", "p.parquet", "--missing", "x"
     )
     assert "--missing must be empty or error" in refused
+
+
+def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
+    mroz = load_mroz()
+    table = mroz[["lwage", "educ", "age", "kids5"]].assign(area=mroz["city"].map({1: "b", 0: "a"}))
+    table.to_csv(shell.folder / "t.csv", index=False)
+    asked = ("--outcome", "lwage", "--search", "none", "--predict-with", "educ,area")
+    assert shell("fit", "t.csv", *asked, "--save", "m.skops")[0] == 0
+    table.loc[:9, "area"] = "moon"
+    table.to_csv(shell.folder / "new.csv", index=False)
+    table.to_parquet(shell.folder / "new.parquet")
+    predict = ("predict", "m.skops")
+    said = shell.refuses(*predict, "new.csv", "--out", "p.csv")
+    assert "'moon' (10 rows, the first is row 1 of the data)" in said
+    assert "or pass --unknown missing to count them as missing" in said
+    for data, out, above in (("new.csv", "p.csv", "1"), ("new.parquet", "p.parquet", "0")):
+        status, said = shell(
+            *predict, data, "--out", out, "--unknown", "missing", "--stream-above", above
+        )
+        assert status == 0, said
+        assert "area" in said
+        read = pd.read_csv if out.endswith("csv") else pd.read_parquet
+        found = read(shell.folder / out)["predicted_marginal"]
+        assert found.isna().tolist() == [place < 10 for place in range(len(table))]
+        # The loaded model takes the same rows in Python.
+        model = heckmanfa.load(shell.folder / "m.skops")
+        rows = table.drop(columns="lwage")
+        np.testing.assert_allclose(found, model.predict(rows, unknown="missing", missing="nan"))
+    said = shell.refuses(*predict, "new.csv", "--out", "q.csv", "--unknown", "drop")
+    assert "--unknown must be error or missing" in said

@@ -128,8 +128,8 @@ def test_levels_never_seen(frame, learned):
     assert str(caught.value) == (
         "column 'region' holds levels that the model was not fitted with: 'east' (24 rows, the "
         "first is row 2 of the data), 'Up' (12 rows, the first is row 5 of the data); known are "
-        "'north', 'south', 'west'. Correct these cells, or empty them: a row that lacks a feature "
-        "gets no prediction"
+        "'north', 'south', 'west'. Correct these cells, or pass unknown='missing' to count them "
+        "as missing: a row that lacks a feature gets no prediction"
     )
 
 

@@ -16,7 +16,7 @@ from heckmanfa.analysis.predicted_classes import class_type, predict_classes
 from heckmanfa.analysis.prediction_request import check_model, check_request, has_range
 from heckmanfa.data.arrow.arrow_columns import floats_of
 from heckmanfa.data.columns.column_names import refuse_absent
-from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.found_files import PathLike
@@ -116,11 +116,12 @@ def predict_table(
 
 
 def encode_new(
-    table: Table, encoding: Encoding, outcome: str | None = None
+    table: Table, encoding: Encoding, outcome: str | None = None, unknown: Unknown = "error"
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Encode a table as that of the fit; also return notes on numbers written differently.
 
-    The column of the ``outcome`` is never suggested in place of a feature.
+    The column of the ``outcome`` is never suggested in place of a feature. ``unknown`` is as in
+    `Encoding.codes`.
     """
     try:
         refuse_absent(encoding.sources, [name for name in table.frame.columns if name != outcome])
@@ -137,7 +138,7 @@ def encode_new(
         for name in encoding.percent
         if name in given and name not in table.percent
     ]
-    return encoding.transform(table.frame), tuple(notes)
+    return encoding.transform(table.frame, unknown=unknown), tuple(notes)
 
 
 def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) -> None:

@@ -208,6 +208,13 @@ def predict(
             "counted) or error (nothing is written)."
         ),
     ] = "empty",
+    unknown: Annotated[
+        str | None,
+        Option(
+            help="Levels of a category that the fit did not have: error, or missing (count them as "
+            "missing). Unless given, as the model has it, which is error."
+        ),
+    ] = None,
     decimal: Annotated[
         str | None,
         Option(

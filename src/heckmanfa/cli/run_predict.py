@@ -24,9 +24,11 @@ from heckmanfa.analysis.predictions import (
     write_predictions,
 )
 from heckmanfa.cli.console import saying, tell
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
+from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
@@ -51,6 +53,7 @@ def run(
     interval: str | None,
     no_interval: bool,
     scale: str,
+    unknown: str | None,
     **options: Any,
 ) -> None:
     """Predict, and say how many rows were written, and how many of them extrapolate."""
@@ -59,6 +62,8 @@ def run(
         raise InputError("--interval and --no-interval contradict each other; pass one of them")
     if missing not in ("empty", "error"):
         raise InputError(f"--missing must be empty or error; got {quoted(missing)}")
+    if unknown not in (None, "error", "missing"):
+        raise InputError(f"--unknown must be error or missing; got {quoted(unknown)}")
     check_ending(out)
     reads: dict[str, Path | str] = {"MODEL": model, "DATA": data}
     notes: tuple[str, ...] = ()
@@ -69,6 +74,8 @@ def run(
             interval, why = usual_interval(saved.model, kind)
             notes = (why,) if why else ()
         options |= {"kind": kind, "interval": interval, "scale": scale}
+        # Models of earlier versions know one way only.
+        options["unknown"] = unknown or getattr(saved.model, "unknown", "error")
         options["strict"] = missing == "error"
         written, more = _write(saved, data, places["--out"], say, **options)
     outcome, fitted = str(saved.about.get("outcome", "y")), getattr(saved.model, "fit_", None)
@@ -96,6 +103,7 @@ def _write(
     kind: str,
     interval: str | None,
     scale: str,
+    unknown: Unknown,
     keep_columns: bool,
     strict: bool,
     stream_above: float,
@@ -114,7 +122,7 @@ def _write(
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
         is_large = size > GIGABYTE * stream_above and isinstance(stored.engine, ParquetEngine)
-        if place.target.suffix == ".parquet" and is_large:
+        if place.target.suffix == ".parquet" and is_large and unknown == "error":
             say(f"rows are read from {stored.described} and written a part at a time, not loaded")
             written = write_predictions(
                 saved.model,
@@ -132,7 +140,7 @@ def _write(
                 tell=say,
             )
             return written, ()
-    say(f"reading {shown(Path(data).name)}")
+    say(f"reading {shown(Path(name_of(data) if is_url(data) else data).name)}")
     if stored is None:
         # A few rows may reveal less about how numbers are written than all rows of the fit.
         like = MarkOptions(saved.encoding.decimal, saved.encoding.thousands, by_model=True)
@@ -143,7 +151,8 @@ def _write(
         needed = [name for name in stored.columns if columns is None or name in columns]
         table = Table(stored.load(needed or stored.columns))
     outcome = saved.about.get("outcome")
-    X, notes = encode_new(table, saved.encoding, None if outcome is None else str(outcome))
+    outcome = None if outcome is None else str(outcome)
+    X, notes = encode_new(table, saved.encoding, outcome, unknown)
     written, parts = Written(Gaps(), 0 if has_range(saved.model) else None), []
     for start in range(0, len(X), _PART):
         say(f"predicting, {start:,} of {len(X):,} rows done")

@@ -210,17 +210,18 @@ class Encoding:
         """Names of the encoded columns that a source becomes."""
         return encoded_names(source, self.levels.get(source))
 
-    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, frame: pd.DataFrame, *, unknown: Unknown = "error") -> pd.DataFrame:
         """Encode the rows of a table as float64; columns that the fit did not have are ignored.
 
-        Missing values are NaN (in all dummies of a category), unless means fill them.
+        Missing values are NaN (in all dummies of a category), unless means fill them. ``unknown``
+        is as in `codes`.
         """
         refuse_absent(self.sources, frame.columns)
         frame = frame_as_stored(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:
-                codes = self.codes(self.levels_in(frame[name], name), name)
+                codes = self.codes(self.levels_in(frame[name], name), name, unknown)
                 for column, code in self.dummies(name).items():
                     arrays[column] = np.where(codes < 0, np.nan, codes == code)
             else:
@@ -301,7 +302,8 @@ class Encoding:
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
                 f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
-                "Correct these cells, or empty them: a row that lacks a feature gets no prediction"
+                "Correct these cells, or pass unknown='missing' to count them as missing: a row "
+                "that lacks a feature gets no prediction"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
         codes = np.array([known.get(label, -1) for label in found.labels] + [-1], dtype=smallest)
