@@ -242,8 +242,8 @@ def _model(source: Source, folder: Path) -> None:
             str(model.diagnostics())
         frame = pd.read_csv(folder / "t.csv")
         frame.to_parquet(folder / "t.parquet")
-        for unknown in ("error", "missing"):
-            _ours(lambda: model.predict(frame, unknown=unknown), "predict")
+        rule = pick(source, ["error", "missing"])
+        _ours(lambda: model.predict(frame, unknown=rule), "predict")
         _ours(lambda: list(predict_batches(model, folder / "t.parquet")), "predict_batches")
 
     _ours(read, "load, summary, diagnostics, predict")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heckmanfa import assignment
     from heckmanfa.analysis.model_file import load, save
-    from heckmanfa.analysis.predictions import predict_parquet
+    from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
     from heckmanfa.data.scan.scanning import scan
@@ -39,6 +39,7 @@ __all__ = [
     "assignment",
     "compress",
     "load",
+    "predict_batches",
     "predict_parquet",
     "save",
     "scan",
@@ -61,7 +62,8 @@ _MODULES = {
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
     "load": "heckmanfa.analysis.model_file",
-    "predict_parquet": "heckmanfa.analysis.predictions",
+    "predict_batches": "heckmanfa.analysis.streamed_predictions",
+    "predict_parquet": "heckmanfa.analysis.streamed_predictions",
     "save": "heckmanfa.analysis.model_file",
     "scan": "heckmanfa.data.scan.scanning",
     "scan_parquet": "heckmanfa.data.parquet.parquet_rows",

@@ -6,9 +6,9 @@ from heckmanfa.analysis.comparison import Comparison, compare_methods
 from heckmanfa.analysis.loading import load, prepare
 from heckmanfa.analysis.model_file import Saved, load_model, save_model
 from heckmanfa.analysis.pipeline import Analysis, analyse
-from heckmanfa.analysis.predictions import predict_parquet
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import SEARCHES, Question
+from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
 
 __all__ = [
     "SEARCHES",
@@ -21,6 +21,7 @@ __all__ = [
     "compare_methods",
     "load",
     "load_model",
+    "predict_batches",
     "predict_parquet",
     "prepare",
     "save_model",

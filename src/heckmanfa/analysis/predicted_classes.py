@@ -13,11 +13,16 @@ from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.results.effect_words import EffectWords
 
 
-def predict_classes(fit: Fit, X: pd.DataFrame, kind: str, interval: str | None) -> pd.DataFrame:
-    """Return the probability of the positive class, its interval, and the class."""
+def predict_classes(
+    fit: Fit, X: pd.DataFrame, kind: str, interval: str | None, conf_level: float, **rule: Any
+) -> pd.DataFrame:
+    """Return the probability of the positive class, its interval, and the class.
+
+    A ``rule`` says what to do with unknown levels.
+    """
     if kind != "joint":
         check_kind(fit, kind)
-    given = predict_probability(fit, X, kind, "nan", interval)
+    given = predict_probability(fit, X, kind, "nan", interval, conf_level, **rule)
     probability, ends = (given, None) if interval is None else given
     found = pd.DataFrame({f"probability_{kind}": probability})
     if ends is not None:

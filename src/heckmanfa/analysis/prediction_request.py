@@ -15,7 +15,7 @@ from heckmanfa.text.wording import nearest
 
 KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint")
 INTERVALS = ("prediction", "confidence")
-_CONF_LEVEL = 0.95
+CONF_LEVEL = 0.95
 
 
 def check_request(
@@ -60,7 +60,13 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     return "prediction", ""
 
 
-def check_model(model: Any, kind: str, interval: str | None, scale: str = "response") -> None:
+def check_model(
+    model: Any,
+    kind: str,
+    interval: str | None,
+    scale: str = "response",
+    conf_level: float = CONF_LEVEL,
+) -> None:
     """Refuse a kind of prediction, or an interval, that a model does not have."""
     if not hasattr(model, "predict_selection"):
         if kind != "marginal" or interval is not None or scale != "response":
@@ -83,14 +89,14 @@ def check_model(model: Any, kind: str, interval: str | None, scale: str = "respo
                 "outcome are probabilities"
             )
         if interval is not None:
-            check_probability_interval(interval, _CONF_LEVEL)
+            check_probability_interval(interval, conf_level)
     elif kind == "joint":
         raise InputError(
             "kind 'joint' is the probability of a class together with selection, and "
             f"{type(model).__name__} predicts amounts: use another kind, or fit a HeckmanProbit"
         )
     elif interval is not None:
-        check_interval(interval, _CONF_LEVEL, kind)
+        check_interval(interval, conf_level, kind)
 
 
 def has_range(model: Any) -> bool:

@@ -21,8 +21,8 @@ from heckmanfa.analysis.predictions import (
     Written,
     encode_new,
     predict_table,
-    write_predictions,
 )
+from heckmanfa.analysis.streamed_predictions import write_predictions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table

@@ -1,0 +1,248 @@
+"""A model and rows to predict for, which come a batch at a time from whatever `scan` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.analysis.predicted_classes import class_type
+from heckmanfa.analysis.prediction_request import (
+    CONF_LEVEL,
+    check_model,
+    check_request,
+    has_range,
+)
+from heckmanfa.analysis.predictions import EXTRAPOLATES, Predicted, predict_table
+from heckmanfa.data.arrays import is_dask
+from heckmanfa.data.arrow.arrow_columns import floats_of, text_in
+from heckmanfa.data.arrow.engines import Engine
+from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.missing_features import check_missing
+from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.scan.scanning import open_engine
+from heckmanfa.data.threads import in_order
+from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.text.printable import quoted, shown
+
+# A batch becomes a row group of a file.
+_MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A model, what is asked of it, and the rows to ask it for."""
+
+    model: Any
+    engine: Engine
+    sources: tuple[str, ...]
+    """columns that the model needs"""
+    kept: tuple[str, ...]
+    """columns that come before the predictions"""
+    encoding: Encoding | None
+    """what makes the features of the model, if that is not the model itself"""
+    kind: str
+    interval: str | None
+    conf_level: float
+    scale: str
+    unknown: str | None
+    extrapolation: bool
+
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """The columns that `predict_table` makes, with their Arrow types."""
+        pa, _ = arrow()
+        kind, model = self.kind, self.model
+        found = {f"predicted_{kind}": pa.float64()}
+        binary = (
+            kind != "selection" and hasattr(model, "predict_selection") and model.fit_.is_binary
+        )
+        if binary:
+            found = {f"probability_{kind}": pa.float64()}
+        if self.interval is not None:
+            found |= {"low": pa.float64(), "high": pa.float64()}
+        if binary and kind != "joint":
+            types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
+            found[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
+        return found | ({EXTRAPOLATES: pa.bool_()} if self.extrapolation else {})
+
+    @cached_property
+    def layout(self) -> Any:
+        """The schema of what is returned."""
+        pa, _ = arrow()
+        kept = [self.engine.schema.field(name) for name in self.kept]
+        return pa.schema([*kept, *self.found.items()])
+
+    def run(self) -> Generator[tuple[Any, Predicted]]:
+        """Yield record batches of the layout, with what their predictions lack."""
+        columns = list(dict.fromkeys([*self.kept, *self.sources]))
+        rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
+        # Intervals have threads of their own.
+        threads = None if self.interval is None else 1
+        with closing(self.engine.batches(columns)) as stream:
+            numbered = _numbered(_joined(stream, rows))
+            with closing(in_order(self._predict, numbered, threads=threads)) as results:
+                yield from results
+
+    def _predict(self, numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
+        pa, _ = arrow()
+        start, batch = numbered
+        try:
+            made = predict_table(
+                self.model,
+                self._features(batch),
+                self.kind,
+                self.interval,
+                self.encoding,
+                scale=self.scale,
+                conf_level=self.conf_level,
+                unknown=self.unknown,
+                extrapolation=self.extrapolation,
+            )
+        except InputError as error:
+            raise InputError(
+                f"{self.engine.described}, from row {start + 1:,} on: {error}"
+            ) from error
+        # A column may have another type in a later file; a cast to its own type copies nothing.
+        arrays = [batch.column(name).cast(self.layout.field(name).type) for name in self.kept]
+        arrays += [
+            pa.array(made.table[name], kind, from_pandas=True) for name, kind in self.found.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.layout), made
+
+    def _features(self, batch: Any) -> pd.DataFrame:
+        """Return the columns that the model needs as a data frame."""
+        encoding = self.encoding or getattr(self.model, "encoding_", None)
+        if encoding is None and not _has_formulas(self.model):
+            columns = {name: floats_of(batch.column(name)) for name in self.sources}
+        else:
+            columns = {name: text_in(batch.column(name)) for name in self.sources}
+        frame = pd.DataFrame(columns, copy=False)
+        return frame if self.encoding is None else self.encoding.transform(frame)
+
+
+def open_scoring(
+    model: Any,
+    source: Any,
+    keep: bool | Sequence[str],
+    encoding: Encoding | None,
+    where: dict[str, Any],
+    *,
+    missing: str,
+    kind: str,
+    interval: str | None,
+    scale: str = "response",
+    conf_level: float = CONF_LEVEL,
+    unknown: str | None = None,
+    extrapolation: bool = False,
+) -> Scoring:
+    """Check what is asked, and open the source."""
+    check_request(kind, interval, scale)
+    check_missing(missing)
+    check_is_fitted(model)
+    check_model(model, kind, interval, scale, conf_level)
+    if isinstance(keep, str):
+        raise InputError(f"columns to keep must be a list of names: write [{quoted(keep)}]")
+    _refuse_in_memory(source)
+    wanted = () if isinstance(keep, bool) else tuple(keep)
+    sources: list[str] = []
+
+    def needed(schema: Any, place: Any) -> list[str] | None:
+        sources.extend(_sources(model, encoding, schema, place))
+        refuse_absent(wanted, schema.names, shown(place))
+        return None if keep is True else list(dict.fromkeys([*wanted, *sources]))
+
+    engine = open_engine(source, needed, **where)
+    kept = tuple(engine.schema.names) if keep is True else wanted
+    scoring = Scoring(
+        model,
+        engine,
+        tuple(sources),
+        kept,
+        encoding,
+        kind,
+        interval,
+        conf_level,
+        scale,
+        unknown,
+        extrapolation and has_range(model),
+    )
+    taken = [name for name in scoring.found if name in kept]
+    if taken:
+        raise InputError(
+            f"the data already has a column {quoted(taken[0])}; rename it, or do not keep it"
+        )
+    return scoring
+
+
+def _refuse_in_memory(source: Any) -> None:
+    """Refuse tables that ``predict`` takes as they are."""
+    table = nw.from_native(source, pass_through=True)
+    if isinstance(table, nw.DataFrame) or is_dask(source):
+        what = "a Dask collection" if is_dask(source) else "a table in memory"
+        raise InputTypeError(f"this is {what}, which model.predict(X) takes as it is")
+
+
+def _sources(model: Any, encoding: Encoding | None, schema: Any, place: Any) -> list[str]:
+    """Return the columns that a model needs; refuse those that are not there."""
+    if encoding is not None:
+        wanted = list(encoding.sources)
+    elif _has_formulas(model):
+        # Formulas may name any of them.
+        return list(schema.names)
+    else:
+        wanted = [str(name) for name in getattr(model, "feature_names_in_", [])]
+        if not wanted:
+            raise InputError(
+                "the model was fitted to features without names, and columns of files have names: "
+                "fit it to a data frame, or to rows from scan"
+            )
+    hint = None
+    for name in [] if encoding is not None else wanted:
+        source = name.partition("[")[0]
+        if name not in schema.names and source in schema.names:
+            made = f"{quoted(name)} is made from {quoted(source)}"
+            hint = f"; {made}: pass the encoding of the fit's rows"
+            break
+    refuse_absent(wanted, schema.names, shown(place), hint)
+    return wanted
+
+
+def _has_formulas(model: Any) -> bool:
+    # Least squares, which corrects for nothing, keeps no Fit.
+    return hasattr(model, "fit_") and model.fit_.origin.design is not None
+
+
+def _joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Cut batches with more than ``rows`` rows, and join small ones whose columns have one type."""
+    pa, _ = arrow()
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        if waiting and (count + batch.num_rows > rows or batch.schema != waiting[0].schema):
+            yield pa.concat_batches(waiting)
+            waiting, count = [], 0
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            if part.num_rows == rows:
+                yield part
+            else:
+                waiting.append(part)
+                count += part.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _numbered(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield batches with the position of their first row."""
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += batch.num_rows
