@@ -80,14 +80,19 @@ CategoryType = Literal["category", "text", "objects"]
 Task = Callable[[int, Iterable[Chunk]], Any]
 
 
-def refuse_rows(X: Any, instead: str | None = None) -> None:
-    """Refuse rows that are not in memory; ``instead`` is a call that does not load them."""
+def refuse_rows(X: Any, options: str | None = None) -> None:
+    """Refuse rows that are not in memory.
+
+    ``options`` of a prediction are written into the calls that do not load the rows; None says that
+    there are no such calls.
+    """
     if not isinstance(X, RowSource):
         return
-    if instead is not None:
+    if options is not None:
         raise InputError(
-            f"these are {X.described}, which are not in memory: heckmanfa.{instead} writes the "
-            "predictions to a file"
+            f"these are {X.described}, which are not in memory: "
+            f"heckmanfa.predict_parquet(model, rows, out{options}) writes their predictions to a "
+            f"file, and heckmanfa.predict_batches(model, rows{options}) yields them in batches"
         )
     raise InputError(
         f"these are {X.described}, which are not in memory, as this method needs them: read as "

@@ -144,7 +144,7 @@ class ObservedRegressor(ScoredRegressor):
         check_is_fitted(self)
         check_missing(missing)
         self = self._reading(unknown)
-        refuse_rows(X, "predict_parquet(model, path, out)")
+        refuse_rows(X, "")
         if is_dask(X):
             return map_rows(self, X, "predict", "predicted", self._columns, missing=missing)
         table, columns = self._read_prediction(X)

@@ -126,7 +126,7 @@ def predict(
     with_imr = kind != "marginal" and fit.probit is not None
     transform = transform_of(fit, scale)
     with explain_out_of_memory():
-        refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
+        refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=with_imr, missing=missing)
         if transform is not None:
             values = _own_scale_means(fit, table, kind, transform)

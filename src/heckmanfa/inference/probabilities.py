@@ -74,7 +74,7 @@ def predict_probability(
         kind = "marginal"
     both = kind != "marginal"
     with explain_out_of_memory():
-        refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
+        refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=both, missing=missing)
         values = _probability(fit, table, kind)
     if return_interval is None:
@@ -95,7 +95,7 @@ def predict_log_probabilities(
     if fit.probit is None:
         kind = "marginal"
     with explain_out_of_memory():
-        refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
+        refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=kind != "marginal", missing=missing)
         negative, positive = (_log_probability(fit, table, kind, sign) for sign in (-1.0, 1.0))
     return negative, positive

@@ -60,7 +60,7 @@ def predict_selection(
 ) -> Any:
     """Return P(s = 1 | x) or the index of each row; see `Heckman.predict_selection`."""
     with explain_out_of_memory():
-        refuse_rows(X, "predict_parquet(model, path, out, kind='selection')")
+        refuse_rows(X, ", kind='selection'")
         table = _read(fit, X, missing)
         if fit.probit is None:
             return same(table, 1.0)
