@@ -223,10 +223,18 @@ def test_a_changed_number_is_noticed(rewritten, saved):
 
 def test_something_else_than_a_model_is_refused(rewritten, saved):
     def swap(state):
-        state["content"]["model"] = state["content"]["encoding"]
+        state["content"]["model"] = encoding_in(state)
 
     rewritten(saved, seal=True, schema=swap)
     assert "it holds no model" in refusal(saved)
+
+
+def encoding_in(state):
+    """Return the encoding in the columns of a model's fit."""
+    node = state["content"]["model"]
+    for name in ("_fit", "spec", "columns", "encoding"):
+        node = node["content"]["content"][name]
+    return node
 
 
 def scalar(one):
@@ -271,6 +279,13 @@ def listed(*ones):
         ("_fit.selection_coef", "covariance"),
         ("_fit.coef", "covariance"),
         ("_fit.spec.columns.names", listed("a")),
+        ("_fit.spec.columns.encoding", scalar("a")),
+        ("_fit.spec.columns.encoding", scalar(None)),
+        ("_fit.spec.columns.encoding", "model"),
+        ("_fit.spec.outcome_transform", scalar("sqrt")),
+        ("_fit.spec.outcome_transform", scalar(1)),
+        ("_fit.spec.rho", scalar("a")),
+        ("_fit.spec.unknown", scalar("guess")),
         ("_fit.spec.columns.n_features", scalar(10**9)),
         ("_fit.spec.columns.n_features", scalar("a")),
         ("method", scalar(3)),
@@ -295,7 +310,8 @@ def test_a_part_of_another_kind_is_refused(rewritten, saved, name, found):
         attributes = inner["content"]
         new = found
         if isinstance(found, str):
-            new = attributes.get(found) or state["content"][found]
+            held = {"encoding": encoding_in(state), "model": state["content"]["model"]}
+            new = attributes.get(found) or held[found]
             new = json.loads(json.dumps(new))
         if last not in attributes:
             inner["key_types"]["content"].append(inner["key_types"]["content"][0])
@@ -320,7 +336,7 @@ def test_a_part_of_another_kind_is_refused(rewritten, saved, name, found):
 )
 def test_an_encoding_of_another_kind_is_refused(rewritten, saved, name, found):
     def swap(state):
-        inner = state["content"]["encoding"]["content"]
+        inner = encoding_in(state)["content"]
         if name not in inner["content"]:
             inner["key_types"]["content"].append(inner["key_types"]["content"][0])
         inner["content"][name] = found

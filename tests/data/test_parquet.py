@@ -782,7 +782,7 @@ def test_predictions_that_cannot_be_made_are_refused(tmp_path, two, frame, model
             predict_parquet(model, two, out, **options)
     with pytest.raises(InputError, match=r"must end in \.parquet"):
         predict_parquet(model, two, tmp_path / "predicted.csv")
-    with pytest.raises(InputError, match="which is in the folder that path reads"):
+    with pytest.raises(InputError, match="which is in the folder that source reads"):
         predict_parquet(model, two, two / "part-00.parquet", force=True)
     nameless = Heckman([0, 1]).fit(frame[NAMES].to_numpy(), frame["y"])
     with pytest.raises(InputError, match="features without names"):

@@ -21,6 +21,15 @@ _COLUMN_LISTS = (
     "feature_groups",
     "categorical_features",
 )
+# Attributes of a regression that follow from the columns it was fitted to.
+_OF_COLUMNS = (
+    "encoded_names_",
+    "encoding_",
+    "feature_names_in_",
+    "n_features_in_",
+    "prediction_features_",
+    "support_",
+)
 
 
 def at_rest(model: Any, *, candidates: bool) -> Any:
@@ -37,6 +46,9 @@ def at_rest(model: Any, *, candidates: bool) -> Any:
             delattr(model, name)
         if not candidates:
             model._fit = _without_candidates(model.fit_)
+    else:
+        for name in _OF_COLUMNS:
+            vars(model).pop(name, None)
     for name in _COLUMN_LISTS:
         if name in vars(model):
             setattr(model, name, _plain_list(vars(model)[name]))

@@ -15,10 +15,11 @@ from sklearn.base import is_classifier
 
 from heckmanfa.analysis.revival import UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import attributes, publish
+from heckmanfa.estimators.fitting import attributes, encoded_model, publish, take_columns
 from heckmanfa.fit import Origin
 
 # Characters of the names of all the columns that an encoding makes.
@@ -27,31 +28,51 @@ _LONGEST_NAMES = 2**25
 _FAR = 1e7
 
 
-def labels_of(model: Any) -> list[str]:
-    """Return a name for each of the K columns of a fitted model: x0, x1, … if X has no names."""
-    if isinstance(model, SelectionModel):
-        return list(model.fit_.labels)
-    return [str(name) for name in model.encoded_names_]
-
-
 def design_of(model: Any) -> FormulaDesign | None:
     """Return the formulas of a model; None if it has none."""
     return model.fit_.origin.design if isinstance(model, SelectionModel) else None
 
 
-def restore(model: Any) -> None:
-    """Set the public attributes of a model that was read, and refuse one without a fit."""
+def restore(model: Any, labels: Sequence[str]) -> None:
+    """Set the public attributes of a model that was read; refuse one without a fit.
+
+    The file lists ``labels``, the names of the K columns of the model.
+    """
+    state = vars(model)
     if isinstance(model, SelectionModel):
-        if "_fit" not in vars(model):
+        if "_fit" not in state:
             raise UnsoundError("its model has no fit")
-        spec = model.fit_.spec
-        columns = spec.columns.encoded()
-        if columns.n_features != len(spec.labels):
-            raise UnsoundError("its columns are counted in two ways")
-        if (columns.names or spec.labels) != spec.labels:
-            raise UnsoundError("its columns are named in two ways")
+        if list(model.fit_.labels) != list(labels):
+            raise UnsoundError("it does not list the features of the model")
+        _check_columns(model.fit_.spec.columns, labels)
         _check_classes(model)
         publish(model, attributes(model.fit_))
+        return
+    if "_columns" not in state:
+        raise UnsoundError("its model has no fit")
+    _check_columns(state["_columns"], labels)
+    # Files of format 2 had no encoding, so one mask was enough.
+    support = state.setdefault("_support", state.get("support_"))
+    if not (isinstance(support, np.ndarray) and support.dtype == bool):
+        raise UnsoundError("its model has no fit")
+    if support.shape != (len(labels),):
+        raise UnsoundError("support_ is not as long as the list of features")
+    take_columns(model, state["_columns"])
+
+
+def _check_columns(columns: FittedColumns, labels: Sequence[str]) -> None:
+    """Refuse columns of X that do not become the K columns of a model."""
+    encoding = columns.encoding
+    if encoding is None:
+        sources, made = tuple(labels), labels
+    else:
+        check_encoding(encoding, labels)
+        sources, made = encoding.sources, encoding.columns
+    if columns.n_features != len(sources) or list(made) != list(labels):
+        raise UnsoundError("its columns are counted in two ways")
+    unnamed = tuple(f"x{column}" for column in range(len(sources)))
+    if sources != (unnamed if columns.names is None else columns.names):
+        raise UnsoundError("its columns are named in two ways")
 
 
 def _check_classes(model: SelectionModel) -> None:
@@ -101,18 +122,16 @@ def _check_names(encoding: Encoding) -> None:
         raise UnsoundError("its encoding makes names that are too long")
 
 
-def try_out(model: Any, reports: Sequence[str]) -> None:
+def try_out(model: Any, labels: Sequence[str], reports: Sequence[str]) -> None:
     """Refuse a model whose parts do not fit together: it must predict and make these reports."""
-    labels = labels_of(model)
-    lengths = dict.fromkeys(("coef_", "selection_coef_"), len(labels))
-    for name, length in {"support_": model.n_features_in_, **lengths}.items():
-        found = getattr(model, name, None)
-        if found is not None and np.shape(found) != (length,):
+    plain = copy.copy(encoded_model(model))
+    for name in ("support_", "coef_", "selection_coef_"):
+        found = getattr(plain, name, None)
+        if found is not None and np.shape(found) != (len(labels),):
             raise UnsoundError(f"{name} is not as long as the list of features")
     row: Any = np.zeros((1, len(labels)))
-    if hasattr(model, "feature_names_in_"):
-        row = pd.DataFrame(row, columns=labels)
-    plain = copy.copy(model)
+    if hasattr(plain, "feature_names_in_"):
+        row = pd.DataFrame(row, columns=list(labels))
     if design_of(model) is not None:
         plain._fit = replace(model.fit_, origin=Origin(classes=model.fit_.classes))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -18,17 +19,19 @@ from sklearn.utils.validation import check_is_fitted
 import heckmanfa
 from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
 from heckmanfa.analysis.at_rest import at_rest
-from heckmanfa.analysis.model_checks import check_encoding, design_of, labels_of, restore, try_out
+from heckmanfa.analysis.model_checks import check_encoding, design_of, restore, try_out
 from heckmanfa.analysis.packing import pack
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import check_format, existing, replacing
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
+from heckmanfa.estimators.fitting import attach_encoding, columns_of
 from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.text.printable import quoted, shown
 
-# Files name classes by their modules, and format 1 had other modules. Format 3 has packed arrays.
+# Files name classes by their modules, and format 1 had other modules. In format 3, models have
+# their encoding inside, and arrays are packed.
 _FORMAT, _OLDEST = 3, 2
 
 
@@ -38,6 +41,7 @@ class Saved:
 
     model: Any
     encoding: Encoding
+    """how columns of a table become those of the model; that of the model itself, if it has one"""
     about: dict[str, Any]
     version: str
     """of heckmanfa, when it was written"""
@@ -108,7 +112,8 @@ def save_model(
     path : str or path
     model : estimator
     encoding : Encoding, optional
-        The encoding that made its columns; None if the table held them as numbers.
+        The encoding that made its columns, which becomes part of the model in the file; None if
+        the table held them as numbers, or if the model encodes them itself.
     about : dict, optional
         Anything that JSON can hold; tuples come back as lists.
     candidates : bool
@@ -133,11 +138,9 @@ def _write(
 ) -> None:
     """Write a model file, and read it again before it is put in place."""
     check_format(path, ".skops", caller)
-    labels = labels_of(model)
-    parts = {
-        "model": at_rest(model, candidates=candidates),
-        "encoding": _encoding_of(model, labels, encoding),
-    }
+    labels = list(columns_of(model).labels)
+    model, beside = _settled(model, _checked_encoding(model, labels, encoding))
+    parts = {"model": at_rest(model, candidates=candidates), "encoding": beside}
     try:
         plain_about = json.loads(json.dumps(about or {}))
     except (TypeError, ValueError) as error:
@@ -167,8 +170,8 @@ def _write(
         part.write_bytes(buffer.getvalue())
 
 
-def _encoding_of(model: Any, labels: list[str], encoding: Encoding | None) -> Encoding:
-    """Return what makes the columns of a model; refuse an encoding or formulas that do not."""
+def _checked_encoding(model: Any, labels: list[str], encoding: Any) -> Encoding | None:
+    """Return an encoding that makes the columns of a model; refuse others, and formulas."""
     design = design_of(model)
     if design is not None:
         try:
@@ -178,16 +181,43 @@ def _encoding_of(model: Any, labels: list[str], encoding: Encoding | None) -> En
                 f"the model cannot be saved: {error}. Make that column in the data before the fit, "
                 "or keep the model with pickle"
             ) from error
-    encoding = model.encoding_ if encoding is None else encoding
-    found = _checked_encoding(encoding, labels if design is None else design.variables(()))
-    features = labels if design is None else design.variables(found.columns)
-    strange = [name for name in features if name not in found.columns]
+    if encoding is None:
+        return None
+    if isinstance(encoding, tuple) and encoding and isinstance(encoding[0], Encoding):
+        raise InputTypeError(
+            "Encoding.learn returns an encoding and the encoded table: pass the first of them"
+        )
+    if not isinstance(encoding, Encoding):
+        raise InputTypeError(
+            f"encoding must be an Encoding or None; got a {type(encoding).__name__}"
+        )
+    features = labels if design is None else design.variables(encoding.columns)
+    strange = [name for name in features if name not in encoding.columns]
     if strange:
         raise InputError(
             "the model was not fitted on what the encoding makes: "
             f"{quoted(strange[0])} is not an encoded column"
         )
-    return found
+    return encoding
+
+
+def _settled(model: Any, encoding: Encoding | None) -> tuple[Any, Encoding | None]:
+    """Return a model that has its encoding inside, and what stays beside the model.
+
+    The encoding of a table that formulas read stays beside them. So does one that only says how
+    files write numbers, and one of which the model has some of the dummies of a category.
+    """
+    if encoding is None or model.encoding_ is not None:
+        return model, None
+    changes = encoding.levels or encoding.dates or encoding.missing_codes
+    if design_of(model) is not None or not (changes or encoding.missing == "mean"):
+        return model, encoding
+    inside = copy.copy(model)
+    try:
+        attach_encoding(inside, encoding)
+    except InputError:
+        return model, encoding
+    return inside, None
 
 
 def _refuse_no_path(path: Any, call: str) -> None:
@@ -208,19 +238,6 @@ def _refuse_no_model(model: Any, caller: str) -> None:
         check_is_fitted(model)
     except NotFittedError as error:
         raise InputError(f"this {type(model).__name__} is not fitted: call fit first") from error
-
-
-def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
-    """Return the encoding, or if it is None the one that keeps the model's columns."""
-    if encoding is None:
-        return Encoding.plain(columns)
-    if isinstance(encoding, Encoding):
-        return encoding
-    if isinstance(encoding, tuple) and encoding and isinstance(encoding[0], Encoding):
-        raise InputTypeError(
-            "Encoding.learn returns an encoding and the encoded table: pass the first of them"
-        )
-    raise InputTypeError(f"encoding must be an Encoding or None; got a {type(encoding).__name__}")
 
 
 def _check_readable(data: bytes) -> None:
@@ -279,24 +296,29 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
     if _digest(members.raw) != manifest["sha256"]:
         raise DataError(f"{shown(path)} was changed after it was written; none of it was loaded")
     parts = content.make()
-    model, encoding = parts["model"], parts["encoding"]
-    if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
+    model, beside = parts["model"], parts["encoding"]
+    if not (type(model).__name__ in MODELS and isinstance(beside, Encoding | None)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
-    restore(model)
-    features = manifest["features"]
-    if not (labels_of(model) == features and isinstance(manifest["about"], dict)):
-        raise UnsoundError("it does not list the features of the model")
+    labels = manifest["features"]
+    if not isinstance(manifest["about"], dict):
+        raise UnsoundError("it does not say what it is about")
+    restore(model, labels)
     design = design_of(model)
     if design is not None:
         try:
-            check_design(design, features)
+            check_design(design, labels)
         except FormulaError as error:
             raise DataError(
                 f"{shown(path)} asks for more than a model file may: {error}; none of it was "
                 "evaluated"
             ) from error
-    try_out(model, reports)
-    check_encoding(encoding, features if design is None else design.variables(encoding.columns))
+    try_out(model, labels, reports)
+    if beside is not None:
+        check_encoding(beside, labels if design is None else design.variables(beside.columns))
+        # Files of format 2 had every encoding beside the model.
+        model, beside = _settled(model, beside)
+    plain = labels if design is None else design.variables(())
+    encoding = model.encoding_ or beside or Encoding.plain(plain)
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
 
 

@@ -14,15 +14,12 @@ from heckmanfa.results.effect_words import EffectWords
 
 
 def predict_classes(
-    fit: Fit, X: pd.DataFrame, kind: str, interval: str | None, conf_level: float, **rule: Any
+    fit: Fit, X: pd.DataFrame, kind: str, interval: str | None, conf_level: float
 ) -> pd.DataFrame:
-    """Return the probability of the positive class, its interval, and the class.
-
-    A ``rule`` says what to do with unknown levels.
-    """
+    """Return the probability of the positive class, its interval, and the class."""
     if kind != "joint":
         check_kind(fit, kind)
-    given = predict_probability(fit, X, kind, "nan", interval, conf_level, **rule)
+    given = predict_probability(fit, X, kind, "nan", interval, conf_level)
     probability, ends = (given, None) if interval is None else given
     found = pd.DataFrame({f"probability_{kind}": probability})
     if ends is not None:

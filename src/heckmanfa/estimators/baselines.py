@@ -130,6 +130,22 @@ class ObservedRegressor(ScoredRegressor):
         given = selected is not None if source is None else source.has_selected
         return RowsRead(type(self).__name__, table, sample, selection, prediction, given)
 
+    def columns_read(self) -> FittedColumns:
+        """Return the columns of X that the model was fitted to."""
+        return self._columns
+
+    def take_columns(self, columns: FittedColumns) -> None:
+        """Take other columns of X from now on, which become the same K columns."""
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        known = columns.attributes(columns.labels) | {
+            "_columns": columns,
+            "support_": columns.of_x(self._support),
+            "prediction_features_": columns.names_of(np.flatnonzero(self._support).tolist()),
+        }
+        for name, value in known.items():
+            setattr(self, name, value)
+
     def predict(self, X: Any, *, missing: str = "error", unknown: Unknown | None = None) -> Any:
         """Predict the outcome of each row, lazily for a Dask collection.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -197,19 +198,49 @@ def attach_encoding(model: Any, encoding: Encoding) -> None:
 
     Sources of which the model has no column are left out.
     """
-    fit: Fit = model.fit_
-    sources = [name for name in encoding.sources if {*encoding.columns_of(name)} & {*fit.labels}]
+    columns = columns_of(model)
+    sources = [
+        name for name in encoding.sources if {*encoding.columns_of(name)} & {*columns.labels}
+    ]
     encoding = encoding.of_sources(sources)
-    if tuple(encoding.columns) != fit.labels:
+    if tuple(encoding.columns) != columns.labels:
         raise InputError("the encoding does not make the columns that the model was fitted to")
-    columns = FittedColumns(
-        fit.spec.columns.estimator, len(sources), encoding.sources, None, encoding
+    raw = FittedColumns(columns.estimator, len(sources), encoding.sources, None, encoding)
+    take_columns(model, raw)
+
+
+def encoded_model(model: Any) -> Any:
+    """Return a copy of a fitted model that takes its encoded columns, which are numbers."""
+    columns = columns_of(model)
+    if columns.encoding is None:
+        return model
+    model = copy(model)
+    take_columns(model, columns.encoded())
+    return model
+
+
+def columns_of(model: Any) -> FittedColumns:
+    """Return the columns of X that a model was fitted to."""
+    columns: FittedColumns = (
+        model.fit_.spec.columns if hasattr(model, "fit_") else model.columns_read()
     )
+    return columns
+
+
+def take_columns(model: Any, columns: FittedColumns) -> None:
+    """Let a fitted model take other columns of X, which become the same K columns."""
+    if not hasattr(model, "fit_"):
+        model.take_columns(columns)
+        return
+    fit: Fit = model.fit_
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
     search = fit.search
     if search is not None and search.honest is not None:
         search = replace(search, honest=replace(search.honest, columns=columns))
     fit = replace(fit, spec=replace(fit.spec, columns=columns), search=search)
-    publish(model, attributes(fit))
+    for name, value in attributes(fit).items():
+        setattr(model, name, value)
 
 
 def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
