@@ -109,7 +109,9 @@ def test_an_unknown_level_is_named_with_its_place(frame, model, tmp_path):
         InputError, match=r"moon.parquet, from row 1 on: .*'g'.*'moon' \(1 row, the"
     ):
         list(predict_batches(model, path))
-    with pytest.warns(MissingFeaturesWarning, match=r"1 of 300 rows lacks a feature.*'g' \(1\)"):
+    with pytest.warns(
+        MissingFeaturesWarning, match=r"1 of 300 rows lacks a feature.*'g' \(1 row\)"
+    ):
         found = together(predict_batches(model, path, unknown="missing"))
     assert np.flatnonzero(found["predicted_marginal"].isna()).tolist() == [200]
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ def restore(model: Any, labels: Sequence[str]) -> None:
     The file lists ``labels``, the names of the K columns of the model.
     """
     state = vars(model)
+    # Parameters that are newer than the file.
+    for name, parameter in signature(type(model)).parameters.items():
+        state.setdefault(name, parameter.default)
     if isinstance(model, SelectionModel):
         if "_fit" not in state:
             raise UnsoundError("its model has no fit")

@@ -138,7 +138,7 @@ def _write(
 ) -> None:
     """Write a model file, and read it again before it is put in place."""
     check_format(path, ".skops", caller)
-    labels = list(columns_of(model).labels)
+    labels = list(columns_of(model).encoded_labels)
     model, beside = _settled(model, _checked_encoding(model, labels, encoding))
     parts = {"model": at_rest(model, candidates=candidates), "encoding": beside}
     try:

@@ -138,7 +138,7 @@ class ObservedRegressor(ScoredRegressor):
         """Take other columns of X from now on, which become the same K columns."""
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        known = columns.attributes(columns.labels) | {
+        known = columns.attributes(columns.encoded_labels) | {
             "_columns": columns,
             "support_": columns.of_x(self._support),
             "prediction_features_": columns.names_of(np.flatnonzero(self._support).tolist()),

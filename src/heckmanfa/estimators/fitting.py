@@ -200,10 +200,12 @@ def attach_encoding(model: Any, encoding: Encoding) -> None:
     """
     columns = columns_of(model)
     sources = [
-        name for name in encoding.sources if {*encoding.columns_of(name)} & {*columns.labels}
+        name
+        for name in encoding.sources
+        if {*encoding.columns_of(name)} & {*columns.encoded_labels}
     ]
     encoding = encoding.of_sources(sources)
-    if tuple(encoding.columns) != columns.labels:
+    if tuple(encoding.columns) != columns.encoded_labels:
         raise InputError("the encoding does not make the columns that the model was fitted to")
     raw = FittedColumns(columns.estimator, len(sources), encoding.sources, None, encoding)
     take_columns(model, raw)

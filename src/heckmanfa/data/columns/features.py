@@ -47,7 +47,7 @@ class FittedColumns:
         return self.n_features if self.encoding is None else len(self.encoding.columns)
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def encoded_labels(self) -> tuple[str, ...]:
         """A name for each of the K columns: x0, x1, … if X has no names."""
         names = self.encoded().names
         return names or tuple(f"x{column}" for column in range(self.n_encoded or 0))
