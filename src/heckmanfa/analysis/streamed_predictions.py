@@ -20,7 +20,7 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.files.outputs import check_place, replacing
-from heckmanfa.data.missing_features import Gaps, refuse_gaps
+from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
 from heckmanfa.data.parquet.parquet_files import arrow
 from heckmanfa.data.scan.places import is_url, local_path
 from heckmanfa.errors import InputError, MissingFeaturesWarning, warn
@@ -194,6 +194,7 @@ def write_predictions(
 
     ``asked`` are kind, interval, conf_level, scale, unknown and extrapolation.
     """
+    check_missing(missing)
     out = Path(out)
     if out.suffix != ".parquet":
         raise InputError(f"{shown(out)} must end in .parquet to be written")
