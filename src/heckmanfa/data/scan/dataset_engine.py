@@ -9,8 +9,8 @@ from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
 from heckmanfa.data.scan.places import FilePlaces
 from heckmanfa.errors import needs_extra
 
-# Few batches of one file at a time are ready before they are asked for, so memory is bounded.
-_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 2**15, 8, 1
+# Few batches of one or two fragments are ready before they are asked for, so memory is bounded.
+_BATCH_ROWS, _BATCHES_AHEAD, _FRAGMENTS_AHEAD = 2**15, 8, 2
 
 
 class DatasetEngine(Engine):
@@ -41,12 +41,27 @@ class DatasetEngine(Engine):
             columns=[self._stored[name] for name in columns],
             batch_size=_BATCH_ROWS,
             batch_readahead=_BATCHES_AHEAD,
-            fragment_readahead=_FILES_AHEAD,
+            fragment_readahead=_FRAGMENTS_AHEAD,
+            fragment_scan_options=None if self._places is not None else _options(self._dataset),
         )
         for batch in scanner.to_batches():
             # Otherwise text that is not UTF-8, for example, would fail at its first use.
             batch.validate(full=True)
             yield batch.rename_columns(list(columns))
+
+
+def _options(dataset: Any) -> Any:
+    """Return how somebody's own dataset is read: row groups of Parquet files one after another.
+
+    Otherwise pyarrow fetches all row groups of a file at once, and keeps them until its end.
+    """
+    import pyarrow.dataset as ds
+
+    parts = getattr(dataset, "children", None) or [dataset]
+    formats = [getattr(part, "format", None) for part in parts]
+    if not all(isinstance(layout, ds.ParquetFileFormat) for layout in formats):
+        return None
+    return ds.ParquetFragmentScanOptions(pre_buffer=False)
 
 
 def is_dataset(source: Any) -> bool:

@@ -106,7 +106,11 @@ def _keeps_order(relation: Any) -> bool:
     if not setting.fetchall()[0][0]:
         return False
     plan = relation.query(_NAME, _EXPLAIN).fetchall()
-    return all(name in _ORDERED for name in _steps(json.loads(plan[0][1])))
+    try:
+        return all(name in _ORDERED for name in _steps(json.loads(plan[0][1])))
+    except (IndexError, KeyError, TypeError, ValueError):
+        # A plan of another form promises nothing.
+        return False
 
 
 def _steps(plan: list[dict[str, Any]]) -> Iterator[str]:

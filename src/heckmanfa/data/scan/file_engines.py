@@ -55,10 +55,12 @@ def _dataset(
     def opened(item: tuple[PlacedFile, Mapping[str, Constant]]) -> tuple[Any, Any]:
         file, keys = item
         with explained(file.name, options):
-            fragment = layout.make_fragment(file.path, places.filesystem)
+            fragment = _fragment(layout, file, places.filesystem, keys)
             stored = fragment.physical_schema
-        own = {name: column for name, column in keys.items() if name not in stored.names}
-        return _partitioned(layout, file, places.filesystem, own), _with_keys(stored, own)
+            own = {name: column for name, column in keys.items() if name not in stored.names}
+            if len(own) < len(keys):
+                fragment = _fragment(layout, file, places.filesystem, own)
+            return _row_groups(fragment), _with_keys(stored, own)
 
     made = list(in_order(opened, zip(places.files, partitions, strict=True)))
     names = [file.name for file in places.files]
@@ -72,7 +74,7 @@ def _dataset(
         needed,
     )
     return ds.FileSystemDataset(
-        [fragment for fragment, _ in made],
+        [fragment for fragments, _ in made for fragment in fragments],
         _stored_schema(schema, raw, tidy, names),
         layout,
         places.filesystem,
@@ -87,7 +89,17 @@ def _with_keys(stored: Any, keys: Mapping[str, Constant]) -> Any:
     return stored
 
 
-def _partitioned(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Constant]) -> Any:
+def _row_groups(fragment: Any) -> list[Any]:
+    """Return the row groups of a Parquet file, which are read one by one; else the file itself.
+
+    Of a whole Parquet file, pyarrow fetches all row groups at once, which a store answers quickly
+    and memory may not hold.
+    """
+    split = getattr(fragment, "split_by_row_group", None)
+    return [fragment] if split is None else list(split())
+
+
+def _fragment(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Constant]) -> Any:
     """Return a file as a fragment whose rows all have the values of its partitions."""
     import pyarrow.dataset as ds
 
