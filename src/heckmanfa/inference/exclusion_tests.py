@@ -175,7 +175,8 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
     """Return the features put back and those that stay out in each test, as positions in X."""
     excluded = excluded_features(fit)
     listed = _listed(fit.spec.feature_names(excluded))
-    if len(excluded) < 2:
+    units = _units(fit, excluded)
+    if len(units) < 2:
         have = f"{listed} alone is" if excluded else "no selection feature is"
         raise InputError(
             f"{have} excluded from the prediction equation: with an excluded feature put back, "
@@ -183,7 +184,7 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
             "exclusion can be tested here."
         )
     if features is None:
-        return [([other for other in excluded if other != out], [out]) for out in excluded]
+        return [([other for other in excluded if other not in out], out) for out in units]
     table = FeatureTable.without_rows(fit.spec.columns)
     tested = resolve(table, features, "features")
     if not tested:
@@ -201,6 +202,13 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
             "only normality would identify the model"
         )
     return [(tested, out)]
+
+
+def _units(fit: Fit, excluded: Sequence[int]) -> list[list[int]]:
+    """Return what can be put back by itself: a feature, or the dummies of a category together."""
+    groups = {column: group for group in fit.spec.columns.groups for column in group}
+    units = dict.fromkeys(groups.get(column, (column,)) for column in excluded)
+    return [[column for column in unit if column in excluded] for unit in units]
 
 
 def _row(fit: Fit, tested: list[int], out: list[int]) -> dict[str, Any]:

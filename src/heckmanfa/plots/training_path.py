@@ -112,7 +112,7 @@ def _recorded_path(model: Any) -> TrainingPath:
             cure = "no search for a binary outcome does, so there is no path to draw"
         raise InputError(f"{type(model).__name__} trains nothing; {cure}")
     columns = model.fit_.spec.columns
-    found = read_path(recorded, columns.labels, model.support_)
+    found = read_path(recorded, columns.labels_of_x, model.support_)
     if found is not None:
         return found
     model.fit_.search.check_searched()

@@ -123,7 +123,7 @@ def learn_categories(
         tally, found = count_levels(column, to_pandas_column(series), capped=False)
         levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
-    return EncodedColumns(frame, encoding_of(names, levels), codes=codes)
+    return EncodedColumns(frame, encoding_of(names, levels), codes=codes, spelled=False)
 
 
 def learn_raw(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.column_numbers import in_chunks, numbers
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import as_category
 from heckmanfa.data.rows import Positions
@@ -48,6 +48,8 @@ class EncodedColumns:
     """what to do with levels that the encoding does not have"""
     codes: dict[str, NDArray[Any]] = field(default_factory=dict)
     """index of each row's level, of the categories read so far"""
+    spelled: bool = True
+    """whether text may spell the numbers of other columns, as in files"""
 
     def arrays(self, columns: Positions) -> dict[int, Any]:
         """Return some encoded columns, by position; slices of them are numbers."""
@@ -79,7 +81,8 @@ class EncodedColumns:
             gaps = bool((codes < 0).any())
             return [Dummy(codes, code, gaps) for code in encoding.dummies(name).values()]
         special = name in encoding.dates or name in encoding.missing_codes
-        if special or isinstance(series.dtype, nw.String | nw.Categorical | nw.Enum):
+        is_text = isinstance(series.dtype, nw.String | nw.Categorical | nw.Enum)
+        if special or (self.spelled and is_text):
             return [encoding.numbers(to_pandas_column(series), name)]
         return [numbers(series)]
 
@@ -96,7 +99,7 @@ def to_pandas_column(series: nw.Series[Any]) -> pd.Series[Any]:
         import pyarrow as pa
 
         if pa.types.is_string_view(column.dtype.pyarrow_dtype):
-            return column.astype(pd.ArrowDtype(pa.large_string()))
+            return _of_arrow(in_chunks(pa.array(column.array)))
     if isinstance(column.dtype, pd.SparseDtype):
         return pd.Series(np.asarray(column), name=column.name)
     return column

@@ -106,7 +106,7 @@ class FittedColumns:
         return names
 
     @property
-    def labels(self) -> list[str]:
+    def labels_of_x(self) -> list[str]:
         """Name each column of X for a table: x0, x1, … if it has no names."""
         return list(self.names or (f"x{column}" for column in range(self.n_features or 0)))
 
