@@ -192,7 +192,9 @@ def _score_likelihood(
 
 
 observed_r2 = SelectionScorer("observed_r2", partial(_score_observed, r2_score, 1.0))
-"""R^2 over the rows that are selected and have an outcome, with ``kind="selected"``."""
+"""R^2 over the rows that are selected and have an outcome, with ``kind="selected"``.
+
+It is on the scale of y, as the other scores of predictions, also with ``outcome_transform``."""
 
 observed_mse = SelectionScorer("observed_mse", partial(_score_observed, mean_squared_error, -1.0))
 """Minus the mean squared error over the same rows as `observed_r2`."""
@@ -212,7 +214,8 @@ probability and outcome (0 or 1)."""
 
 joint_log_likelihood = SelectionScorer("joint_log_likelihood", _score_likelihood)
 """Joint log-likelihood of selection and outcomes, averaged over rows. Unlike the others, it also
-scores the selection equation, and uses every row."""
+scores the selection equation, and uses every row. With ``outcome_transform``, it is the likelihood
+of the logarithm."""
 
 
 def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredModel, Any]:

@@ -252,3 +252,14 @@ def test_an_assignment_of_an_average_has_the_covariance_of_its_own_fit(cov_type)
     part = mixture.with_sigma(0)
     assert not part[1].any()
     assert np.linalg.eigvalsh(part).min() > -1e-12
+
+
+def test_margins_at_values_average_the_predictions_there():
+    model = Heckman([0, 1], outcome_transform="log1p").fit(X, WAGE)
+    there = X.copy()
+    there[:, 0] = 0.5
+    for scale in ("response", "link"):
+        asked = {"at": {0: [0.5]}, "what": "predictions", "scale": scale}
+        table = model.margins(X, kind=["selected", "expected"], **asked).tidy()
+        known = [model.predict(there, kind, scale=scale).mean() for kind in table["target"]]
+        np.testing.assert_allclose(table["estimate"], known, rtol=1e-12)

@@ -223,7 +223,8 @@ class Heckman(ScoredRegressor, SelectionModel):
             of the selection coefficients, rho, sigma and a search. A "confidence" interval is
             for the expectation: the delta method, with the uncertainty of both equations. It is
             the only one of kind "expected". For an average, both are quantiles of a mixture of
-            normal distributions over assignments.
+            normal distributions over assignments. With ``outcome_transform``, all are intervals
+            of logarithms, and the uncertainty of sigma counts for the expectation.
         conf_level : float
             Confidence level of the interval.
         scale : {"response", "link"}
