@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from typer.testing import CliRunner
 
 from fuzz.material import (
@@ -31,6 +32,10 @@ from heckmanfa import (
     HeckmanAverage,
     HeckmanBestSubset,
     HeckmanProbit,
+    NaiveOLS,
+    load,
+    predict_batches,
+    save,
     scan_parquet,
 )
 from heckmanfa.analysis import model_file
@@ -43,6 +48,8 @@ __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 _FORBIDDEN = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "socket.")
 # Cases run in folders of the temporary one, where readers may also spool.
 _MAY_WRITE = (tempfile.gettempdir(), "/dev/null", "/proc/")
+# Written by an earlier version.
+_OLD_FILES = Path(__file__).parents[1] / "tests" / "analysis" / "files" / "format_2"
 _watched: dict[str, Any] = {"folder": None, "seen": []}
 
 
@@ -174,26 +181,49 @@ def _parquet(source: Source, folder: Path) -> None:
 
 
 def _saved(source: Source, folder: Path) -> bytes:
-    """A model file that is as it should be, from a table or from formulas."""
+    """A model file that is as it should be: of the command line, of Python, or of an old format."""
     frame = table(np.random.default_rng(int(source.integers(8))), 80)
     frame.to_csv(folder / "t.csv", index=False)
     path = folder / "m.skops"
-    search = pick(source, ["best-subset", "average"])
-    fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.skops"]
-    if not _command(folder, fit):
-        return b""
-    if source.random() < 0.4:
-        outcome, kind = pick(source, [("y", Heckman), ("y > 1", HeckmanProbit)])
-        sides = f"{outcome} ~ a + poly(b, 2)", "~ a + b + np.exp(b)"
-        model = _ours(lambda: kind.from_formula(*sides, frame), "from_formula")
+    if source.random() < 0.1:
+        return pick(source, sorted(_OLD_FILES.glob("*.skops"))).read_bytes()
+    if source.random() < 0.5:
+        model = _ours(lambda: _fitted(source, frame), "fit")
+        candidates = bool(source.random() < 0.5)
         if model is not None:
-            encoding = model_file.load_model(path).encoding
-            _ours(
-                lambda: model_file.save_model(path, model, encoding, {}, force=True), "save_model"
-            )
+            _ours(lambda: save(model, path, candidates=candidates), "save")
+    else:
+        search = pick(source, ["best-subset", "average"])
+        fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.skops"]
+        _command(folder, fit)
+    if not path.exists():
+        return b""
     data = path.read_bytes()
     path.unlink()
     return data
+
+
+def _fitted(source: Source, frame: pd.DataFrame) -> Any:
+    """Fit a model in Python: by formulas, to columns of several types, or to a matrix."""
+    if source.random() < 0.3:
+        outcome, kind = pick(source, [("y", Heckman), ("y > 1", HeckmanProbit)])
+        return kind.from_formula(f"{outcome} ~ a + poly(b, 2)", "~ a + b + np.exp(b)", frame)
+    options = {"on_collinear": "drop", "unknown": pick(source, ["error", "missing"])}
+    y = frame["y"]
+    if source.random() < 0.3:
+        options["outcome_transform"] = pick(source, ["log", "log1p"])
+        y = y.abs() + 0.1
+    kind = pick(source, [Heckman, HeckmanBestSubset, HeckmanAverage, NaiveOLS, HeckmanProbit])
+    if kind in (NaiveOLS, HeckmanProbit):
+        options.pop("outcome_transform", None)
+    if kind is HeckmanProbit:
+        y = pd.Series(np.where(y > 1, "yes", "no"), dtype=object).where(y.notna(), None)
+    if kind in (Heckman, HeckmanProbit) and source.random() < 0.3:
+        options["rho"] = pick(source, [0.0, 0.3, -0.9])
+    X = frame.drop(columns="y")
+    if source.random() < 0.2:
+        X = X[["a", "b"]].to_numpy()
+    return kind(**options).fit(X, y)
 
 
 def _model(source: Source, folder: Path) -> None:
@@ -206,12 +236,17 @@ def _model(source: Source, folder: Path) -> None:
     _command(folder, ["predict", "m.skops", "t.csv", "--out", "p.csv"])
 
     def read() -> None:
-        model = model_file.load_model(folder / "m.skops").model
+        model = load(folder / "m.skops")
         if hasattr(model, "summary"):
             str(model.summary())
             str(model.diagnostics())
+        frame = pd.read_csv(folder / "t.csv")
+        frame.to_parquet(folder / "t.parquet")
+        rule = pick(source, ["error", "missing"])
+        _ours(lambda: model.predict(frame, unknown=rule), "predict")
+        _ours(lambda: list(predict_batches(model, folder / "t.parquet")), "predict_batches")
 
-    _ours(read, "load_model, summary, diagnostics")
+    _ours(read, "load, summary, diagnostics, predict")
 
 
 _HOSTILE_NAMES = (

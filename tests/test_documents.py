@@ -34,12 +34,14 @@ PAGES = (
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
     *("docs/how_far.md", "docs/binary.md", "docs/compas.md"),
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
+    "docs/serving.md",
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
     *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
     *("docs/faq.md", "docs/how_far.md", "docs/binary.md", "docs/log_outcomes.md"),
     "docs/data.md",
+    "docs/serving.md",
 )
 WITH_COMMANDS = ("README.md", "docs/cli.md")
 BLOCK = re.compile(
@@ -116,6 +118,7 @@ def run_blocks(name):
         for name in WITH_CODE
     ],
 )
+@pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette")
 def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)

@@ -203,7 +203,7 @@ def rows(mroz, tmp_path_factory):
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda m, r: m.predict(r), "predict_parquet.model, path, out, kind='marginal'. writes"),
+        (lambda m, r: m.predict(r), "predict_parquet.model, rows, out, kind='marginal'. writes"),
         (lambda m, r: m.predict(r, "selected"), "kind='selected'"),
         (lambda m, r: m.predict(r, return_interval="prediction"), "predict_parquet"),
         (lambda m, r: m.predict_selection(r), "predict_parquet.*kind='selection'"),
