@@ -106,6 +106,10 @@ def test_the_lasso_cannot_keep_dummies_together(shell, rich_table):
             ["--search", "none", "--predict-with", "educ", "--method", "ml"],
             Heckman(["educ"], method="ml"),
         ),
+        (
+            ["--search", "none", "--predict-with", "educ", "--rho", -0.3],
+            Heckman(["educ"], rho=-0.3),
+        ),
         (["--search", "fa"], HeckmanFA(random_state=0)),
         (
             ["--search", "fa-star", "--criterion", "bic"],
