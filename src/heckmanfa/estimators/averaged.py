@@ -60,7 +60,7 @@ class HeckmanAverage(ChoiceModel, Heckman):
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform
+outcome_transform, categorical_features, unknown
         As in `Heckman`. Weights are those of two-step fits; "ml" refits the ``n_refits`` heaviest
         assignments. That is better if the errors are normal, and much worse if they are skewed.
         Assignments of collinear features weigh nothing. "drop" leaves a column that the selection
@@ -73,8 +73,8 @@ outcome_transform
         average beta_H, not rho times sigma.
     aic_, bic_ : float
         NaN: an average has none.
-    support_ : ndarray of bool, shape (K,)
-        Features with a BIC share of at least one half; also ``prediction_features_``.
+    support_ : ndarray of bool, shape (n_features_in_,)
+        Columns of X with a BIC share of at least one half; also ``prediction_features_``.
     inclusion_ : DataFrame
         One row for each feature or group: the share of weight that holds it by AIC, BIC and EBIC
         weights, the share of the model's own weight with a positive and a negative coefficient,

@@ -263,6 +263,8 @@ class NaiveOLS(_LinearRegressor):
         Names, positions or a mask of X's columns; None is all of them.
     on_collinear : {"error", "drop"}
         As in `Heckman`.
+    categorical_features, unknown
+        As in `Heckman`.
 
     Attributes
     ----------
@@ -313,6 +315,8 @@ class InverseProbabilityWeighted(_LinearRegressor):
     clip : float
         The largest weight, at least 1. Larger weights are clipped, and counted in ``n_clipped_``.
     on_collinear, on_separation : {"error", "drop"}
+        As in `Heckman`.
+    categorical_features, unknown
         As in `Heckman`.
 
     Attributes

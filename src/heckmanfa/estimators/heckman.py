@@ -72,6 +72,14 @@ class Heckman(ScoredRegressor, SelectionModel):
         rho (with all else at its best), and an array holds all parameters, as in ``params_`` of a
         model with the same columns in the same order. The fit reports the maximum reached from
         there, and warns if it knows another.
+    categorical_features : {"from_dtype"}, sequence of str, int or bool, or None
+        Columns of X that are categories: by default text and categories by their type, otherwise
+        names, positions or a mask; None refuses text. Each becomes a dummy ``column[level]`` for
+        every level but the first that occurs, its reference. Features named in other parameters
+        are columns of X, each with all of its dummies, or single dummies.
+    unknown : {"error", "missing"}
+        What to do in predictions with a level that the fit did not have: raise an error that
+        names it, or count it as missing.
     rho : float, optional
         A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
         those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
@@ -107,16 +115,21 @@ class Heckman(ScoredRegressor, SelectionModel):
         Every row given, by status.
     prediction_features_, selection_features_, dropped_features_ : list
         Names, or positions if X has no names.
-    support_ : ndarray of bool, shape (K,)
-        Which features predict.
+    support_ : ndarray of bool, shape (n_features_in_,)
+        Which columns of X predict.
     converged_ : bool
     transform_ratio_ : (float, float) or None
         With ``outcome_transform``: the mean over the selected rows of the outcome over its mean
         given selection (of 1 + y with "log1p"), which is 1 under the model, and its standard
         error. Averages and honest searches have none.
     n_features_in_ : int
+        Columns of X.
     feature_names_in_ : ndarray of str
         Only if X has names.
+    encoded_names_ : ndarray of str, shape (K,)
+        Names of the columns of ``coef_``: those of X, with dummies in place of categories.
+    encoding_ : Encoding or None
+        How columns of X become these; None if all are numbers.
 
     Examples
     --------

@@ -63,6 +63,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         (-1, 1) is a rho (with all else at its best), and an array holds all parameters, as in
         ``params_`` of a model with the same columns in the same order. The fit reports the maximum
         reached from there, and warns if it knows another.
+    categorical_features, unknown
+        As in `Heckman`.
     rho : float, optional
         A value inside (-1, 1) at which rho is held; None estimates it. Standard errors take it as
         known, and no exclusion is needed. It has a zero row in `vcov`.

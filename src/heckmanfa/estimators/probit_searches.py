@@ -64,7 +64,8 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         Columns that may predict; None is all of them. All must fit into one model: collinear ones
         are refused, or dropped with ``on_collinear="drop"``, and those that decide the class among
         the selected rows with ``on_separation="drop"``.
-    selection_features, cov_type, weight_kind, on_collinear, on_separation, start
+    selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
+categorical_features, unknown
         As in `HeckmanProbit`. The search uses the information of the likelihood whatever
         ``cov_type`` is; ``start`` is for the chosen model. There is no ``rho_range``: the
         approximation knows a rho of each assignment only roughly, so a window of it would cut

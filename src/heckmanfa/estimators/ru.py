@@ -71,6 +71,8 @@ class RURegressor(ObservedRegressor):
         Seed of the networks and of the order of rows.
     verbose : int
         Show progress on a terminal.
+    categorical_features, unknown
+        As in `Heckman`.
 
     Attributes
     ----------

@@ -71,16 +71,17 @@ class HeckmanFA(SearchModel, Heckman):
     record_path : int
         Record the probabilities in ``path_`` every this many epochs; 0 records nothing.
     prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
-on_separation, start, outcome_transform
+on_separation, start, outcome_transform, \
+categorical_features, unknown
         As in `HeckmanBestSubset`.
 
     Attributes
     ----------
-    inclusion_prob_ : ndarray of shape (K,)
-        Trained probability of each feature; NaN without training ("correlation").
+    inclusion_prob_ : ndarray of shape (n_features_in_,)
+        Trained probability of each column of X; NaN without training ("correlation").
     path_ : dict
-        "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training;
-        empty without ``record_path``.
+        "epoch" (records,), "inclusion_prob" (records, n_features_in_) and "mae" (records,) of the
+        training; empty without ``record_path``.
     candidates_, n_assignments_, honest_
         As in `HeckmanBestSubset`; candidates are the distinct assignments evaluated.
 
@@ -221,8 +222,8 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together, such as the dummies of one category. Those of a text
-        column of `scan_parquet` are a group unless one of them is named here.
+        Columns that are in or out together. The dummies of a category are a group unless one of
+        them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
         ``n_splits`` splits. The prediction features are those that at least half of the splits
@@ -237,7 +238,7 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform
+outcome_transform, categorical_features, unknown
         As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
         ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
         collinear features are never chosen. "drop" leaves a column that the selection equation
@@ -329,8 +330,10 @@ class HeckmanLasso(SearchModel, Heckman):
         the plain lasso.
     rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, \
 verbose, prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
-on_separation, start, outcome_transform
-        As in `HeckmanBestSubset`, but groups of several columns are refused.
+on_separation, start, outcome_transform, \
+categorical_features, unknown
+        As in `HeckmanBestSubset`, but groups of several columns are refused: name each dummy of
+        a category in a group of its own.
 
     Attributes
     ----------
