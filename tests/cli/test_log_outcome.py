@@ -40,6 +40,9 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     assert found["model"]["outcome_transform"] == "log"
     assert found["model"]["effects_are_on"] == "log(wage)"
     assert found["command"].endswith("--outcome-transform log")
+    scale = [one["sentence"] for one in found["caveats"] if one["key"] == "log_scale"]
+    assert scale[0].startswith("The outcome is log(wage). Effects are in log points")
+    assert found["transform_ratio"] == pytest.approx(1.0, abs=0.1)
     page = (shell.folder / "r.html").read_text()
     assert "<title>log(wage): a selection model of wages.csv</title>" in page
     assert "more log(wage) with one standard deviation more" in page

@@ -200,6 +200,13 @@ def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
     said = shell.refuses(*predict, "new.csv", "--out", "p.csv")
     assert "'moon' (10 rows, the first is row 1 of the data)" in said
     assert "or pass --unknown missing to count them as missing" in said
+    # Partitions in any order of levels, read in passes.
+    table.to_parquet(shell.folder / "hive", partition_cols=["area"])
+    streamed = ("predict", "m.skops", "hive", "--out", "h.parquet", "--stream-above", "0")
+    status, said = shell(*streamed, "--unknown", "missing")
+    assert status == 0, said
+    found = pd.read_parquet(shell.folder / "h.parquet")["predicted_marginal"]
+    assert found.isna().sum() == 10
     for data, out, above in (("new.csv", "p.csv", "1"), ("new.parquet", "p.parquet", "0")):
         status, said = shell(
             *predict, data, "--out", out, "--unknown", "missing", "--stream-above", above

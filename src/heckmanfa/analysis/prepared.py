@@ -20,6 +20,7 @@ from heckmanfa.data.devices import to_device
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
+from heckmanfa.estimators.fitting import name_outcome
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.leakage import refuse_partial_copies
@@ -100,15 +101,18 @@ class Prepared:
         with errors_in_sources(self.encoding):
             if isinstance(self.rows, ArrowRows):
                 _fit_streamed(self.rows, model, self.encoding)
-                return
-            device = self.question.device
-            model.fit(
-                self.rows.X if device == "cpu" else to_device(self.rows.X, device),
-                self.outcome,
-                selected=self.rows.selected,
-                sample_weight=self.rows.weight,
-                groups=self.rows.groups,
-            )
+            else:
+                device = self.question.device
+                model.fit(
+                    self.rows.X if device == "cpu" else to_device(self.rows.X, device),
+                    self.outcome,
+                    selected=self.rows.selected,
+                    sample_weight=self.rows.weight,
+                    groups=self.rows.groups,
+                )
+        if self.question.outcome_transform is not None:
+            # Its caveats tell the outcome from its logarithm.
+            name_outcome(model, self.question.outcome)
 
 
 def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding) -> None:

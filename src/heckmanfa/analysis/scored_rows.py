@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import pandas as pd
@@ -24,7 +24,7 @@ from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.arrow.arrow_columns import floats_of, text_in
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
-from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.data.parquet.parquet_files import arrow
 from heckmanfa.data.scan.scanning import open_engine
@@ -125,7 +125,10 @@ class Scoring:
         else:
             columns = {name: text_in(batch.column(name)) for name in self.sources}
         frame = pd.DataFrame(columns, copy=False)
-        return frame if self.encoding is None else self.encoding.transform(frame)
+        if self.encoding is None:
+            return frame
+        rule = cast("Unknown", self.unknown or getattr(self.model, "unknown", "error"))
+        return self.encoding.transform(frame, unknown=rule)
 
 
 def open_scoring(

@@ -27,7 +27,6 @@ from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
@@ -121,16 +120,16 @@ def _write(
                 said = f"--{option} is for text and Excel files, and the data is"
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
-        is_large = size > GIGABYTE * stream_above and isinstance(stored.engine, ParquetEngine)
-        if place.target.suffix == ".parquet" and is_large and unknown == "error":
+        if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
             say(f"rows are read from {stored.described} and written a part at a time, not loaded")
             written = write_predictions(
                 saved.model,
-                stored.paths,
+                stored.engine,
                 place.part,
                 kind=kind,
                 interval=interval,
                 scale=scale,
+                unknown=unknown,
                 keep_columns=keep_columns,
                 encoding=saved.encoding,
                 missing="error" if strict else "nan",

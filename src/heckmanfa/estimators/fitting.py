@@ -245,6 +245,12 @@ def take_columns(model: Any, columns: FittedColumns) -> None:
         setattr(model, name, value)
 
 
+def name_outcome(model: Any, name: str) -> None:
+    """Tell a fitted model what its outcome is called, if it came without a name."""
+    fit: Fit = model.fit_
+    publish(model, attributes(replace(fit, origin=replace(fit.origin, outcome=name))))
+
+
 def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
     """Replace the attributes of an earlier fit with these, at the very end of a fit."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:

@@ -114,7 +114,7 @@ def decode_dictionaries(table: Any, schema: Any = None) -> Any:
     from pyarrow import types
 
     for index, field in enumerate(table.schema):
-        declared = schema is not None and types.is_dictionary(schema.field(field.name).type)
+        declared = schema is not None and stored_column(schema, field.name).declared
         if types.is_dictionary(field.type) and not declared:
             values = table.column(index).cast(field.type.value_type)
             table = table.set_column(index, field.name, values)

@@ -134,5 +134,6 @@ def _stored_schema(
         if len(types) > 1 and kind_of(kind) == "number":
             # Integers in one file and fractions in another are numbers in both.
             kind = pa.float64()
-        fields.append(pa.field(next(name for name in stored if name is not None), kind))
+        first = next(name for name in stored if name is not None)
+        fields.append(pa.field(first, kind, metadata=field.metadata))
     return pa.schema(fields)
