@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the lowest versions need of packages that they bring along: Matplotlib 3.8 calls names of
-# pyparsing that 3.3 deprecates, and the tests take warnings for errors.
-COMPANIONS = ("pyparsing<3.3",)
+# What the lowest versions need of packages that they bring along: Matplotlib 3.8 and Typer 0.16
+# call names that later ones deprecate, and the tests take warnings for errors. The tests' runner of
+# commands keeps standard error apart from click 8.2 on.
+COMPANIONS = ("click>=8.2,<8.3", "pyparsing<3.3")
 _BOUND = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[[^]]*\])?>=(?P<version>[0-9.]+)")
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==")
 

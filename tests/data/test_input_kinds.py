@@ -84,7 +84,10 @@ REFUSED = {
         lambda v: v.astype("category"),
         r"found categories of int64\): name it in categorical_features.* \.astype\(float\)",
     ),
-    "categories of text": (lambda v: v.astype(str).astype("category"), "found categories of str"),
+    "categories of text": (
+        lambda v: v.astype(str).astype("category"),
+        "found categories of (str|object)",
+    ),
     "arrow dictionary": (
         lambda v: v.astype(str).astype(pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
         "categorical_features",

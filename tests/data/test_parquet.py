@@ -703,7 +703,7 @@ def test_predictions_of_files_are_those_of_memory(tmp_path, files, frame, model,
 
 
 def test_columns_stay_beside_predictions_and_rows_with_holes_have_none(tmp_path, frame, model):
-    table = frame.iloc[:5_000].assign(word="a", when=pd.Timestamp("2020-01-01"))
+    table = frame.iloc[:5_000].assign(word="a", when=pd.Timestamp("2020-01-01").as_unit("ms"))
     table["few"] = pd.Categorical(np.where(table["x0"] > 0, "up", "down"))
     table.loc[::9, "x5"] = np.nan
     folder = write(tmp_path / "holes", table, [2_000, 0, 3_000], 700)

@@ -109,10 +109,16 @@ def flags_of(array: Any, name: str) -> Floats:
 
 def text_in(array: Any) -> Any:
     """Return a column as pandas has it; plain text as distinct values and a code per row."""
-    from pyarrow import types
+    import pyarrow as pa
 
-    if kind_of(array.type) == "text" and not types.is_dictionary(array.type):
+    if kind_of(array.type) == "text" and not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
+    stored = array.type
+    if pa.types.is_dictionary(stored) and pa.types.is_unsigned_integer(stored.index_type):
+        # Earlier versions of pyarrow make no pandas categories of unsigned codes.
+        array = pa.DictionaryArray.from_arrays(
+            array.indices.cast(pa.int64()), array.dictionary, ordered=stored.ordered
+        )
     return array.to_pandas(date_as_object=False)
 
 

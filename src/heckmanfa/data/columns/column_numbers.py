@@ -78,6 +78,9 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
         if series.null_count() or is_wide(dtype):
             series = series.cast(nw.Float64)
         values = series.to_numpy()
+        if values.dtype.kind == "O":
+            # pandas 2.1 gives Arrow-backed columns with gaps as objects.
+            values = series.to_native().to_numpy(dtype=np.float64, na_value=np.nan)
     elif dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
     elif isinstance(dtype, nw.Categorical | nw.Enum):

@@ -105,9 +105,12 @@ def _keeps_order(relation: Any) -> bool:
     setting = relation.query(_NAME, "SELECT current_setting('preserve_insertion_order')")
     if not setting.fetchall()[0][0]:
         return False
-    plan = relation.query(_NAME, _EXPLAIN).fetchall()
+    plan = relation.query(_NAME, _EXPLAIN)
+    if plan is None:
+        # Before DuckDB 2, relations do not explain their plans.
+        return False
     try:
-        return all(name in _ORDERED for name in _steps(json.loads(plan[0][1])))
+        return all(name in _ORDERED for name in _steps(json.loads(plan.fetchall()[0][1])))
     except (IndexError, KeyError, TypeError, ValueError):
         # A plan of another form promises nothing.
         return False
