@@ -354,6 +354,9 @@ def _conforms(value: Any, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_conforms(value, option) for option in arguments)
+    if hasattr(origin, "__value__"):
+        # From NumPy 2.5 on, NDArray is an alias that has to be looked up.
+        return _conforms(value, origin.__value__[arguments])
     if origin is np.ndarray:
         return _is_array(value, arguments[-1])
     if origin is list:
