@@ -96,12 +96,13 @@ def test_the_workflow_runs_every_supported_python_and_the_two_commands(yaml):
         name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()
     }
     assert jobs["test"]["strategy"]["matrix"]["python"] == supported
-    assert commands["test"] == ["make PYTHON=python test", "make PYTHON=python check"]
+    both = ["make PYTHON=python demo", "make PYTHON=python test"]
+    assert commands["test"] == [*both, "make PYTHON=python check"]
     assert jobs["install"]["strategy"]["matrix"]["python"] == [supported[0], supported[-1]]
     assert commands["build"] == ["make PYTHON=python dist"]
-    constrain, test = commands["lowest"]
+    constrain, *others = commands["lowest"]
     assert "requirements/lowest.py" in constrain
-    assert test == commands["test"][0]
+    assert others == both
 
 
 def test_the_workflow_needs_no_secret(yaml):

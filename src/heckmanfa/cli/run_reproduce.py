@@ -123,13 +123,16 @@ def _progress(
     console: Console, total: int
 ) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
     """Show a progress bar on a terminal; yield functions that describe a step and end one."""
+    if not console.is_terminal:
+        # Even a disabled bar would end in an empty line.
+        yield lambda what: None, lambda: None
+        return
     bar = Progress(
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TextColumn("{task.description}"),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
     with bar:
         task = bar.add_task("", total=total)

@@ -148,15 +148,16 @@ def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
     return dict(zip(tidy_names(kept, what), kept, strict=True))
 
 
-def tidy_schema(raw: Any, names: Mapping[str, str]) -> Any:
+def tidy_schema(raw: Any, names: Mapping[str, str], declared: Iterable[str] = ()) -> Any:
     """Return a schema under tidy names, which are the keys of ``names``.
 
-    A category of pandas declares the order of its levels, which Arrow's type does not say.
+    A category of pandas declares the order of its levels, which Arrow's type does not say; so do
+    the columns ``declared``, such as an ENUM of DuckDB.
     """
     import pyarrow as pa
 
     made_by = raw.pandas_metadata or {}
-    declared = {
+    ordered = {*declared} | {
         column.get("field_name")
         for column in made_by.get("columns", ())
         if column.get("pandas_type") == "categorical"
@@ -164,7 +165,7 @@ def tidy_schema(raw: Any, names: Mapping[str, str]) -> Any:
     fields = []
     for name, stored in names.items():
         field = raw.field(stored).with_name(name)
-        fields.append(field.with_metadata(DECLARED) if stored in declared else field)
+        fields.append(field.with_metadata(DECLARED) if stored in ordered else field)
     return pa.schema(fields)
 
 

@@ -60,13 +60,9 @@ class DuckDBEngine(Engine):
             _close_left_open()
             raw = relation.limit(0).to_arrow_table().schema
             self.order_is_stable = _keeps_order(relation)
-        for index, field in enumerate(raw):
-            if pa.types.is_dictionary(field.type):
-                # An ENUM declares the order of its values.
-                stored = pa.dictionary(field.type.index_type, field.type.value_type, ordered=True)
-                raw = raw.set(index, field.with_type(stored))
+        enums = [field.name for field in raw if pa.types.is_dictionary(field.type)]
         self._stored = tidy_columns(raw.names, "the relation")
-        self.schema = tidy_schema(raw, self._stored)
+        self.schema = tidy_schema(raw, self._stored, declared=enums)
 
     def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
         """Yield the batches of a query of these columns."""

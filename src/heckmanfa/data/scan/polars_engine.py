@@ -25,6 +25,7 @@ class PolarsEngine(Engine):
 
     def __init__(self, frame: Any) -> None:
         with needs_extra("lazy frames need pyarrow", "polars"):
+            import polars as pl
             import pyarrow  # noqa: F401
         if not hasattr(frame, "collect_batches"):
             raise MissingExtraError(
@@ -33,10 +34,13 @@ class PolarsEngine(Engine):
             )
         self._frame = frame
         with self.explained():
-            raw = frame.collect_schema().to_frame().to_arrow().schema
+            types = frame.collect_schema()
+            raw = types.to_frame().to_arrow().schema
             self.order_is_stable = _UNORDERED.search(frame.explain()) is None
         self._stored = tidy_columns(raw.names, "the lazy frame")
-        self.schema = tidy_schema(raw, self._stored)
+        # Arrow's type of an Enum says that it is ordered only from Polars 2 on.
+        enums = [name for name, kind in types.items() if kind == pl.Enum]
+        self.schema = tidy_schema(raw, self._stored, declared=enums)
 
     def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
         """Yield the batches of a query of these columns."""
