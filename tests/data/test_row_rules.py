@@ -280,7 +280,7 @@ def test_no_selection_feature(frame, y):
 def test_text_columns_are_named(frame, y):
     frame["race"] = "a"
     with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found text\)"):
-        Heckman(["age"]).fit(frame, y)
+        Heckman(["age"], categorical_features=None).fit(frame, y)
     with pytest.raises(InputError, match="y does not hold numbers"):
         Heckman(["age"]).fit(frame[["age", "educ"]], ["1"] * 800)
 
@@ -349,7 +349,7 @@ def test_a_failed_fit_leaves_an_unfitted_model(frame, y):
         (lambda X: X.to_numpy()[:, :, None], "dim 3"),
         (lambda X: X["age"], "2-dimensional"),
         (lambda X: sparse.csr_array(X.to_numpy()), "[Ss]parse"),
-        (lambda X: pl.from_pandas(X).lazy(), "call .collect"),
+        (lambda X: pl.from_pandas(X).lazy(), "pass heckmanfa.scan"),
         (
             lambda X: X.assign(when=pd.Timestamp("2020-01-01")),
             "column 'when' does not hold numbers",

@@ -1,5 +1,7 @@
 """A model with categories is the model with pandas' dummies, and goes by the columns of X."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,7 +23,13 @@ from heckmanfa import (
     RURegressor,
     compress,
 )
-from heckmanfa.errors import CollinearError, InputError, MissingValueError, UnknownFeatureError
+from heckmanfa.errors import (
+    CollinearError,
+    InputError,
+    MissingValueError,
+    TextNumbersWarning,
+    UnknownFeatureError,
+)
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.model_selection import SelectionKFold
 
@@ -176,7 +184,7 @@ def test_unseen_and_missing_levels(data, model):
         lenient.predict(rows, missing="nan", unknown="error")
     with pytest.raises(InputError, match="unknown must be 'error' or 'missing'; got 'nan'"):
         model.predict(rows, unknown="nan")
-    with pytest.raises(MissingValueError, match=r"'c' \(1 NaN, 0 inf\)"):
+    with pytest.raises(MissingValueError, match=r"'c' \(1 missing\)"):
         Heckman().fit(X.assign(c=X["c"].where(X.index != 3)), y)
     plain = NaiveOLS(["a", "c"]).fit(X, y)
     assert np.isnan(plain.predict(rows, missing="nan", unknown="missing")).sum() == 2
@@ -271,3 +279,61 @@ def test_a_model_of_encoded_columns_can_take_raw_ones(data, dummies, model):
     np.testing.assert_array_equal(encoded.predict(dummies), model.predict(X))
     with pytest.raises(InputError, match="does not make the columns"):
         attach_encoding(Heckman(["a"]).fit(dummies[["a", "b", "c[z]"]], y), model.encoding_)
+
+
+def test_columns_that_are_not_named_must_hold_numbers(data):
+    X, y = data
+    with pytest.raises(InputError, match=r"'d' does not hold numbers .*categorical_features"):
+        Heckman(["a"], categorical_features=["c"]).fit(X, y)
+    with pytest.raises(InputError, match=r"'c' does not hold numbers .*categorical_features"):
+        Heckman(["a"], categorical_features=["d"]).fit(X, y)
+    # A column of neither equation is not read.
+    found = Heckman(["a", "c"], ["a", "b", "c"], categorical_features=["c"]).fit(X, y)
+    assert found.encoded_names_.tolist() == ["a", "c[y]", "c[z]", "b", "d"]
+    with pytest.raises(InputError, match=r"column 1 of X does not hold numbers .*categorical_feat"):
+        Heckman([0]).fit(X[["a", "c", "b"]].to_numpy(dtype=object), y)
+
+
+def test_marks_of_missing_levels_are_explained(data):
+    X, y = data
+    marked = X.assign(c=X["c"].mask(X.index < 3, ""))
+    with pytest.raises(MissingValueError, match=r"'c' \(3 missing\).* empty text and marks such"):
+        Heckman(["a", "c"]).fit(marked, y)
+
+
+def test_one_dummy_cannot_be_fixed_while_the_others_stay(data, model):
+    with pytest.raises(InputError, match=r"as in at=\{'c': 'y'\}"):
+        model.margins(data[0], kind="selection", what="predictions", at={"c[y]": [0, 1]})
+
+
+def test_a_category_counts_as_one_excluded_feature(data):
+    X, y = data
+    model = Heckman(["a", "d"]).fit(X, y)
+    assert "excluded features: 2 (c, b); chi2(3)" in str(model.diagnostics())
+    held = Heckman(["a", "d"], rho=0.2).fit(X, y)
+    assert "excluded features: 2\n" in str(held.diagnostics())
+    with pytest.raises(InputError, match="'d' is not an excluded feature"):
+        model.exclusion_test(features=["d"])
+
+
+def test_a_level_that_is_an_interval_is_tested_by_its_name(data):
+    X, y = data
+    cut = X.assign(c=pd.cut(X["a"], [-9, -0.5, 0.5, 9]))
+    model = Heckman(["a", "c"]).fit(cut, y)
+    table = model.tidy().set_index(["equation", "term"])
+    z = table.loc[("prediction", "c[(0.5, 9.0]]"), "statistic"]
+    assert model.wald_test("c[(0.5, 9.0]] = 0").statistic == pytest.approx(z**2, rel=1e-9)
+    assert model.wald_test("c[(-0.5, 0.5]] = c[(0.5, 9.0]], c[(0.5, 9.0]]").df == 2
+
+
+def test_formulas_have_categories_of_their_own(data):
+    X, y = data
+    frame = X.assign(y=y, size=pd.Categorical(np.arange(len(X)) % 3))
+    with pytest.raises(InputError, match=r"C\(region\) makes one of numbers"):
+        Heckman.from_formula("y ~ a", "a + b", frame, categorical_features=["a"])
+    model = Heckman.from_formula("y ~ a + c", "a + b + c", frame)
+    with pytest.raises(InputError, match=r"'new'\. Correct these cells, or pass unknown='missing'"):
+        model.predict(frame.assign(c="new"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TextNumbersWarning)
+        Heckman.from_formula("y ~ a + size", "a + b + size", frame)

@@ -240,7 +240,7 @@ def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength():
     # F(1, 2) = 18 is a chi-squared statistic above 10, and has p = 0.051.
     test = Reference(3).wald([np.sqrt(18.0)], [[1.0]])
     assert test.p_value > 0.05
-    found = about_exclusions("z", 1, test, strong=False, clustered=True)
+    found = about_exclusions(["z"], 1, test, strong=False, clustered=True)
     assert found.meaning.startswith("There is no evidence that it drives selection")
 
 

@@ -354,18 +354,27 @@ def refuse_not_finite(
             f"{known_only} Leave such columns out of the selection equation, and those that were "
             "made from the outcome out of both."
         )
-    found = [
-        f"{quoted(label)} ({missing} NaN, {infinite} inf)"
+    categories = table.categories
+    lacking = [
+        (label, missing, infinite)
         for label, missing, infinite in zip(labels, counts.missing, counts.infinite, strict=True)
         if missing or infinite
     ]
-    if not found:
+    if not lacking:
         return
+    found = [
+        f"{quoted(label)} ({missing} "
+        + ("missing)" if label in categories else f"NaN, {infinite} inf)")
+        for label, missing, infinite in lacking
+    ]
+    marks = ""
+    if any(label in categories for label, *_ in lacking):
+        marks = " In a category, empty text and marks such as 'NA' are missing."
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(
         f"Input X contains NaN or infinity in rows that need it: {', '.join(found[:_SHOWN])}"
         f"{more}. Impute or leave out these rows or columns (a feature of the prediction equation "
-        "alone may be missing where the row is not selected)."
+        f"alone may be missing where the row is not selected).{marks}"
     )
 
 

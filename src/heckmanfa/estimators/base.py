@@ -121,7 +121,8 @@ class SelectionModel(ReportedModel):
             A column of ``data``, or one entry per row. Methods that take a data frame later find
             the column in it; arrays must be passed again.
         **parameters
-            Those of the class, except the two lists of features.
+            Those of the class, except the lists of features: ``C(region)`` in a formula makes a
+            category of numbers, and text is one anyway.
 
         Returns
         -------
@@ -130,8 +131,17 @@ class SelectionModel(ReportedModel):
             A clone knows the columns that the formulas made, but not the formulas: for
             cross-validation, make the columns first and use `fit`.
         """
-        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
+        allowed = [
+            name
+            for name in cls._get_param_names()
+            if not name.endswith(("ion_features", "categorical_features"))
+        ]
         for name in parameters:
+            if name == "categorical_features":
+                raise InputError(
+                    "formulas say themselves which columns are categories: text is, and C(region) "
+                    "makes one of numbers; leave out categorical_features"
+                )
             if name not in allowed:
                 raise InputError(
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"

@@ -32,6 +32,7 @@ from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import take_column, weights_of
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.prediction import read_rows
+from heckmanfa.text.printable import quoted
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,15 @@ def _fixed_columns(
     """Return the label of a column of X, and what fixes the model's columns at each value."""
     columns = resolve(table, [name], "at")
     label = table.label(columns[0])
-    category = next((one for one in _categories(fit) if one.dummies == columns), None)
-    if category is None or label == name:
+    category = next((one for one in _categories(fit) if columns[0] in one.dummies), None)
+    if category is not None and label == name:
+        # The other dummies would stay as they are, and rows would have two levels at once.
+        level = category.levels[1 + category.dummies.index(columns[0])]
+        raise InputError(
+            f"at: {quoted(name)} is one level of a category; name the column and its levels, as "
+            f"in at={{{quoted(category.name)}: {quoted(level)}}}"
+        )
+    if category is None:
         return label, [{columns[0]: fixed_number(name, value)} for value in values]
     places = [fixed_level(category.name, value, category.levels) for value in values]
     return category.name, [category.values(category.levels[place]) for place in places]

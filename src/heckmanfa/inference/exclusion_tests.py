@@ -189,12 +189,12 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
     tested = resolve(table, features, "features")
     if not tested:
         raise InputError(f"features is empty; the excluded features are {listed}")
-    for feature in tested:
-        if feature not in excluded:
-            raise InputError(
-                f"{quoted(table.label(feature))} is not an excluded feature (in the selection "
-                f"equation, and not in the prediction equation); these are {listed}"
-            )
+    others = fit.spec.feature_names([feature for feature in tested if feature not in excluded])
+    if others:
+        raise InputError(
+            f"{quoted(others[0])} is not an excluded feature (in the selection "
+            f"equation, and not in the prediction equation); these are {listed}"
+        )
     out = [feature for feature in excluded if feature not in tested]
     if not out:
         raise InputError(

@@ -29,6 +29,7 @@ from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
 from heckmanfa.text.printable import quoted_list
+from heckmanfa.text.wording import plural
 
 # A level with a larger share of the rows is not rare.
 _RARE = 0.05
@@ -202,8 +203,9 @@ def say_decided(
     n_decided: int, support: Sequence[int], labels: Sequence[str], words: Separated = SELECTION
 ) -> None:
     """Warn that rows were left out, and which columns determined them."""
+    were, whose = ("was", "its") if n_decided == 1 else ("were", "their")
     warn(
-        f"{n_decided} rows were left out: their {words.response} is determined by "
+        f"{plural(n_decided, 'row')} {were} left out: {whose} {words.response} is determined by "
         + _listed(support, labels),
         DroppedFeaturesWarning,
     )
@@ -298,7 +300,7 @@ def _separation_text(
             f"finite maximum. {words.itself}."
         )
     certain = (
-        f"{names} {verb} {words.between}: the {words.response} of {found.n_decided:,} rows "
+        f"{names} {verb} {words.between}: the {words.response} of {plural(found.n_decided, 'row')} "
         "is certain, and the probit has no finite maximum."
     )
     drop = "pass on_separation='drop' to leave out the column and those rows."

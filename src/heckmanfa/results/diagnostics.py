@@ -56,8 +56,9 @@ class Diagnostics(Printed):
     n_parameters: int
     """parameters in the covariance"""
     n_excluded: int = 0
-    """features in the selection equation alone"""
+    """coefficients of features in the selection equation alone"""
     excluded_features: tuple[Any, ...] = ()
+    """these features; a category has one name, and a coefficient for each of its dummies"""
     excluded_wald: Wald | None = None
     """joint test of these in the selection equation"""
     imr_r2: float = _NAN
@@ -196,7 +197,7 @@ class Diagnostics(Printed):
         """Judge the number and the strength of the excluded features."""
         if self.rho_held:
             line = exclusions_line(averaged=self.averaged)
-            return [about_held_exclusions(*line, self.n_excluded)]
+            return [about_held_exclusions(*line, len(self.excluded_features))]
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
             if self.is_binary:
@@ -207,7 +208,7 @@ class Diagnostics(Printed):
             return []
         return [
             about_exclusions(
-                ", ".join(shown(name) for name in self.excluded_features),
+                [shown(name) for name in self.excluded_features],
                 self.n_excluded,
                 self.excluded_wald,
                 strong=not self.weak_exclusions,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heckmanfa.results.document import Finding
 from heckmanfa.results.reference import LEVEL, Wald
 from heckmanfa.text.wording import number
@@ -14,7 +16,7 @@ STRONG_CHI2 = 10.0
 
 
 def about_exclusions(
-    names: str,
+    names: Sequence[str],
     n_excluded: int,
     test: Wald,
     *,
@@ -25,11 +27,12 @@ def about_exclusions(
 ) -> Finding:
     """Say whether the excluded features drive selection, as far as that was tested.
 
+    ``names`` are theirs, of which a category has one; ``n_excluded`` counts their coefficients.
     ``strong`` is whether they do so for their number; ``clustered`` whether a finding about
     clusters follows; ``averaged`` whether they are only less likely than not to predict;
     ``profiled`` whether a profile of the likelihood has valid intervals.
     """
-    single, case = n_excluded == 1, ""
+    single, case = len(names) == 1, ""
     drive = "it drives" if single else "they drive"
     if test.note:
         # That finding says why a covariance from few clusters tests little.
@@ -51,11 +54,13 @@ def about_exclusions(
         words = "For their number they drive selection weakly: little identifies the model."
     if profiled and not strong:
         words += f" {PROFILE_INSTEAD}"
-    value = f"{n_excluded} ({names}); {test}"
+    value = f"{len(names)} ({', '.join(names)}); {test}"
     key, name = exclusions_line(averaged=averaged)
     short = str(test)
     if not strong and not test.note:
         features = "one feature" if single else f"{n_excluded} features"
+        if n_excluded > len(names):
+            features = f"{n_excluded} coefficients"
         short = (
             f"chi2 = {number(test.chi2, 3)} for {features}; {STRONG_CHI2 * n_excluded:,g} would "
             "be strong"

@@ -18,8 +18,11 @@ _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
 # The factors of a five-way interaction have 120 orders.
 _MOST_FACTORS = 4
 _STAND_IN = re.compile(r"coefficient_(\d+)_")
+# A level that is an interval, as pandas.cut makes them: the brackets of (35, 45] do not match.
+_INTERVAL = r"\[(?:T\.)?[(\[][^\[\]()]*[)\]]\]"
+_BRACKETS = re.compile(rf"{_INTERVAL}|\([^()]*\)|\[[^\[\]]*\]")
 # An unknown name left in a hypothesis: an interaction, a level or a call.
-_WORD = r"[^\W\d][\w.]*(?:\([^()]*\))?(?:\[[^\[\]]*\])?"
+_WORD = rf"[^\W\d][\w.]*(?:\([^()]*\))?(?:{_INTERVAL}|\[[^\[\]]*\])?"
 _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 
@@ -99,8 +102,8 @@ def _other_orders(name: str) -> list[str]:
 def _may_be_bare(name: str) -> bool:
     """Whether a name cannot be mistaken for a calculation."""
     outside = name
-    while re.search(r"\([^()]*\)|\[[^\[\]]*\]", outside):
-        outside = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", outside)
+    while _BRACKETS.search(outside):
+        outside = _BRACKETS.sub("", outside)
     return re.fullmatch(r"[^\W\d][\w.\s:]*", outside) is not None
 
 

@@ -6,7 +6,7 @@ default the types of the columns decide.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.data.columns.column_numbers import numbers
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import Asked, Column
@@ -55,6 +56,14 @@ def _is_category(series: nw.Series[Any]) -> bool | None:
         stored is np.dtype(object) and pd.api.types.infer_dtype(native, skipna=True) == "string"
     )
     return False if is_text else None
+
+
+def refuse_categories(frame: nw.DataFrame[Any], columns: Iterable[int]) -> None:
+    """Refuse columns that are categories by their type, and are not among those that were named."""
+    for position in sorted(columns):
+        series = frame[:, position]
+        if _is_category(series) is not None:
+            numbers(series)
 
 
 def _declares_levels(series: nw.Series[Any]) -> bool:

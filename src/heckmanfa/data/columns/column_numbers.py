@@ -31,10 +31,7 @@ _TYPES: tuple[tuple[Any, Found], ...] = (
 _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
 _FEATURE_ADVICE: dict[Found, str] = {
-    "text": (
-        f"{_TO_NUMERIC}; if it holds categories, name it in categorical_features, or leave that at "
-        "'from_dtype'"
-    ),
+    "text": f"{_TO_NUMERIC}; if it holds categories, name it in categorical_features",
     "categories": (f"name it in categorical_features, or leave that at 'from_dtype'; {_AMOUNTS}"),
     "dates": "convert it first, for example to the year (.dt.year) or to the days since a date",
     "times": "convert it first, for example to the hours since midnight",

@@ -15,7 +15,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
-from heckmanfa.data.columns.level_order import encoded_names
+from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
@@ -302,8 +302,7 @@ class Encoding:
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
                 f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
-                "Correct these cells, or pass unknown='missing' to count them as missing: a row "
-                "that lacks a feature gets no prediction"
+                f"{UNSEEN_ADVICE}"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
         codes = np.array([known.get(label, -1) for label in found.labels] + [-1], dtype=smallest)

@@ -19,6 +19,7 @@ from heckmanfa.data.columns.category_features import (
     categories_by_type,
     learn_categories,
     learn_raw,
+    refuse_categories,
     types_of_categories,
 )
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
@@ -87,6 +88,9 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
     found = _used(found, table.fitted(estimator), lists)
     if not found:
         return table if by_type else _read_features(X, fresh)
+    if not by_type:
+        used = columns_named(table.fitted(estimator), lists)
+        refuse_categories(table.native, [column for column in used if column not in found])
     names = tuple(table.labels(range(table.shape[1])))
     encoded = learn_categories(table.native, names, found)
     return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
@@ -254,9 +258,10 @@ def _plain_matrix(X: Any) -> Any:
         missing = missing_in(X)
         if missing.any():
             X = np.where(missing, np.nan, X)
-        text = [entry for entry in X.flat if isinstance(entry, str | bytes)]
-        if text:
-            floats(np.array(text[:1], dtype=object), "X")
+        for column, values in enumerate(X.T):
+            text = [entry for entry in values if isinstance(entry, str | bytes)]
+            if text:
+                floats(np.array(text[:1], dtype=object), f"column {column} of X")
     elif X.dtype.kind in "MmUS":
         floats(X, "X")
     return X

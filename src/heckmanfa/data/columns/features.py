@@ -192,6 +192,12 @@ class FeatureTable:
         return [names[column] for column in columns]
 
     @property
+    def categories(self) -> frozenset[str]:
+        """Names of the columns of X that are categories."""
+        encoding = None if self.raw is None else self.raw.encoding
+        return frozenset() if encoding is None else frozenset(encoding.levels)
+
+    @property
     def tensors(self) -> bool:
         """Whether X is a tensor."""
         return is_tensor(self.native)

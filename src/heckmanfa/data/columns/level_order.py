@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from heckmanfa.data.columns.tally import OTHER, TextTally
 from heckmanfa.data.columns.values import as_number
 
+UNSEEN_ADVICE = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
+    "feature gets no prediction"
+)
+"""what to do about levels that the fit did not have"""
+
 
 def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
     """Name what a column becomes: itself, or a dummy for each level but the first.

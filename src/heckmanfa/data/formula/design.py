@@ -367,7 +367,9 @@ def _warn_of_nan(columns: Sequence[str], count: int) -> None:
 
 def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> None:
     for name, (_, categories) in encodings.items():
-        if categories and name in frame and not is_numeric(frame[name]):
+        # A declared category of numbers is meant as one.
+        declared = name in frame and isinstance(frame[name].dtype, pd.CategoricalDtype)
+        if categories and name in frame and not (declared or is_numeric(frame[name])):
             numbers = pd.to_numeric(pd.Series(categories, dtype=object), errors="coerce")
             if numbers.notna().all():
                 warn(

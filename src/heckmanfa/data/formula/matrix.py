@@ -18,6 +18,7 @@ from formulaic.errors import DataMismatchWarning, FormulaicError
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_same_labels
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
+from heckmanfa.data.columns.level_order import UNSEEN_ADVICE
 from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
 from heckmanfa.data.formula.functions import FUNCTIONS
@@ -197,7 +198,8 @@ def check_kinds(
     for name, unseen in unseen_categories(encodings, frame).items():
         some = ", ".join(quoted(category) for category in sorted(unseen, key=str)[:5])
         raise InputError(
-            f"column {quoted(name)} has categories that the model was not fitted with: {some}"
+            f"column {quoted(name)} has categories that the model was not fitted with: {some}. "
+            f"{UNSEEN_ADVICE}"
         )
 
 
