@@ -11,6 +11,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.analysis import Question, analyse, best_set
 from heckmanfa.analysis.best_set import N_BOOT, NOT_IN_MEMORY
+from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.check_words import CHECK_WORDS
@@ -47,6 +48,20 @@ def test_the_checks_of_an_average_are_in_order_and_each_has_its_words(mroz):
         assert one.name
         assert bool(one.do) == (one.level != "ok")
     assert badge(checks) == ("caution", "Read with care")
+
+
+def test_an_average_of_a_log_outcome_has_the_mean_ratio_of_its_best_set():
+    frame = table(FEW)
+    frame["wage"] = np.exp(frame.pop("lwage"))
+    asked = Question("table", "wage", outcome_transform="log")
+    analysis = analyse(asked, frame=frame)
+    best = Heckman(["educ", "exper"], outcome_transform="log").fit(frame[FEW], frame["wage"])
+    value, error = best.transform_ratio_
+    check = by_key(analysis)["transform_ratio"]
+    assert check.value == f"{value:.3f} (s.e. {error:.3f}), of the best set"
+    assert "This is of the best set alone, educ + exper" in check.words
+    results = as_json(analysis)
+    assert (results["transform_ratio"], results["transform_ratio_of"]) == (value, "best set")
 
 
 def test_what_the_model_assumes_is_tested_at_the_best_assignment(mroz):

@@ -8,6 +8,7 @@ import pytest
 
 from heckmanfa import scan
 from heckmanfa.analysis import Question, analyse
+from heckmanfa.data.scan.places import name_of
 from heckmanfa.errors import InputError, InputTypeError
 
 N = 240
@@ -105,6 +106,17 @@ def test_addresses_are_shown_without_passwords():
     question = Question("s3://me:secret@bucket/wages.parquet?token=secret", outcome="wage")
     assert question.called == "wages.parquet"
     assert question.command() == "heckmanfa fit s3://bucket/wages.parquet --outcome wage"
+    assert repr(question).startswith("Question(data='s3://bucket/wages.parquet', outcome='wage', ")
+    assert name_of("s3://me:sec/ret@bucket/a@b.csv") == "s3://b.csv"
+    assert name_of("http://host:80/a@b.csv") == "http://host:80/a@b.csv"
+
+
+def test_a_file_url_is_a_path_of_this_machine(table, tmp_path):
+    file = tmp_path / "a b.csv"
+    table.to_csv(file, index=False)
+    done = analyse(file.as_uri(), outcome="wage", search="none", predict_with=["x"])
+    assert done.question.data == str(file)
+    assert done.files == (file,)
 
 
 def test_what_is_not_a_table_is_refused(tmp_path):

@@ -54,6 +54,12 @@ def test_what_is_read_is_not_written(here, data, out):
         refuse_clashes({"DATA": [here / "m.skops", data]}, {"--json": None, "--out": here / out})
 
 
+def test_a_file_that_a_url_names_is_not_written(here):
+    for data, out in (("in.csv", "link.csv"), ("parts", "parts/new.parquet")):
+        with pytest.raises(InputError, match=r"--out would write .* DATA reads"):
+            refuse_clashes({"DATA": (here / data).as_uri()}, {"--out": out})
+
+
 @pytest.mark.parametrize(
     ("data", "out"),
     [

@@ -53,6 +53,22 @@ def best_model(prepared: Prepared, model: Model, make: Make) -> Model:
     return _fitted(prepared, make(question).set_params(prediction_features=names))
 
 
+def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> Model | str:
+    """Return the model whose ratio of outcomes to their means is shown, or why there is none.
+
+    An average has no such ratio, so it is that of its best set.
+    """
+    if model.fit_.average is None:
+        return model
+    if prepared.streamed:
+        # The best set would be fitted in passes of its own.
+        return NOT_IN_MEMORY
+    try:
+        return best()
+    except HeckmanfaError as error:
+        return f"The best set cannot be fitted alone: {str(error).rstrip('.')}"
+
+
 def _best_mask(fit: Fit) -> Mask:
     """Return the heaviest assignment of an average; with sampling weights, by its own weights."""
     assert fit.average is not None

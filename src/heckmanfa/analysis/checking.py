@@ -11,7 +11,9 @@ from heckmanfa.analysis.best_set import (
     NOT_IN_MEMORY,
     Make,
     best_set_finding,
+    ratio_model,
     resample,
+    set_words,
 )
 from heckmanfa.analysis.held_out import QUICK_ROWS
 from heckmanfa.analysis.prepared import Model, Prepared
@@ -30,6 +32,7 @@ from heckmanfa.results.checks import (
     plain_check,
 )
 from heckmanfa.results.document import Caveat, Finding, Level
+from heckmanfa.results.log_words import about_ratio
 from heckmanfa.results.problems import ENOUGH_ROWS, is_crowded, rows_per_feature
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, count, listed, percent, plural
@@ -106,7 +109,7 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
         caveats = [caveat for caveat in caveats if caveat.key not in _OF_ONE_SEARCH]
         findings += honest.findings()
     if fit.probit is not None:
-        findings += _specification(subject, missed)
+        findings += [*_specification(subject, missed), *_ratio_of_best(subject, missed)]
         findings = _with_best_set(subject, findings, missed)
         if subject.prepared.streamed:
             # The share of rows beyond the range of lambda.
@@ -173,6 +176,19 @@ def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
         missed.add(n_tests, f"The model cannot be tested: {str(error).rstrip('.')}")
         return []
     return tests.findings()
+
+
+def _ratio_of_best(subject: Subject, missed: _Missed) -> list[Finding]:
+    """Judge predictions of an averaged log outcome on its own scale, by those of the best set."""
+    if subject.fit.average is None or subject.fit.spec.outcome_transform is None:
+        return []
+    best = ratio_model(subject.prepared, subject.model, subject.best_model)
+    if isinstance(best, str):
+        missed.add(1, best)
+        return []
+    return about_ratio(
+        best.fit_.transform_ratio, set_words(subject.sources(best.prediction_features_))
+    )
 
 
 def _with_form(checks: list[Check], *, ml: bool) -> list[Check]:

@@ -14,6 +14,7 @@ from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
+from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
@@ -112,11 +113,18 @@ class Question:
 
     def __post_init__(self) -> None:
         """Take one name, or any sequence of names, where the field is a tuple of names."""
+        object.__setattr__(self, "data", local_path(self.data))
         for field in fields(self):
             value = getattr(self, field.name)
             if field.default == () and not isinstance(value, tuple):
                 names = () if value is None else (value,) if isinstance(value, str) else value
                 object.__setattr__(self, field.name, tuple(names))
+
+    def __repr__(self) -> str:
+        """Name every field; an address is without its user and password."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["data"] = self.place
+        return f"Question({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     @property
     def searched(self) -> Search:

@@ -22,7 +22,7 @@ from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.files.outputs import check_place, replacing
 from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
 from heckmanfa.data.parquet.parquet_files import arrow
-from heckmanfa.data.scan.places import is_url, local_path
+from heckmanfa.data.scan.places import is_url
 from heckmanfa.errors import InputError, MissingFeaturesWarning, warn
 from heckmanfa.text.printable import shown
 
@@ -226,5 +226,4 @@ def _local(source: Any) -> list[PathLike]:
     named = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(named, list | tuple | set | frozenset):
         return []
-    paths = [path for path in named if isinstance(path, str | os.PathLike) and not is_url(path)]
-    return [local_path(path) for path in paths]
+    return [path for path in named if isinstance(path, str | os.PathLike) and not is_url(path)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
+from heckmanfa.analysis.best_set import ratio_model
 from heckmanfa.analysis.held_out import HeldOut
 from heckmanfa.results.average_tables import inclusion_frame
 from heckmanfa.results.coefficients import likelihood_name
@@ -118,10 +119,22 @@ def _scale(analysis: Analysis) -> dict[str, Any]:
     if analysis.target.kind == "binary":
         return {"sigma": None, "adjusted_r2": None}
     fit = analysis.model.fit_
-    found = {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2}
-    if fit.transform_ratio is not None:
-        found["transform_ratio"], found["transform_ratio_error"] = fit.transform_ratio
-    return found
+    return {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2} | _mean_ratio(analysis)
+
+
+def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
+    """How outcomes compare with their means on their own scale, if they are fitted on the log."""
+    if analysis.question.outcome_transform is None:
+        return {}
+    judged = ratio_model(analysis, analysis.model, lambda: analysis.best_model)
+    ratio = None if isinstance(judged, str) else judged.fit_.transform_ratio
+    if ratio is None:
+        return {}
+    return {
+        "transform_ratio": ratio[0],
+        "transform_ratio_error": ratio[1],
+        "transform_ratio_of": "model" if judged is analysis.model else "best set",
+    }
 
 
 def _held_out(found: HeldOut | str | None) -> dict[str, Any] | None:

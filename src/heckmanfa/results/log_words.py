@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from heckmanfa.fit import Fit
@@ -58,10 +60,21 @@ def ratio_text(ratio: tuple[float, float]) -> str:
     return f"{value:.3f} (s.e. {error:.3f})"
 
 
-def about_ratio(ratio: tuple[float, float] | None) -> list[Finding]:
-    """Judge the mean over the selected rows of the outcome over its mean given selection."""
+def about_ratio(ratio: tuple[float, float] | None, best: str = "") -> list[Finding]:
+    """Judge the mean over the selected rows of the outcome over its mean given selection.
+
+    An average has none of its own. ``best`` names its best set, if the ratio is of that model.
+    """
     if ratio is None:
         return []
+    found = _judged(ratio)
+    if best:
+        meaning = f"This is of the best set alone, {best}: an average has none. {found.meaning}"
+        found = replace(found, value=f"{found.value}, of the best set", meaning=meaning)
+    return [found]
+
+
+def _judged(ratio: tuple[float, float]) -> Finding:
     value, error = ratio
     name = "outcome over its predicted mean"
     short = ratio_text(ratio)
@@ -73,15 +86,15 @@ def about_ratio(ratio: tuple[float, float] | None) -> list[Finding]:
             "Predictions on the outcome's own scale are off by about that factor; those of its "
             "logarithm (scale='link') do not need it."
         )
-        return [Finding("transform_ratio", name, short, "caution", words)]
+        return Finding("transform_ratio", name, short, "caution", words)
     if apart > _VERY_MUCH:
         words = (
             "It would be 1 under the model. Its standard error is large, so a few outcomes make "
             "up most of it, and of any mean on the outcome's own scale."
         )
-        return [Finding("transform_ratio", name, short, "caution", words, case="few rows")]
+        return Finding("transform_ratio", name, short, "caution", words, case="few rows")
     words = (
         "Averaged over the selected rows; 1 under the model, so predictions on the outcome's own "
         "scale agree with the outcomes."
     )
-    return [Finding("transform_ratio", name, short, "ok", words)]
+    return Finding("transform_ratio", name, short, "ok", words)

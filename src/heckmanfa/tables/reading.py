@@ -17,6 +17,7 @@ import pandas as pd
 from heckmanfa.data.arrow.engines import tidy_columns
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
+from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
@@ -208,7 +209,7 @@ def open_table(
     if is_piped(path):
         with spooled(path, tell) as copy:
             return _open(copy, columns, asked, like, sheet, na_values)
-    return _open(existing(path), columns, asked, like, sheet, na_values)
+    return _open(existing(local_path(path)), columns, asked, like, sheet, na_values)
 
 
 def _open(

@@ -30,11 +30,11 @@ from heckmanfa.data.columns.kinds import (
     learn_columns,
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches, read_columns
-from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url, local_path
+from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
@@ -20,6 +22,13 @@ Reads = PathLike | Sequence[PathLike] | None
 _STDIN = "-"
 PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 """endings of the files that are read from a folder"""
+
+
+def local_path(path: PathLike) -> PathLike:
+    """Return a path of this machine that may be written as a URL."""
+    if isinstance(path, str) and path.startswith("file://"):
+        return url2pathname(unquote(urlsplit(path).path))
+    return path
 
 
 def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | None]) -> None:
@@ -75,8 +84,8 @@ def _each(named: Reads) -> list[str]:
     if named is None:
         return []
     if isinstance(named, str | os.PathLike):
-        return [os.fspath(named)]
-    return [os.fspath(item) for item in named]
+        named = [named]
+    return [os.fspath(local_path(item)) for item in named]
 
 
 def _names(first: Path, other: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema
 from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
+from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.parquet.parquet_files import Constant, partition_columns, scan_files
@@ -21,7 +22,6 @@ from heckmanfa.data.scan.places import (
     explained,
     find_places,
     is_url,
-    local_path,
 )
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import DataError

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from heckmanfa.data.arrow.engines import without_secrets
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import (
     PathLike,
     find_files,
@@ -41,6 +39,8 @@ ENDINGS = (*PARQUET_ENDINGS, *IPC_ENDINGS)
 _IPC_START = b"ARROW1"
 # What follows the path of a URL; other question marks are wildcards.
 _PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
+# A user and a password before the first slash, and more of the password after it; not a port.
+_SPLIT_PASSWORD = re.compile(r"[^/@]*:(?!\d*/)[^/@]*/.*@")
 # Texts of options that are this short do not identify anybody.
 _SECRET_LENGTH = 4
 
@@ -104,13 +104,6 @@ def is_ipc(path: PathLike) -> bool:
         return False
     with place.open("rb") as stream:
         return stream.read(len(_IPC_START)) == _IPC_START
-
-
-def local_path(path: PathLike) -> PathLike:
-    """Return a path of this machine that may be written as a URL."""
-    if isinstance(path, str) and path.startswith("file://"):
-        return url2pathname(unquote(urlsplit(path).path))
-    return path
 
 
 def find_places(
@@ -184,6 +177,9 @@ def name_of(path: PathLike) -> str:
         return shown(path)
     scheme, _, rest = path.partition("://")
     place = _PARAMETERS.split(rest)[0].lstrip("/")
+    if _SPLIT_PASSWORD.match(place):
+        # A slash in a password should be written as %2F, but not everybody knows.
+        place = place.rpartition("@")[2]
     host, slash, inside = place.partition("/")
     return shown(f"{scheme}://{host.rpartition('@')[2]}{slash}{inside}")
 
