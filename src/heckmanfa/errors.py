@@ -101,6 +101,11 @@ class CollinearError(InputError):
 class SeparationError(InputError):
     """Some columns decide selection or a binary outcome, so the probit has no finite maximum."""
 
+    def __init__(self, message: str, columns: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+        """positions of these columns among those of the model"""
+
 
 class UnknownFeatureError(InputError):
     """The data has no feature of that name."""

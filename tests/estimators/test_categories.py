@@ -27,6 +27,7 @@ from heckmanfa.errors import (
     CollinearError,
     InputError,
     MissingValueError,
+    SeparationError,
     TextNumbersWarning,
     UnknownFeatureError,
 )
@@ -337,3 +338,15 @@ def test_formulas_have_categories_of_their_own(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error", TextNumbersWarning)
         Heckman.from_formula("y ~ a + size", "a + b + size", frame)
+
+
+@pytest.mark.parametrize(("level", "hint"), [("aa", "look at its reference, 'aa'"), ("zz", "")])
+def test_a_rare_level_that_separates_is_named(data, level, hint):
+    X, y = data
+    rare = X.assign(c=X["c"].mask(X.index == np.flatnonzero(y.notna())[0], level))
+    with pytest.raises(SeparationError, match="the selection of 1 row is certain") as caught:
+        Heckman(["a", "c"]).fit(rare, y)
+    named = "'c[x]', 'c[y]', 'c[z]' together separate" if hint else "'c[zz]' separates"
+    assert str(caught.value).startswith(named)
+    assert hint in str(caught.value)
+    assert ("reference" in str(caught.value)) == bool(hint)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from heckmanfa.data.sample import Sample
+from heckmanfa.errors import SeparationError
 from heckmanfa.fit.binary import fit_binary, fit_binary_without_selection
 from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
 from heckmanfa.fit.linear import fit_linear, fit_linear_without_selection
@@ -17,6 +18,7 @@ from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.outcome_probit import fit_binary_selection
+from heckmanfa.text.printable import quoted
 
 
 def fit_model(
@@ -56,6 +58,21 @@ def fit_model(
 
 def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
     """Fit the selection equation and compress the selected rows."""
+    try:
+        return _compress(spec, sample)
+    except SeparationError as error:
+        # The level that all dummies of a category say together has no name among the columns.
+        levels = spec.columns.references_of(error.columns)
+        if not levels:
+            raise
+        hints = [
+            f" These are all dummies of {quoted(name)}: look at its reference, {quoted(level)}."
+            for name, level in levels.items()
+        ]
+        raise SeparationError(f"{error}{''.join(hints)}", error.columns) from error
+
+
+def _compress(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
     if spec.outcome_kind == "binary":
         return fit_binary_selection(
             sample.rows,

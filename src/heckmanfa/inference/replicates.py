@@ -102,7 +102,8 @@ def count_facts(label: str, counts: dict[str, int]) -> list[tuple[str, str]]:
 
 def count_text(counts: dict[str, int]) -> str:
     """Return counts by reason as the end of a message."""
-    return "; ".join(f"{count} times: {reason}" for reason, count in counts.items())
+    reasons = [f"{count} times: {reason.removesuffix('.')}" for reason, count in counts.items()]
+    return "; ".join(reasons) + "."
 
 
 def run(

@@ -188,7 +188,8 @@ def refuse_separation(
     n, one = count_rows(rows)
     fewest, k = min(one, n - one), len(features) + 1
     if len(found.columns) <= 2 or (k < fewest and n > 2 * k):
-        raise SeparationError(_separation_text(found, features, labels, n, one, words))
+        text = _separation_text(found, features, labels, n, one, words)
+        raise SeparationError(text, [features[place] for place in found.columns])
     counts = words.counts.format(one=one, other=n - one)
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
     raise TooFewRowsError(

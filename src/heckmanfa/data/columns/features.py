@@ -69,6 +69,17 @@ class FittedColumns:
         """Dummies that belong together, of columns that have several."""
         return [group for group in self.positions if len(group) > 1] if self.encoding else []
 
+    def references_of(self, columns: Positions) -> dict[str, str]:
+        """Return the reference of each category all of whose dummies, two or more, are given."""
+        if self.encoding is None:
+            return {}
+        wanted, sources = {*columns}, zip(self.encoding.sources, self.positions, strict=True)
+        return {
+            source: self.encoding.references[source]
+            for source, group in sources
+            if len(group) > 1 and wanted.issuperset(group)
+        }
+
     def encoded(self) -> FittedColumns:
         """Return the K columns of the model as columns of X that are numbers."""
         if self.encoding is None:
