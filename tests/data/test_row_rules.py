@@ -281,6 +281,9 @@ def test_text_columns_are_named(frame, y):
     frame["race"] = "a"
     with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found text\)"):
         Heckman(["age"], categorical_features=None).fit(frame, y)
+    # A category with one level is a constant column.
+    with pytest.raises(CollinearError, match=r"'race\[a\]' is constant"):
+        Heckman(["age"]).fit(frame, y)
     with pytest.raises(InputError, match="y does not hold numbers"):
         Heckman(["age"]).fit(frame[["age", "educ"]], ["1"] * 800)
 

@@ -106,6 +106,10 @@ def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
         ("or pass on_separation='drop' to", "or pass --on-separation drop to"),
         ('or pass on_separation="drop" to', "or pass --on-separation drop to"),
         ("honest=True estimates", "--honest estimates"),
+        (
+            "name it in categorical_features, or leave that at its default; convert",
+            "name it with --categorical; convert",
+        ),
         ("the method of the fit", "the method of the fit"),
         # Names of columns stay, whatever they are called.
         ("column 'rho_range' is; rho_range is", "column 'rho_range' is; --rho-range is"),

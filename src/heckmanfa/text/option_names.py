@@ -75,6 +75,10 @@ _PHRASES = (
         "use another --search, such as best-subset, or leave the column out with --exclude",
     ),
     (r"\bUse a smaller learning_rate\b", "Leave it out with --no-ru"),
+    (
+        r"\bin categorical_features(, or leave that at its default)?",
+        "with --categorical",
+    ),
     (r"\bcolumns in never\b", "columns in --select-only"),
     (r"\bstopped at max_nodes = ", "stopped at the limit of "),
     (r"\bmissing=['\"](error|nan)['\"]", "--missing"),
@@ -100,6 +104,7 @@ _OPTIONS = {
     "start": "--start",
     "outcome_transform": "--outcome-transform",
     "unknown": "--unknown",
+    "categorical_features": "--categorical",
     "scale": "--scale",
     "feature_groups": "the groups of dummies",
     "max_features": "the largest number of features",

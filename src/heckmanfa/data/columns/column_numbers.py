@@ -32,7 +32,7 @@ _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
 _FEATURE_ADVICE: dict[Found, str] = {
     "text": f"{_TO_NUMERIC}; if it holds categories, name it in categorical_features",
-    "categories": (f"name it in categorical_features, or leave that at 'from_dtype'; {_AMOUNTS}"),
+    "categories": f"name it in categorical_features, or leave that at its default; {_AMOUNTS}",
     "dates": "convert it first, for example to the year (.dt.year) or to the days since a date",
     "times": "convert it first, for example to the hours since midnight",
     "durations": "convert it first, for example to days: column / pandas.Timedelta(days=1)",
