@@ -48,8 +48,8 @@ from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
-    from heckmanfa.inference.exclusions import WhatIf
     from heckmanfa.inference.uncertainty import UncertaintyInterval
+    from heckmanfa.inference.what_if import WhatIf
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,13 +165,18 @@ def _write(
     if strict:
         refuse_gaps(written.gaps, _INSTEAD)
     if keep_columns:
-        taken = [name for name in predicted.columns if name in table.frame.columns]
-        if taken:
-            raise InputError(
-                f"the data already has a column {quoted(taken[0])}; rename it, or leave out "
-                "--keep-columns"
-            )
-        predicted = table.frame.reset_index(drop=True).join(predicted)
+        predicted = _beside(table.frame, predicted)
     with place.writing() as file:
         write_table(predicted, file)
     return written, (*table.notes, *notes)
+
+
+def _beside(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of the data with those that were predicted."""
+    taken = [name for name in predicted.columns if name in frame.columns]
+    if taken:
+        raise InputError(
+            f"the data already has a column {quoted(taken[0])}; rename it, or leave out "
+            "--keep-columns"
+        )
+    return frame.reset_index(drop=True).join(predicted)

@@ -217,12 +217,7 @@ def read_sample(
         lengths, counts = count_parts(source, columns, everywhere, transform)
         weighted = source.has_weight
         _check_counts(
-            counts,
-            len(selection),
-            classes,
-            transform,
-            weighted=weighted,
-            sampling=sampling,
+            counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
         )
         refuse_not_finite(table, columns, counts.features, everywhere)
         rules = rules_of(source, columns, counts, sampling, transform)
@@ -243,13 +238,9 @@ def read_sample(
     )
     outcome, weight, kept = given.outcome, given.weight, given.status.kept
     counts = count_rows(given.status, outcome, weight, transform=transform)
+    weighted = weight is not None
     _check_counts(
-        counts,
-        len(selection),
-        given.classes,
-        transform,
-        weighted=weight is not None,
-        sampling=sampling,
+        counts, len(selection), given.classes, transform, weighted=weighted, sampling=sampling
     )
     if sampling and weight is not None:
         weight = weight / (counts.weight_sum / counts.kept)

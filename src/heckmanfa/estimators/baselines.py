@@ -7,9 +7,8 @@ unobservables.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
+from heckmanfa.data.arrays import Array, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
@@ -29,21 +28,18 @@ from heckmanfa.data.missing_features import (
     refuse_gaps,
 )
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.rows import Block, Mapped, Mask, Merge, Positions, Rows, one_blas_thread, pick
+from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish
+from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
 from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import OnProblem, Unknown
-from heckmanfa.model.probit import Probit
-
-_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
@@ -394,71 +390,10 @@ class InverseProbabilityWeighted(_LinearRegressor):
         weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]
         weighting["selection_intercept_"] = float(probit.coef[0])
         counted = fitted.rows.map(
-            _count_weights, probit, float(self.clip), columns=probit.features, merge=_merge_counts
+            count_weights, probit, float(self.clip), columns=probit.features, merge=merge_counts
         )
-        weighting["n_clipped_"], weighting["max_weight_"] = _merge_counts(list(counted))
+        weighting["n_clipped_"], weighting["max_weight_"] = merge_counts(list(counted))
         prediction = [column for column in read.prediction if column not in fitted.separating]
-        weighted = _Weighted(fitted.rows, probit, float(self.clip))
+        weighted = WeightedRows(fitted.rows, probit, float(self.clip))
         found = self._regress(read, weighted, prediction, probit.features)
         return weighting | found | {"row_counts_": read.counts | fitted.row_counts()}
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """Rows whose weights are multiplied by one over the probability of being selected.
-
-    The weights are computed block by block in every pass, so rows need not be in memory.
-    """
-
-    rows: Rows
-    probit: Probit
-    clip: float
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        columns: Positions,
-        merge: Merge | None = None,
-    ) -> Iterator[Any]:
-        columns = list(columns)
-        features = self.probit.features
-        read = [*columns, *(feature for feature in features if feature not in columns)]
-        positions = [read.index(feature) for feature in features]
-        weighting = (self.probit, self.clip, positions, len(columns))
-        return self.rows.map(_weigh, weighting, function, args, columns=read, merge=merge)
-
-
-def _weigh(
-    block: Block,
-    weighting: tuple[Probit, float, list[int], int],
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-) -> Any:
-    """Call a function on a block with its weights."""
-    probit, clip, positions, width = weighting
-    selecting = replace(block, features=pick(block.features, positions))
-    inverse = _inverse_probabilities(selecting, probit)
-    weight = np.minimum(inverse, clip)
-    if block.weight is not None:
-        weight = weight * block.weight
-    features = pick(block.features, list(range(width)))
-    return function(replace(block, features=features, weight=weight), *args)
-
-
-def _count_weights(block: Block, probit: Probit, clip: float) -> tuple[int, float]:
-    """Return the number of selected rows with a weight above ``clip``, and the largest weight."""
-    inverse = _inverse_probabilities(block, probit)[block.selected]
-    return int(np.count_nonzero(inverse > clip)), float(inverse.max(initial=1.0))
-
-
-def _merge_counts(parts: list[tuple[int, float]]) -> tuple[int, float]:
-    return sum(count for count, _ in parts), max(largest for _, largest in parts)
-
-
-def _inverse_probabilities(block: Block, probit: Probit) -> Floats:
-    """Return one over the selection probability of selected rows, and one for other rows."""
-    index = probit.coordinates.design(block.features).times(probit.inner_coef)
-    # A weight too large for a float is clipped in any case.
-    inverse = np.exp(np.minimum(-log_cdf(index), _LARGEST_EXPONENT))
-    return np.asarray(np.where(block.selected, inverse, 1.0))

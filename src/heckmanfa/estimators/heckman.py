@@ -16,12 +16,12 @@ from heckmanfa.estimators.dask_predict import predict_lazily
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
-from heckmanfa.inference.exclusions import WhatIf, what_if
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
 from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import (
     CovType,

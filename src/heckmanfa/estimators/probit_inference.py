@@ -8,9 +8,9 @@ from typing import Any
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.inference.binary_specification import binary_specification_tests
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
-from heckmanfa.inference.exclusions import WhatIf, binary_what_if
 from heckmanfa.inference.specification_report import BinarySpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, binary_uncertainty_interval
+from heckmanfa.inference.what_if import WhatIf, binary_what_if
 
 
 class ProbitInference(SelectionModel):

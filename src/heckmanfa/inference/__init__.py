@@ -11,7 +11,6 @@ from __future__ import annotations
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.coefficient_profile import CoefficientProfile
 from heckmanfa.inference.exclusion_tests import ExclusionTest
-from heckmanfa.inference.exclusions import WhatIf
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margin_report import MarginDifferences, Margins
 from heckmanfa.inference.searching import Honest
@@ -20,6 +19,7 @@ from heckmanfa.inference.specification_report import (
     SpecificationTests,
 )
 from heckmanfa.inference.uncertainty import UncertaintyInterval
+from heckmanfa.inference.what_if import WhatIf
 
 __all__ = [
     "BinarySpecificationTests",

@@ -8,8 +8,8 @@ from typing import Any
 from heckmanfa.data.arrays import host
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
-from heckmanfa.inference.exclusions import WhatIf, what_if
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.results.caveats import search_findings
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
 from heckmanfa.results.reports import Report

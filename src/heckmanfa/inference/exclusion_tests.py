@@ -23,9 +23,9 @@ from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
-from heckmanfa.inference.exclusions import excluded_features, solve_two_step
 from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
 from heckmanfa.inference.profile_report import why_no_interval
+from heckmanfa.inference.what_if import excluded_features, solve_two_step
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, fit_likelihood, higher_maximum, rho_text
 from heckmanfa.model.likelihood_starts import elsewhere, read_start

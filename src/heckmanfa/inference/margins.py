@@ -89,15 +89,7 @@ def margins(
             conf_level=conf_level,
             multiplied="expected" in targets,
         )
-    # A target that is not a function of a feature has an effect of zero, without error or test.
-    no_effect = np.array(
-        [
-            not where.predictions and not moved & estimates.used_by(target)
-            for target in targets
-            for _ in rows.cells
-            for moved in rows.moved or [frozenset[int]()]
-        ]
-    )
+    no_effect = _without_effect(targets, rows, where, estimates)
     effects[no_effect], error[no_effect] = 0.0, 0.0
     covariance[no_effect], covariance[:, no_effect] = 0.0, 0.0
     table = _labelled(kinds, rows, where)
@@ -129,6 +121,21 @@ def margins(
         predictions=where.predictions,
         reference=reference,
         averaged=limits is not None,
+    )
+
+
+def _without_effect(
+    targets: Sequence[str], rows: EffectRows, where: Where, estimates: Estimates
+) -> Mask:
+    """Return which effects are zero, without error or test: the target does not use the feature."""
+    return np.array(
+        [
+            not where.predictions and not moved & estimates.used_by(target)
+            for target in targets
+            for _ in rows.cells
+            for moved in rows.moved or [frozenset[int]()]
+        ],
+        dtype=bool,
     )
 
 

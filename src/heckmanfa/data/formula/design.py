@@ -21,11 +21,11 @@ from heckmanfa.data.formula.expressions import (
     refuse_powers,
     right_side,
 )
+from heckmanfa.data.formula.formula_frame import is_numeric, to_pandas
 from heckmanfa.data.formula.matrix import (
     check_kinds,
     check_variables,
     complete_rows,
-    is_numeric,
     labels_of_left,
     matrix_of,
     one_column,
@@ -34,7 +34,6 @@ from heckmanfa.data.formula.matrix import (
     refuse_many_levels,
     refuse_other_rows,
     selected_rows,
-    to_pandas,
     unseen_categories,
     variables_of,
 )

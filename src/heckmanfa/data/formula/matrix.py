@@ -1,4 +1,4 @@
-"""The data of formulas as a frame, and formulas evaluated on its columns, with our messages."""
+"""Formulas evaluated on the columns of a frame, with our messages."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_names import refuse_same_labels
-from heckmanfa.data.columns.column_numbers import as_table, is_wide
 from heckmanfa.data.columns.level_order import UNSEEN_ADVICE
-from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
+from heckmanfa.data.formula.formula_frame import (
+    advice_on_times,
+    is_numeric,
+    is_time,
+    refuse_nested,
+)
 from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.threads import SharedContext
@@ -40,102 +42,6 @@ _FEW_LEVELS = 20
 # Functions that give a row the same value whatever the other rows are.
 _ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
-
-
-def to_pandas(data: Any) -> pd.DataFrame:
-    """Return the data of formulas (pandas, Polars or PyArrow) as a pandas frame.
-
-    Text of every type becomes objects, which formulaic takes for categories. Decimals become
-    floats.
-    """
-    if isinstance(data, pd.DataFrame):
-        refuse_same_labels(data.columns, "the data")
-    try:
-        frame = nw.from_native(as_table(data), pass_through=True)
-        if isinstance(frame, nw.LazyFrame):
-            raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
-        if not isinstance(frame, nw.DataFrame):
-            raise InputError(
-                f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
-            )
-        # pandas has no integers of 128 bits.
-        wide = [name for name, dtype in frame.schema.items() if is_wide(dtype)]
-        if wide:
-            frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
-        pandas = frame.to_pandas().reset_index(drop=True)
-    except nw.exceptions.NarwhalsError as error:
-        raise InputError(str(error)) from error
-    if len(pandas) == 0:
-        raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
-    pandas = pandas.infer_objects()
-    plain = {
-        index: _plain(pandas.iloc[:, index])
-        for index, dtype in enumerate(pandas.dtypes)
-        if pd.api.types.is_object_dtype(dtype) or _is_text(dtype)
-    }
-    if not plain:
-        return pandas
-    columns = [plain.get(index, pandas.iloc[:, index]) for index in range(pandas.shape[1])]
-    made = pd.concat(columns, axis=1)
-    made.columns = pandas.columns
-    return made
-
-
-def is_numeric(column: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers or booleans."""
-    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
-
-
-def _is_time(column: pd.Series[Any]) -> bool:
-    """Whether a column holds dates, times of day, spans of time or periods."""
-    return not isinstance(column.dtype, pd.CategoricalDtype) and time_in(column) is not None
-
-
-def _refuse_nested(column: pd.Series[Any]) -> None:
-    """Refuse a column of lists, structs or other objects, which cannot be categories."""
-    if not pd.api.types.is_object_dtype(column.dtype):
-        return
-    present = column.dropna()
-    for kind in dict.fromkeys(map(type, present)):
-        hashed: Any = kind.__hash__
-        if hashed is None or hashed is object.__hash__:
-            raise InputError(
-                f"column {quoted(column.name)} holds neither numbers nor text (found "
-                f"{kind.__name__}): make a column of each of its parts, or leave it out"
-            )
-
-
-def _advice_on_times(name: str) -> str:
-    """Explain what to do about a column of dates or times."""
-    return (
-        f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
-        "it a number in a new column of the data before the fit, not in the formula, such as days "
-        "since its first, data['days'] = (t - t.min()).dt.days where t is the column, or text for "
-        "a few categories, such as t.dt.year.astype(str), and name the new column in the formula"
-    )
-
-
-def _is_text(dtype: Any) -> bool:
-    if isinstance(dtype, pd.StringDtype):
-        return True
-    if isinstance(dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        kind = dtype.pyarrow_dtype
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return bool(
-            pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
-        )
-    return False
-
-
-def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return text as objects with NaN for missing values, and decimals as floats."""
-    if _is_text(column.dtype):
-        return column.astype(object).where(column.notna().to_numpy(), np.nan)
-    if pd.api.types.infer_dtype(column, skipna=True) == "decimal":
-        return column.astype(np.float64)
-    return column
 
 
 def _expressions(formula: Formula) -> list[str]:
@@ -241,7 +147,7 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
     """
     for expression in _expressions(formula):
         column = _column_of(expression, frame, ("C",))
-        if column is None or (expression in frame and is_numeric(column)) or _is_time(column):
+        if column is None or (expression in frame and is_numeric(column)) or is_time(column):
             continue
         try:
             levels = int(column.nunique())
@@ -359,19 +265,19 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
     used = _used(parsed, frame)
     for expression in _expressions(parsed):
         column = _column_of(expression, used, ("C", "I"))
-        if column is not None and _is_time(column):
-            raise InputError(_advice_on_times(str(column.name)))
+        if column is not None and is_time(column):
+            raise InputError(advice_on_times(str(column.name)))
         if column is not None:
-            _refuse_nested(column)
+            refuse_nested(column)
     try:
         # The caller reports NaN and infinite values, not NumPy.
         with np.errstate(all="ignore"):
             matrix = formula.get_model_matrix(used, na_action="ignore", context={})
         return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
     except (FormulaicError, TypeError, ValueError) as error:
-        times = [name for name in used.columns if _is_time(used[name])]
+        times = [name for name in used.columns if is_time(used[name])]
         if times:
-            raise InputError(_advice_on_times(str(times[0]))) from error
+            raise InputError(advice_on_times(str(times[0]))) from error
         raise
 
 
@@ -392,10 +298,10 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
         # it is compared with something.
         text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
         if all(map(compares, _expressions(formula))):
-            text = [name for name in text if _is_time(frame[name])]
-        times = [name for name in text if _is_time(frame[name])]
+            text = [name for name in text if is_time(frame[name])]
+        times = [name for name in text if is_time(frame[name])]
         if times:
-            raise InputError(_advice_on_times(times[0]))
+            raise InputError(advice_on_times(times[0]))
         if text:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number per row; "
@@ -429,9 +335,9 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
         values = one_column(formula, frame, "prediction")
         found = values == 1 if compares(expression) else values
         column = pd.Series(found).astype(object).mask(np.isnan(values), None)
-    if _is_time(column):
-        raise InputError(_advice_on_times(str(column.name)))
-    _refuse_nested(column)
+    if is_time(column):
+        raise InputError(advice_on_times(str(column.name)))
+    refuse_nested(column)
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
         return column.array
     labels = np.array(column.astype(object))

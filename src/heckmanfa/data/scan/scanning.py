@@ -38,9 +38,8 @@ def scan(
 ) -> ArrowRows:
     """Return the rows of files, a dataset, a lazy frame or a relation, for a fit or predictions.
 
-    The rows may be larger than memory. Every pass asks the source again, for the columns that it
-    needs, so filters and joins are those of the source. Every pass must read the same rows: one
-    that ends at another row is refused.
+    The rows may be larger than memory. Every pass asks the source again, so filters and joins are
+    those of the source, and must read the same rows: one that ends at another row is refused.
 
     Parameters
     ----------
@@ -51,43 +50,37 @@ def scan(
         are columns (Hive partitions): integers if all values are, else text. Or a
         ``pyarrow.dataset.Dataset``, a ``polars.LazyFrame``, or a DuckDB relation.
     outcome : str, optional
-        The column to predict; null or NaN where it was not observed. For `HeckmanProbit`, it
-        may hold any two numbers, booleans, or two texts (where ``""``, ``"NA"``, ``"?"`` and the
-        like are missing, as in other columns of text), which one pass finds. Without an outcome,
-        nothing is learned from the rows: they can be predicted, but not fitted.
+        The column to predict; null or NaN where it was not observed. For `HeckmanProbit`, it may
+        hold any two numbers, booleans, or two texts (``""``, ``"NA"``, ``"?"`` and the like are
+        missing). Without an outcome, the rows can be predicted, but not fitted.
     features : sequence of str, optional
-        Columns of either equation; by default all columns without another role. Their types
-        decide: booleans and decimals are numbers. Text, categories and dictionaries, even if they
-        spell numbers, become dummies named ``column[level]`` for each level but the reference, in
-        one pass over these columns. A search moves the dummies of a column together unless its
-        ``feature_groups`` name some of them. Wherever a model names features, the column's name
-        stands for all of its dummies.
+        Columns of either equation; by default all columns without another role. Booleans and
+        decimals are numbers. Text, categories and dictionaries, even of numbers, become dummies
+        named ``column[level]`` for each level but the reference, in one pass. A search moves the
+        dummies of a column together unless its ``feature_groups`` name some of them; in a model,
+        the column's name stands for all of its dummies.
     selected : str, optional
-        Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
-        default, rows with an outcome are selected.
+        Column of booleans, 0 and 1, or words such as yes and no; by default, who has an outcome.
     sample_weight, groups : str, optional
         Columns of weights, and of clusters for ``cov_type="cluster"``.
     missing : {"error", "drop"}
-        Whether rows that lack a feature are refused, or left out and counted. Infinite values
-        are always refused.
+        Whether rows that lack a feature are refused, or left out; infinite values are refused.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.
     encoding : Encoding, optional
         How columns become features, if that was learned before: that of other rows or of a model.
     filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
-        Where the paths are. By default this machine, or what a URL says: pyarrow reads those that
-        it knows, and fsspec the others.
+        Where the paths are; by default this machine, or what a URL says to pyarrow or fsspec.
     storage_options : dict, optional
         Options of the fsspec file system of a URL, such as a key and its secret.
 
     Returns
     -------
     ArrowRows
-        The only argument of ``fit``. ``names`` are the features; ``encoding`` makes the same
-        features from other tables. ``order_is_stable`` says whether every pass gets the rows in
-        one order. Then a fit has the same bits every time, on any number of threads. Otherwise,
-        as after a join or an aggregation, estimates agree up to rounding, and what samples rows,
-        such as `HeckmanFA`, draws other ones.
+        The only argument of ``fit``. ``names`` are the features; ``encoding`` makes the same ones
+        from other tables. If ``order_is_stable``, a fit has the same bits every time, on any number
+        of threads. Otherwise, as after a join or an aggregation, estimates agree up to rounding,
+        and what samples rows, such as `HeckmanFA`, draws other ones.
 
     Examples
     --------
@@ -107,6 +100,13 @@ def scan(
         numeric=numeric,
         encoding=encoding,
     )
+    return _rows_asked(source, asked, filesystem, storage_options)
+
+
+def _rows_asked(
+    source: Any, asked: ScanColumns, filesystem: Any, storage_options: Mapping[str, Any] | None
+) -> ArrowRows:
+    """Open a source, learn what one pass over it must learn, and return its rows."""
     sources: list[str] = []
 
     def needed(schema: Any, place: Any) -> list[str] | None:
