@@ -15,15 +15,15 @@ import heckmanfa
 from heckmanfa import Heckman
 from heckmanfa.cli import app
 
-FEATURES = ["age", "kids", "union", "region", "sector"]
+FEATURES = ["age", "kids", "union", "region", "sector", "grade"]
 PREDICT = ["age", "union", "sector"]
-TEXTS = ["region", "sector"]
+CATEGORIES = ["region", "sector", "grade"]
 N = 360
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    """A number, a nullable integer, a boolean and two texts; outcomes are missing in some rows."""
+    """Numbers, a boolean, two texts and a category of numbers; some rows have no outcome."""
     rng = np.random.default_rng(18)
     age = rng.normal(40.0, 10.0, N).round(2)
     kids, union = rng.integers(0, 4, N), rng.random(N) < 0.4
@@ -40,13 +40,14 @@ def table() -> pd.DataFrame:
             "union": union,
             "region": pd.array(region, dtype="str"),
             "sector": pd.array(sector, dtype="str"),
+            "grade": pd.Categorical(rng.integers(9, 12, N)),
         }
     )
 
 
 def of_numpy(table: pd.DataFrame, folder: Path) -> Heckman:
     X = table[FEATURES].astype(object).to_numpy()
-    texts = [FEATURES.index(name) for name in TEXTS]
+    texts = [FEATURES.index(name) for name in CATEGORIES]
     model = Heckman([FEATURES.index(name) for name in PREDICT], categorical_features=texts)
     return model.fit(X, table["wage"].to_numpy())
 
@@ -57,8 +58,11 @@ def of_pandas(table: pd.DataFrame, folder: Path) -> Heckman:
 
 def of_polars(table: pd.DataFrame, folder: Path) -> Heckman:
     pl = pytest.importorskip("polars")
+    # Polars has no category of numbers.
     frame = pl.from_pandas(table)
-    return Heckman(PREDICT).fit(frame.select(FEATURES), frame["wage"])
+    return Heckman(PREDICT, categorical_features=CATEGORIES).fit(
+        frame.select(FEATURES), frame["wage"]
+    )
 
 
 def of_arrow(table: pd.DataFrame, folder: Path) -> Heckman:
@@ -67,13 +71,13 @@ def of_arrow(table: pd.DataFrame, folder: Path) -> Heckman:
     return Heckman(PREDICT).fit(rows.select(FEATURES), rows["wage"])
 
 
-def scanned(source: Any) -> Heckman:
-    return Heckman(PREDICT).fit(heckmanfa.scan(source, outcome="wage", features=FEATURES))
+def scanned(source: Any, **told: Any) -> Heckman:
+    return Heckman(PREDICT).fit(heckmanfa.scan(source, outcome="wage", features=FEATURES, **told))
 
 
 def of_lazy_frame(table: pd.DataFrame, folder: Path) -> Heckman:
     pl = pytest.importorskip("polars")
-    return scanned(pl.from_pandas(table).lazy())
+    return scanned(pl.from_pandas(table).lazy(), categorical=["grade"])
 
 
 def of_relation(table: pd.DataFrame, folder: Path) -> Heckman:
@@ -81,7 +85,7 @@ def of_relation(table: pd.DataFrame, folder: Path) -> Heckman:
     with duckdb.connect() as connection:
         connection.register("given", table)
         connection.execute("CREATE TABLE wages AS SELECT * FROM given")
-        return scanned(connection.table("wages"))
+        return scanned(connection.table("wages"), categorical=["grade"])
 
 
 def of_dataset(table: pd.DataFrame, folder: Path) -> Heckman:
@@ -106,6 +110,7 @@ def of_command_line(table: pd.DataFrame, folder: Path) -> Heckman:
     data, saved = folder / "wages.csv", folder / "wages.skops"
     table.to_csv(data, index=False)
     options = ["--outcome", "wage", "--search", "none", "--predict-with", ",".join(PREDICT)]
+    options += ["--categorical", "grade"]
     done = CliRunner().invoke(app, ["fit", str(data), *options, "--quiet", "--save", str(saved)])
     assert done.exit_code == 0, done.output
     return heckmanfa.load(saved)
@@ -114,7 +119,7 @@ def of_command_line(table: pd.DataFrame, folder: Path) -> Heckman:
 @pytest.fixture(scope="module")
 def by_hand(table: pd.DataFrame) -> tuple[pd.DataFrame, Heckman]:
     """Dummies that pandas makes, without the first level of each column, and their model."""
-    dummies = pd.get_dummies(table[FEATURES], columns=TEXTS, drop_first=True, prefix_sep="[")
+    dummies = pd.get_dummies(table[FEATURES], columns=CATEGORIES, drop_first=True, prefix_sep="[")
     names = [f"{name}]" if "[" in name else name for name in dummies]
     X = dummies.set_axis(names, axis="columns").astype(float)
     inside = [name for name in names if name.split("[")[0] in PREDICT]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 
+import dask
+import dask.dataframe as dask_frame
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 from typer.testing import CliRunner
 
+import heckmanfa
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA, scan_parquet
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli import app
@@ -42,6 +47,7 @@ def table():
             "region": pd.array(region, dtype="str"),
             "zip": pd.array(zip_, dtype="str"),
             "size": pd.Categorical(size, ["small", "middle", "large"]),
+            "grade": pd.Categorical(rng.integers(8, 11, N)),
         }
     )
     frame.loc[::50, "x"] = np.nan
@@ -84,6 +90,7 @@ def test_one_table_gives_one_model_whichever_way_it_comes_in(path, table, asked)
     if not asked:
         assert encoding.levels["zip"] == ("0815", "997", "1204", "4012")
         assert encoding.levels["size"] == ("small", "middle", "large")
+        assert encoding.levels["grade"] == ("8", "9", "10")
         assert "zip" in model.prediction_features_
     for other, others in found.values():
         assert others.columns == encoding.columns
@@ -125,6 +132,7 @@ def test_the_command_line_reads_a_text_column_as_the_schema_says(path, tmp_path,
 @pytest.mark.parametrize("ending", ["feather", "dta", "csv"])
 def test_types_of_other_files_decide_as_well_and_csv_has_none(table, tmp_path, ending):
     path = str(tmp_path / f"t.{ending}")
+    table = table.drop(columns="grade")
     if ending == "dta":
         table.fillna({"region": "", "zip": ""}).to_stata(path, write_index=False, version=118)
     else:
@@ -168,50 +176,102 @@ def declared(tmp_path_factory):
     return frame, path
 
 
-def test_declared_levels_are_dummies_where_they_are_text_and_numbers_otherwise(declared, tmp_path):
+def test_a_declared_category_is_one_whatever_its_values_are_and_wherever_it_is(declared, tmp_path):
     frame, path = declared
     frame.to_feather(tmp_path / "t.feather")
     common = {"outcome": "wage", "search": "none"}
+    whole = pa.Table.from_pandas(frame)
     given = {
         "as it is": frame,
-        "read by pandas": pd.read_parquet(path),
-        "read as Arrow": pd.read_parquet(path, dtype_backend="pyarrow"),
-        "feather as Arrow": pd.read_feather(tmp_path / "t.feather", dtype_backend="pyarrow"),
+        "Arrow": whole,
+        "Parquet as Arrow": pq.read_table(path),
+        "feather as pandas": pd.read_feather(tmp_path / "t.feather"),
     }
     found = {
         name: analyse(Question("t", **common), frame=one).encoding for name, one in given.items()
     }
     found["loaded"] = analyse(Question(str(path), **common)).encoding
     found["streamed"] = analyse(Question(str(path), stream_above=0.0, **common)).encoding
-    found["feather"] = analyse(Question(str(tmp_path / "t.feather"), **common)).encoding
+    place = str(tmp_path / "t.feather")
+    found["feather"] = analyse(Question(place, **common)).encoding
+    found["feather streamed"] = analyse(Question(place, stream_above=0.0, **common)).encoding
     features = ["x", "code", "size", "rate", "union", "gaps"]
     found["scanned"] = scan_parquet(path, "wage", features).encoding
+    found["feather scanned"] = heckmanfa.scan(place, "wage", features).encoding
+    expected = {
+        "code": ("01", "02", "10"),
+        "size": ("3", "2", "1"),
+        "rate": ("0.25", "0.5", "0.75"),
+        "union": ("False", "True"),
+        "gaps": ("5", "6", "7", "8"),
+    }
     for name, encoding in found.items():
-        assert {*encoding.levels} == {"code"}, name
-        assert encoding.levels == found["loaded"].levels, name
+        # Parquet does not keep the order of declared numbers.
+        in_parquet = name in ("Parquet as Arrow", "loaded", "streamed", "scanned")
+        sizes = {"size": ("1", "2", "3")} if in_parquet else {}
+        assert encoding.levels == expected | sizes, name
         assert encoding.sources == tuple(features), name
-        if name != "scanned":
+        if "scanned" not in name:
             assert "day" in encoding.left_out, name
-    # A model of one route takes the rows of every other.
-    numbers = [found["loaded"].transform(one) for one in given.values()]
+    some = ["x", "size", "union"]
+    for X in (frame[some], whole.select(some)):
+        fit = Heckman(["x", "size"]).fit(X, frame["wage"])
+        assert fit.encoding_.levels == {name: expected[name] for name in some[1:]}
+    # A model of one route takes the rows of every other, also those of which nobody says so.
+    frames = [frame, pd.read_parquet(path), pd.read_parquet(path, dtype_backend="pyarrow")]
+    numbers = [found["loaded"].transform(one) for one in frames]
     for one in numbers[1:]:
         pd.testing.assert_frame_equal(one, numbers[0])
 
 
-def test_whoever_declares_numbers_as_a_category_is_told_and_may_ask_for_dummies(declared):
+def test_a_declared_category_of_numbers_is_numbers_if_the_user_asks_for_them(declared):
     frame, path = declared
-    frame = frame[["wage", "x", "size"]]
-    done = analyse(Question("t", outcome="wage", search="none"), frame=frame)
-    assert done.notes == (
-        "'size' is declared as a category, but its values are numbers: it was taken as a number, "
-        "as Parquet files store it; pass --categorical size for dummies.",
-    )
-    common = {"outcome": "wage", "search": "none", "categorical": ("size",)}
+    common = {"outcome": "wage", "search": "none", "numeric": ("size",), "exclude": ("gaps",)}
     asked = analyse(Question("t", **common), frame=frame)
-    assert asked.notes == ()
-    stored = analyse(Question(str(path), exclude=("code", "rate", "union", "gaps"), **common))
-    assert asked.encoding.levels == stored.encoding.levels
-    assert {*asked.encoding.levels["size"]} == {"1", "2", "3"}
+    assert "size" not in asked.encoding.levels
+    for above in (100.0, 0.0):
+        stored = analyse(Question(str(path), stream_above=above, **common))
+        assert stored.encoding.columns == asked.encoding.columns
+        np.testing.assert_allclose(stored.model.coef_, asked.model.coef_, rtol=1e-8)
+    rows = scan_parquet(path, "wage", ["x", "size"], numeric=["size"])
+    assert rows.names == ("x", "size")
+    # An outcome is a number, whatever it is declared as.
+    ranked = frame.assign(wage=pd.Categorical(frame["wage"].round(1))).drop(columns="gaps")
+    assert analyse(Question("t", outcome="wage", search="none"), frame=ranked).target.kind == (
+        asked.target.kind
+    )
+
+
+def test_a_category_of_numbers_in_some_files_only_is_none(declared, tmp_path):
+    frame = declared[0][["wage", "x", "size"]]
+    for first, second in (("a", "b"), ("b", "a")):
+        frame[:200].to_parquet(tmp_path / f"{first}.parquet")
+        frame[200:].astype({"size": int}).to_parquet(tmp_path / f"{second}.parquet")
+        assert scan_parquet(tmp_path, "wage", ["x", "size"]).names == ("x", "size")
+
+
+def test_a_dictionary_without_an_order_has_the_order_of_text_however_it_comes_in(tmp_path):
+    rng = np.random.default_rng(2)
+    text, x = rng.permutation(["b", "c", "a"] * 40), rng.normal(size=(2, 120))
+    wage = np.where(x[0] > 0, x[1] + rng.normal(size=120), np.nan)
+    codes = pa.array(text).dictionary_encode()
+    frame = pa.table({"wage": wage, "x": x[1], "z": x[0] + rng.normal(size=120), "t": codes})
+    pq.write_table(frame, tmp_path / "t.parquet")
+    feather.write_feather(frame, tmp_path / "t.feather")
+    features = ["x", "z", "t"]
+    backed = frame.to_pandas(types_mapper=pd.ArrowDtype)
+    loose = polars.from_arrow(frame).with_columns(polars.col("t").cast(polars.Categorical))
+    with dask.config.set(scheduler="synchronous"):
+        lazy = dask_frame.from_pandas(backed, npartitions=2)
+        found = [Heckman(["x", "t"]).fit(lazy[features], lazy["wage"]).encoded_names_]
+    for one in (frame, loose):
+        found.append(Heckman(["x", "t"]).fit(one.select(features), one["wage"]).encoded_names_)
+    found.append(Heckman(["x", "t"]).fit(backed[features], backed["wage"]).encoded_names_)
+    lazy_sources = (tmp_path / "t.parquet", tmp_path / "t.feather", loose.lazy())
+    found += [heckmanfa.scan(one, "wage", features).names for one in lazy_sources]
+    question = Question("t", outcome="wage", search="none")
+    found += [analyse(question, frame=one).encoding.columns for one in (frame, backed, loose)]
+    assert {tuple(names) for names in found} == {("x", "z", "t[b]", "t[c]")}
 
 
 # Groups. ------------------------------------------------------------------------------------------
@@ -369,6 +429,8 @@ def test_a_report_of_a_frame_says_that_there_is_no_file(table):
 
 
 def test_a_frame_needs_names_that_tell_its_columns_apart(table):
-    twice = table.set_axis(["wage", "x", "x", "union", "region", "zip", "size"], axis="columns")
+    twice = table.set_axis(
+        ["wage", "x", "x", "union", "region", "zip", "size", "grade"], axis="columns"
+    )
     with pytest.raises(InputError, match="several columns 'x'"):
         analyse(Question("table", outcome="wage"), frame=twice)

@@ -200,9 +200,12 @@ def test_categories_have_few_levels(rng):
     assert kind([["a"]] * N).kind == "text"
 
 
-def test_declared_categories_stay_categories_whatever_their_names_where_they_are_text():
-    # Parquet stores no levels of numbers, so a frame has none, either.
-    assert kind(pd.Categorical([1, 2, 3, 1, 2, 3])).kind == "number"
+def test_declared_categories_stay_categories_whatever_their_values():
+    assert kind(pd.Categorical([1, 2, 3, 1, 2, 3])).kind == "category"
+    assert kind(pd.Categorical([2021, 2022, 2023] * 2)).kind == "category"
+    assert kind(pd.Categorical(np.arange(N) % 51)).reason == (
+        f"is a category of numbers with 51 different values in {N} rows, too many for a category"
+    )
     assert kind(pd.Categorical(["1", "2", "3"] * 2)).kind == "category"
     assert kind(pd.Categorical([f"c{i}" for i in range(N)])).kind == "identifier"
     # Stata labels some values of a number.

@@ -34,11 +34,11 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
 from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
 from heckmanfa.data.columns.tally import NumberTally
-from heckmanfa.data.columns.values import frame_as_stored, notes_on_numbers
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows, explain_known_only
@@ -50,6 +50,7 @@ from heckmanfa.tables.streamed import (
     GIGABYTE,
     Learned,
     StoredTable,
+    arrow_frame,
     find_stored,
     learn_streamed,
     stored_source,
@@ -152,6 +153,8 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
         # Categories without a declared order would come in the order of the rows.
         loose = [name for name, kind in given.schema.items() if kind == nw.Categorical]
         given = given.with_columns(nw.col(*loose).cast(nw.String)) if loose else given
+    if given.implementation.is_pyarrow():
+        return arrow_frame(given.to_native())
     with needs_extra("frames that are not pandas need pyarrow", "parquet"):
         return given.to_pandas()
 
@@ -180,11 +183,10 @@ def _encode(
     """Encode a table in memory, and leave out rows that lack a feature."""
     names = feature_names(question, columns)
     codes = codes_of(question.na_values, columns)
-    read = blank(frame_as_stored(table.frame), codes)
+    categories = {*names} - {*question.numeric}
+    read = blank(frame_as_declared(table.frame, categories), codes)
     frame, blanked = read.frame, table.blanked | read.counts
-    declared = {*question.categorical, *question.numeric}
     notes = notes_on_codes(question.na_values, columns, blanked)
-    notes += notes_on_numbers(table.frame, [name for name in names if name not in declared])
     outcome, target = read_outcome(question, frame[question.outcome])
     question = question_of_kind(question, target.kind)
     selected, weight, groups = read_roles(question, frame)

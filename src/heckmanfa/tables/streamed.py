@@ -18,8 +18,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.arrow.arrow_levels import MOST_SEEN, count_columns, stored_column
-from heckmanfa.data.arrow.engines import Engine
+from heckmanfa.data.arrow.arrow_columns import kind_of
+from heckmanfa.data.arrow.arrow_levels import (
+    MOST_SEEN,
+    count_columns,
+    declares_category,
+    plain_texts,
+    stored_column,
+)
+from heckmanfa.data.arrow.engines import ROW_LABELS, Engine, tidy_schema
 from heckmanfa.data.columns.encoding import Encoding, Missing
 from heckmanfa.data.columns.kinds import (
     Column,
@@ -30,6 +37,7 @@ from heckmanfa.data.columns.kinds import (
     learn_columns,
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
+from heckmanfa.data.columns.values import is_plain_number
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
@@ -98,7 +106,28 @@ class StoredTable:
         return self._frame(tables or [self.schema.empty_table().select(columns)])
 
     def _frame(self, tables: Iterable[Any]) -> pd.DataFrame:
-        return as_frame([decode_dictionaries(table, self.schema) for table in tables])
+        return declared_frame(tables, self.schema)
+
+
+def declared_frame(tables: Iterable[Any], schema: Any) -> pd.DataFrame:
+    """Join tables of Arrow into one frame, whose categories are those that a schema declares."""
+    frame = as_frame([decode_dictionaries(table, schema) for table in tables])
+    # Neither Parquet nor a dictionary without an order keeps the levels of numbers.
+    plain = [name for name in frame.columns if is_plain_number(frame[name])]
+    return frame.astype({name: "category" for name in plain if declares_category(schema, name)})
+
+
+def arrow_frame(table: Any) -> pd.DataFrame:
+    """Return a table of Arrow as a frame, without the row labels of pandas."""
+    table = table.select(
+        [place for place, name in enumerate(table.column_names) if not name.startswith(ROW_LABELS)]
+    )
+    names = table.column_names
+    if len({*names}) < len(names):
+        # Whoever reads the frame refuses this.
+        return as_frame([table])
+    schema = tidy_schema(table.schema, dict(zip(names, names, strict=True)))
+    return declared_frame([table], schema)
 
 
 def as_frame(tables: Sequence[Any]) -> pd.DataFrame:
@@ -199,20 +228,19 @@ def learn_streamed(
     }
     open_ = [name for name in features if name not in known]
     sample = _sample(table, open_) if open_ else pd.DataFrame()
-    known |= _settled(
-        sample[[name for name in open_ if columns[name].stored == "text" and name not in asked]]
-    )
+    is_text = {name: kind_of(table.schema.field(name).type) == "text" for name in open_}
+    known |= _settled(sample[[name for name in open_ if is_text[name] and name not in asked]])
     starts: dict[str, Callable[[], Tally]] = {
         name: _starter(columns[name], sample[name], table.n_rows)
         for name in open_
         if name not in known
     }
-    columns |= {name: stored_column(table.schema, name) for name in roles}
-    texts = {name for name, column in columns.items() if column.stored == "text"}
+    # An outcome or a weight that is declared as a category is still a number.
+    columns |= {name: stored_column(table.schema, name, "number") for name in roles}
     counting = partial(NumberTally, few=True)
-    starts |= {name: TextTally if name in texts else counting for name in roles}
+    starts |= {name: TextTally if columns[name].stored == "text" else counting for name in roles}
     starts |= dict.fromkeys(groups, GapTally)
-    plain = [name for name in starts if name in texts and not columns[name].declared]
+    plain = plain_texts(table.schema, columns, [name for name in starts if name in columns])
     counted = count_columns(table.engine, starts, plain, tell)
     learned = [_learned(columns[name], known.get(name), counted.get(name)) for name in features]
     encoding = Encoding.of_columns(learned, missing, min_level_rows)

@@ -7,7 +7,7 @@ read only text and numbers that may identify rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from heckmanfa.data.arrow.arrow_columns import floats_of, is_category, kind_of, text_in, time_of
-from heckmanfa.data.arrow.engines import DECLARED, Engine, Piece, can_identify
+from heckmanfa.data.arrow.engines import Engine, Piece, can_identify, was_category
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import (
     Asked,
@@ -50,18 +50,35 @@ def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
         "other": "objects",
     }
     kind = kind_of(stored)
+    is_declared = asked != "number" and kind == "number" and declares_category(schema, name)
     return Column(
         name,
-        kinds.get(kind, "number"),
+        "text" if is_declared else kinds.get(kind, "number"),
         asked,
         boolean=bool(types.is_boolean(stored)),
         time=time_of(stored) if kind == "date" else "dates",
-        declared=is_category(stored) and (stored.ordered or _is_declared(schema, name)),
+        declared=is_category(stored) and (stored.ordered or was_category(schema.field(name))),
+        of_numbers=is_declared,
     )
 
 
-def _is_declared(schema: Any, name: str) -> bool:
-    return DECLARED.items() <= (schema.field(name).metadata or {}).items()
+def declares_category(schema: Any, name: str) -> bool:
+    """Whether a schema says that a column is a category, whatever its values are.
+
+    Parquet stores a category of numbers as numbers; only the metadata of pandas says what it was.
+    """
+    field = schema.field(name)
+    is_number = kind_of(field.type) == "number"
+    return is_category(field.type) or (is_number and was_category(field))
+
+
+def plain_texts(schema: Any, columns: Mapping[str, Column], names: Iterable[str]) -> list[str]:
+    """Return the columns of plain text, which engines can read as levels and a code per row."""
+    return [
+        name
+        for name in names
+        if kind_of(schema.field(name).type) == "text" and not columns[name].declared
+    ]
 
 
 def count_columns(
@@ -129,7 +146,7 @@ def learn_encoding(
     """
     schema = engine.schema
     asked: dict[str, Asked] = {
-        name: "category" for name in sources if is_category(schema.field(name).type)
+        name: "category" for name in sources if declares_category(schema, name)
     }
     asked |= _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
@@ -151,7 +168,7 @@ def learn_encoding(
     counted = count_columns(
         engine,
         {name: partial(columns[name].start, seen=seen.get(name)) for name in (*texts, *room)},
-        [name for name in texts if columns[name].stored == "text" and not columns[name].declared],
+        plain_texts(schema, columns, texts),
     )
     levels = {}
     for name, tally in counted.items():

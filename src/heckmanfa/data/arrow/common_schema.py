@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from heckmanfa.data.arrow.arrow_columns import kind_of, same_kind
+from heckmanfa.data.arrow.arrow_columns import is_category, kind_of, same_kind
+from heckmanfa.data.arrow.engines import was_category
 from heckmanfa.errors import DataError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
@@ -35,20 +36,18 @@ def common_schema(stored: Iterable[tuple[Any, Any]], needed: Needed = take_all) 
         for name in dict.fromkeys([*deciding, *schema.names]) if names is None else names:
             first = deciding.get(name, opening)
             _check_column(name, first, (place, schema))
-            if _tells_more(schema.field(name).type, first[1].field(name).type):
+            if _tells_more(schema.field(name), first[1].field(name)):
                 deciding[name] = (place, schema)
     return pa.schema([found.field(name) for name, (_, found) in deciding.items()])
 
 
-def _tells_more(stored: Any, known: Any) -> bool:
-    """Whether a column's type in another file is more specific."""
-    from pyarrow import types
-
-    if kind_of(known) == "empty":
-        return kind_of(stored) != "empty"
-    # Categories declared in some files only have no order in the others.
-    return types.is_dictionary(known) and not (
-        types.is_dictionary(stored) or kind_of(stored) == "empty"
+def _tells_more(field: Any, known: Any) -> bool:
+    """Whether a column in another file decides what it is."""
+    if kind_of(known.type) == "empty" or kind_of(field.type) == "empty":
+        return kind_of(field.type) != "empty"
+    # Categories declared in some files only are none, or have no order, in the others.
+    return (is_category(known.type) and not is_category(field.type)) or (
+        was_category(known) and not was_category(field)
     )
 
 

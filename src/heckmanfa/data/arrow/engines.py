@@ -17,6 +17,7 @@ import numpy as np
 
 from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of
 from heckmanfa.data.columns.column_names import tidy_names
+from heckmanfa.data.columns.declared_levels import pandas_categories
 from heckmanfa.errors import DataError, HeckmanfaError
 from heckmanfa.text.printable import shown
 
@@ -24,10 +25,11 @@ Range = tuple[float, float, int]
 """smallest number, largest number, and how many there are"""
 
 DECLARED = {b"heckmanfa.levels": b"declared"}
-"""metadata of a field whose levels have an order that its type does not say"""
+"""metadata of a field that was a category of pandas, which its type may not say"""
 
-# pandas keeps its row labels in columns of such names.
-_ROW_LABELS = "__index_level_"
+ROW_LABELS = "__index_level_"
+"""how the names of columns begin in which pandas keeps its row labels"""
+
 # A part has a constant number of rows, a power of two: at most this many, and so few that its
 # numbers take at most these bytes.
 _PART_ROWS, _PART_BYTES = 2**16, 2**25
@@ -144,7 +146,7 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
 
 def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
     """Return the columns of a table by their tidy names, without the row labels of pandas."""
-    kept = [name for name in stored if not name.startswith(_ROW_LABELS)]
+    kept = [name for name in stored if not name.startswith(ROW_LABELS)]
     return dict(zip(tidy_names(kept, what), kept, strict=True))
 
 
@@ -156,17 +158,17 @@ def tidy_schema(raw: Any, names: Mapping[str, str], declared: Iterable[str] = ()
     """
     import pyarrow as pa
 
-    made_by = raw.pandas_metadata or {}
-    ordered = {*declared} | {
-        column.get("field_name")
-        for column in made_by.get("columns", ())
-        if column.get("pandas_type") == "categorical"
-    }
+    ordered = {*declared} | pandas_categories(raw)
     fields = []
     for name, stored in names.items():
         field = raw.field(stored).with_name(name)
         fields.append(field.with_metadata(DECLARED) if stored in ordered else field)
     return pa.schema(fields)
+
+
+def was_category(field: Any) -> bool:
+    """Whether pandas wrote a field as a category."""
+    return DECLARED.items() <= (field.metadata or {}).items()
 
 
 def part_rows(columns: int) -> int:

@@ -7,6 +7,7 @@ default the types of the columns decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.declared_levels import pandas_categories
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import Asked, Column
@@ -32,8 +34,11 @@ def categories_by_type(frame: nw.DataFrame[Any]) -> dict[int, bool]:
     The values say whether the type itself is that of a category; the others are text.
     """
     found = {}
-    for position, dtype in enumerate(frame.schema.values()):
+    made_by_pandas = _made_by_pandas(frame)
+    for position, (name, dtype) in enumerate(frame.schema.items()):
         if dtype.is_numeric() or dtype == nw.Boolean or dtype.is_temporal():
+            if name in made_by_pandas and not dtype.is_temporal():
+                found[position] = True
             continue
         is_category = _is_category(frame[:, position])
         if is_category is not None:
@@ -64,6 +69,13 @@ def refuse_categories(frame: nw.DataFrame[Any], columns: Iterable[int]) -> None:
         series = frame[:, position]
         if _is_category(series) is not None:
             numbers(series)
+
+
+def _made_by_pandas(frame: nw.DataFrame[Any]) -> set[str]:
+    """Return the columns of an Arrow table that were categories of pandas."""
+    if not frame.implementation.is_pyarrow():
+        return set()
+    return pandas_categories(frame.to_native().schema)
 
 
 def _declares_levels(series: nw.Series[Any]) -> bool:
@@ -126,10 +138,14 @@ def learn_categories(
     """
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
+    made_by_pandas = _made_by_pandas(frame)
     for position, is_declared in categories.items():
         name, series = names[position], frame[:, position]
         column = category_column(series, name, is_declared=is_declared)
-        tally, found = count_levels(column, to_pandas_column(series), capped=False)
+        values = to_pandas_column(series)
+        if name in made_by_pandas and isinstance(values.dtype, pd.CategoricalDtype):
+            column = replace(column, declared=True)
+        tally, found = count_levels(column, values, capped=False)
         levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
     return EncodedColumns(frame, encoding_of(names, levels), codes=codes, spelled=False)

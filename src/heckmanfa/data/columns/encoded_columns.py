@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import in_chunks, numbers
+from heckmanfa.data.columns.declared_levels import as_category
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.columns.values import as_category
 from heckmanfa.data.rows import Positions
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
+from heckmanfa.data.columns.declared_levels import as_declared, frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
 from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
     Levels,
-    frame_as_stored,
     is_plain_number,
     is_text,
     levels_of,
@@ -217,7 +217,7 @@ class Encoding:
         is as in `codes`.
         """
         refuse_absent(self.sources, frame.columns)
-        frame = frame_as_stored(frame[list(self.sources)])
+        frame = frame_as_declared(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:
@@ -385,7 +385,7 @@ def _date_scales(
 ) -> dict[str, DateScale]:
     """Return how columns of dates become numbers; those that are to be categories stay."""
     found = {
-        str(name): scale_of(frame_as_stored(frame[[name]])[name], str(name), unit)
+        str(name): scale_of(as_declared(frame[name], numeric=True), str(name), unit)
         for name in frame.columns
         if name not in categorical
     }

@@ -3,10 +3,10 @@
 A *number* has a numeric or boolean type. Text stays text even if it spells numbers: in Parquet,
 Feather and Stata files and in data frames, somebody chose that type. Cells of CSV and Excel files
 have no type. There, text that spells numbers is a number, and if nearly all of it (95%) does, the
-rest is an error that names the rows. A declared category of numbers is numbers, as Parquet files
-store it (`values.as_stored`).
+rest is an error that names the rows.
 
-A *category* is other text with at most 50 levels, and with no more levels than half of its values.
+A *category* is other text, or a column that the data declares as a category (`declared_levels`),
+also of numbers. It has at most 50 levels, and no more levels than half of its values.
 An *identifier* labels rows: text that is nearly always different, integers that count the rows
 from 0 or 1, or integers with many different values under a name such as ``id``. A *constant* has
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.dates import are_dates
+from heckmanfa.data.columns.declared_levels import as_declared
 from heckmanfa.data.columns.level_order import encoded_names, order_levels
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
@@ -36,7 +37,6 @@ from heckmanfa.data.columns.values import (
     NotNumbers,
     Time,
     as_number,
-    as_stored,
     is_plain_number,
     is_text,
     nearly_all,
@@ -102,6 +102,8 @@ class Column:
     """whether the data declares its levels and their order"""
     by_spelling: bool = False
     """whether text that spells numbers is numbers"""
+    of_numbers: bool = False
+    """whether the data declares it as a category, and its levels are numbers"""
 
     def kind_by_type(self) -> Kind | None:
         """Return the kind that the type alone decides; None if rows have to be counted."""
@@ -156,6 +158,8 @@ class Column:
             if numbers.n_bad:
                 raise InputError(not_numbers(numbers, self.name, asked=True))
             return _as_numbers(spread, self.name)
+        if self.of_numbers and len(tally.counts) > 1:
+            return _words(tally, None, self.name, "a category of numbers")
         return _kind_of_text(tally, self.name, self.by_spelling)
 
 
@@ -263,7 +267,15 @@ def learn_columns(
     """
     names = [str(name) for name in frame.columns]
     asked = asked_for(categorical, numeric, names)
-    return [_learn(as_stored(frame[name]), name, asked, untyped=untyped) for name in names]
+    return [
+        _learn(
+            as_declared(frame[name], numeric=asked.get(name) == "number"),
+            name,
+            asked,
+            untyped=untyped,
+        )
+        for name in names
+    ]
 
 
 def _learn(
@@ -291,7 +303,10 @@ def _column_of(series: pd.Series[Any], name: str, asked: Asked | None, *, untype
     # Stata declares labels for some of a number's values; such a column is not a category.
     is_factor = declared and len({isinstance(level, str) for level in series.cat.categories}) == 1
     is_words = is_factor or (not untyped and is_text(series))
-    return Column(name, "text", asked, declared=declared, by_spelling=not is_words)
+    of_numbers = is_factor and not isinstance(series.cat.categories[0], str)
+    return Column(
+        name, "text", asked, declared=declared, by_spelling=not is_words, of_numbers=of_numbers
+    )
 
 
 def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
@@ -340,7 +355,7 @@ def _as_numbers(spread: NumberTally, name: str) -> Kind:
     return _constant(spread, name) or Kind(name, "number", "is a number, as asked")
 
 
-def _words(text: TextTally, numbers: NotNumbers | None, name: str) -> Kind:
+def _words(text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text") -> Kind:
     distinct, given = len(text.counts), text.given
     many = distinct > MOST_LEVELS or 2 * distinct > given
     if many and numbers is not None and 2 * numbers.n_bad < numbers.n_given:
@@ -357,7 +372,7 @@ def _words(text: TextTally, numbers: NotNumbers | None, name: str) -> Kind:
         return Kind(
             name,
             "text",
-            f"is text with {_count(distinct, text.more)} different values in {given} rows, too "
+            f"is {what} with {_count(distinct, text.more)} different values in {given} rows, too "
             "many for a category",
         )
     return Kind(name, "category", f"is a category of {distinct} levels")

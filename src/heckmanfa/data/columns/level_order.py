@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heckmanfa.data.columns.tally import OTHER, TextTally
-from heckmanfa.data.columns.values import as_number
+from heckmanfa.data.columns.values import by_size
 
 UNSEEN_ADVICE = (
     "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
@@ -33,8 +33,5 @@ def order_levels(text: TextTally) -> tuple[str, ...]:
     if text.declared is not None:
         order = [level for level in text.declared if level in occur]
     else:
-        numbers = {level: as_number(level) for level in occur}
-        order = sorted(occur)
-        if None not in numbers.values():
-            order.sort(key=lambda level: numbers[level] or 0.0)
+        order = by_size(occur)
     return (*order, OTHER) if OTHER in text.counts else tuple(order)

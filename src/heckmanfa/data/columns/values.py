@@ -1,15 +1,10 @@
-"""What cells hold: missing marks, numbers as people write them, and levels of categories.
-
-Parquet keeps only the declared levels of text: a category of numbers, booleans or dates is stored
-as plain numbers, booleans or dates. Tables in memory follow the same rule (`as_stored`), so a table
-gives the same model however it comes in.
-"""
+"""What cells hold: missing marks, numbers as people write them, and levels of categories."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -51,9 +46,6 @@ _TIMES: dict[str, Time] = {
     "timedelta64": "spans of time",
     "timedelta": "spans of time",
 }
-
-# Declared levels of these types are numbers.
-_NUMBER_TYPES = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
 
 DECIMALS = (".", ",")
 """marks that may be the decimal mark"""
@@ -128,6 +120,15 @@ def as_number(text: str) -> float | None:
         return None if "_" in text else float(text.replace("\N{MINUS SIGN}", "-"))
     except ValueError:
         return None
+
+
+def by_size(labels: Iterable[str]) -> list[str]:
+    """Order levels that nobody has put in order: by size if all spell numbers, else by alphabet."""
+    order = sorted(labels)
+    numbers = {label: as_number(label) for label in order}
+    if None not in numbers.values():
+        order.sort(key=lambda label: numbers[label] or 0.0)
+    return order
 
 
 def label_of(value: Any) -> str:
@@ -245,7 +246,7 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     )
 
 
-def time_in(series: pd.Series[Any]) -> Time | None:
+def time_in(series: pd.Series[Any] | pd.Index) -> Time | None:
     """Return whether a column holds dates, times of day or spans of time; None if none of them."""
     return _TIMES.get(pd.api.types.infer_dtype(series, skipna=True))
 
@@ -297,75 +298,9 @@ def _grouped(body: str, mark: str) -> bool:
     return _LEAD.fullmatch(lead) is not None and all(_GROUP.fullmatch(group) for group in groups)
 
 
-def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as a Parquet file would store it: only text keeps declared levels.
-
-    An Arrow dictionary of text becomes a pandas category. Categories of numbers, booleans and dates
-    become plain columns. A column without declared levels is returned unchanged.
-    """
-    series = as_category(series)
-    if _level_type(series) not in (*_NUMBER_TYPES, *_TIMES):
-        return series
-    codes = series.cat.codes.to_numpy()
-    levels: Any = series.cat.categories.array
-    if isinstance(levels, pd.arrays.NumpyExtensionArray):
-        # pandas 2.1 warns of its own wrapper of NumPy.
-        levels = levels.to_numpy()
-    taken: Any = pd.api.extensions.take(levels, codes, allow_fill=True)
-    return pd.Series(taken, index=series.index, name=series.name)
-
-
-def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with every column as Parquet files store it; see `as_stored`."""
-    changed = {
-        name: as_stored(frame[name])
-        for name in frame.columns
-        if isinstance(frame[name].dtype, pd.CategoricalDtype) or _is_dictionary(frame[name].dtype)
-    }
-    return frame.assign(**changed) if changed else frame
-
-
 def with_columns(frame: pd.DataFrame, new: dict[str, pd.Series[Any]]) -> pd.DataFrame:
     """Replace some columns; unlike ``assign``, this allows a column named self."""
     frame = frame.copy(deep=False)
     for name, values in new.items():
         frame[name] = values
     return frame
-
-
-def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each of these columns that is declared a category but holds numbers."""
-    return [
-        f"{quoted(name)} is declared as a category, but its values are numbers: it was taken as a "
-        f"number, as Parquet files store it; pass --categorical {shown(shlex.quote(name))} for "
-        "dummies."
-        for name in names
-        if _level_type(frame[name]) in _NUMBER_TYPES
-    ]
-
-
-def _level_type(series: pd.Series[Any]) -> str | None:
-    """Return pandas' name for the type of a column's declared levels; None if there are none."""
-    series = as_category(series)
-    if not isinstance(series.dtype, pd.CategoricalDtype):
-        return None
-    return str(pd.api.types.infer_dtype(series.dtype.categories, skipna=True))
-
-
-def as_category(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return an Arrow dictionary as a pandas category, and any other column unchanged."""
-    if not _is_dictionary(series.dtype):
-        return series
-    import pyarrow as pa
-
-    table = pa.table({"levels": pa.array(series.array)}).unify_dictionaries()
-    found = table["levels"].to_pandas()
-    return pd.Series(found.array, index=series.index, name=series.name)
-
-
-def _is_dictionary(dtype: Any) -> bool:
-    if not isinstance(dtype, pd.ArrowDtype):
-        return False
-    import pyarrow as pa
-
-    return bool(pa.types.is_dictionary(dtype.pyarrow_dtype))
