@@ -314,3 +314,22 @@ def test_outcomes_are_named_as_they_came(rows):
     assert Naming.of(fitted(Heckman([0]), X, y).fit_).outcome == "y"
     named = fitted(Heckman([0]), X, pd.Series(y, name="wage"))
     assert Naming.of(named.fit_).outcome == "wage"
+
+
+@pytest.fixture(scope="module")
+def model_with_categories():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=300), "c": rng.choice(["x", "y", "z"], 300)})
+    X["d"] = pd.Categorical(rng.choice(["lo", "hi"], 300), categories=["lo", "hi"])
+    y = X["a"] + rng.normal(size=300)
+    return Heckman(["a", "c"]).fit(X, y.where((X["d"] == "hi") + rng.normal(size=300) > 0))
+
+
+def test_a_category_of_x_goes_by_its_column_and_its_levels(model_with_categories):
+    named = Naming.of(model_with_categories.fit_)
+    assert named.sources == ("a", "c", "c", "d")
+    assert named.levels == ("", "y", "z", "hi")
+    assert named.references == ("", "x", "x", "lo")
+    assert named.name_of([1, 2]) == "c"
+    assert str(named.change_of(2)) == "c = z rather than x"
+    assert [row.name for row in model_with_categories.pictures().forest.rows] == ["a", "c", "c"]

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.fit import Fit
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.naming import Naming, name_dummies
 
 
 def naming_of(prepared: Prepared, fit: Fit) -> Naming:
     """Name the columns of X after the columns of the table that they encode."""
     encoding, question = prepared.encoding, prepared.question
-    labels = fit.labels
-    sources, levels, references = list(labels), [""] * len(labels), [""] * len(labels)
-    groups: list[tuple[int, ...]] = []
-    places = {label: place for place, label in enumerate(labels)}
-    for name, dummies in encoding.groups.items():
-        first, *others = encoding.levels[name]
-        inside = []
-        for dummy, level in zip(dummies, others, strict=True):
-            place = places.get(dummy)
-            if place is not None:
-                sources[place], levels[place], references[place] = name, level, first
-                inside.append(place)
-        if len(inside) > 1:
-            groups.append(tuple(inside))
+    named = name_dummies(fit.labels, encoding)
     return Naming(
         outcome=question.fitted,
-        sources=tuple(sources),
-        levels=tuple(levels),
-        references=tuple(references),
+        sources=named.sources,
+        levels=named.levels,
+        references=named.references,
         binary=frozenset(
             place
-            for label, place in places.items()
-            if label in prepared.binary and not levels[place]
+            for place, label in enumerate(fit.labels)
+            if label in prepared.binary and not named.levels[place]
         ),
-        groups=tuple(groups),
+        groups=named.groups,
         cluster=question.cluster or "",
     )

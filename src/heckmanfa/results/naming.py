@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.moments import Moments
@@ -42,8 +44,21 @@ class Naming:
 
     @classmethod
     def of(cls, fit: Fit) -> Naming:
-        """Name columns as the fit knows them: by terms of formulas, or as tables do."""
-        design, labels = fit.origin.design, fit.labels
+        """Name columns as the fit knows them: by terms of formulas, or by categories of X."""
+        design, labels, encoding = fit.origin.design, fit.labels, fit.spec.columns.encoding
+        binary = binary_columns(fit.moments)
+        cluster = fit.origin.group_column or ""
+        if encoding is not None:
+            named = name_dummies(labels, encoding)
+            return cls(
+                outcome=outcome_of(fit),
+                sources=named.sources,
+                levels=named.levels,
+                references=named.references,
+                binary=frozenset(column for column in binary if not named.levels[column]),
+                groups=fit.spec.groups,
+                cluster=cluster,
+            )
         sources = list(labels)
         if design is not None:
             for term, columns in design.selection_terms.items():
@@ -59,9 +74,9 @@ class Naming:
             sources=tuple(sources),
             levels=tuple(levels),
             references=("",) * len(labels),
-            binary=binary_columns(fit.moments),
+            binary=binary,
             groups=fit.spec.groups,
-            cluster=fit.origin.group_column or "",
+            cluster=cluster,
         )
 
     def name_of(self, columns: Sequence[int]) -> str:
@@ -86,6 +101,35 @@ class Naming:
     def is_switch(self, column: int) -> bool:
         """Whether a column is 0 or 1."""
         return column in self.binary or bool(self.levels[column])
+
+
+class NamedDummies(NamedTuple):
+    """What an encoding says about K columns: the fields of a `Naming`."""
+
+    sources: tuple[str, ...]
+    levels: tuple[str, ...]
+    references: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    """the dummies of each category that has several of them"""
+
+
+def name_dummies(labels: Sequence[str], encoding: Encoding) -> NamedDummies:
+    """Name columns after those of the table that an encoding makes them from."""
+    sources, levels, references = list(labels), [""] * len(labels), [""] * len(labels)
+    groups: list[tuple[int, ...]] = []
+    places = {label: place for place, label in enumerate(labels)}
+    for name in encoding.levels:
+        reference = encoding.references.get(name, "")
+        inside = []
+        for dummy, code in encoding.dummies(name).items() if encoding.levels[name] else ():
+            place = places.get(dummy)
+            if place is not None:
+                sources[place], references[place] = name, reference
+                levels[place] = encoding.levels[name][code]
+                inside.append(place)
+        if len(inside) > 1:
+            groups.append(tuple(inside))
+    return NamedDummies(tuple(sources), tuple(levels), tuple(references), tuple(groups))
 
 
 def binary_columns(moments: Moments) -> frozenset[int]:
