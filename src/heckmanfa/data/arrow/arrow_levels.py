@@ -153,10 +153,10 @@ def learn_encoding(
     for column in columns.values():
         if column.stored == "objects" and column.asked != "category":
             reason = f"is {schema.field(column.name).type}, which no model can use"
-            _refuse(Kind(column.name, "text", reason, can_override=False))
+            _refuse(Kind(column.name, "text", reason, can_override=False), named)
         kind = column.kind_of_objects() if column.stored == "objects" else column.kind_by_type()
         if kind is not None:
-            _refuse(kind)
+            _refuse(kind, named)
     texts = [
         name
         for name, column in columns.items()
@@ -177,9 +177,12 @@ def learn_encoding(
         if isinstance(tally, NumberTally):
             # The fit refuses constants, but not identifiers.
             if kind.kind == "identifier":
-                _refuse(kind)
+                _refuse(kind, named)
+        elif kind.kind == "constant" and tally.counts:
+            # As any other constant column: the fit decides (on_collinear).
+            levels[name] = order_levels(tally)
         elif not kind.is_feature:
-            _refuse(kind)
+            _refuse(kind, named)
         elif kind.kind == "category":
             levels[name] = order_levels(tally)
     encoding = Encoding.plain(sources, levels)
@@ -199,9 +202,12 @@ def _asked_for(
     return asked_for(categorical, numeric, prefix="")
 
 
-def _refuse(kind: Kind) -> None:
-    """Refuse a column that is not a feature, with the reason that the command line gives."""
-    ways = "name the features to use in `features`"
+def _refuse(kind: Kind, named: bool) -> None:
+    """Refuse a column that is not a feature, with the reason that the command line gives.
+
+    ``named`` says whether the user named the features.
+    """
+    ways = "leave it out of `features`" if named else "name the features to use in `features`"
     if kind.can_override:
         ways += ", or say what it is in `numeric` or `categorical`"
     raise InputError(f"column {quoted(kind.name)} {kind.reason}; {ways}")
