@@ -9,7 +9,16 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from heckmanfa import Heckman, HeckmanProbit, NaiveOLS, predict_batches, predict_parquet, scan
+from heckmanfa import (
+    Heckman,
+    HeckmanProbit,
+    NaiveOLS,
+    load,
+    predict_batches,
+    predict_parquet,
+    save,
+    scan,
+)
 from heckmanfa.analysis import scored_rows
 from heckmanfa.errors import InputError, InputTypeError, MissingFeaturesWarning, MissingValueError
 
@@ -68,6 +77,26 @@ def test_batches_hold_what_predict_returns(source, path, frame, model, monkeypat
     # Sums of products may round differently in blocks of other sizes.
     np.testing.assert_allclose(found["predicted_selected"], values, rtol=1e-12)
     np.testing.assert_allclose(found[["low", "high"]], ends, rtol=1e-8)
+
+
+@pytest.mark.parametrize("source", ["rows", "dataset", "union"])
+def test_what_a_source_reads_is_not_replaced(source, frame, model, tmp_path):
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    made = ds.dataset([ds.dataset(path)]) if source == "union" else SOURCES[source](path)
+    with pytest.raises(InputError, match="which source reads"):
+        predict_parquet(model, made, path, force=True)
+    assert pq.read_schema(path).names == list(frame)
+
+
+def test_a_url_is_no_file_to_write_or_load_and_shows_no_password(model, path):
+    address = "s3://me:hunter2@bucket/m.parquet"
+    for call in (lambda: predict_parquet(model, path, address), lambda: load(address)):
+        with pytest.raises(InputError, match="'s3://' cannot be used here") as caught:
+            call()
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(InputError, match="'s3://' cannot be used here"):
+        save(model, address)
 
 
 def test_a_filter_is_the_engine_s(path, frame, model):

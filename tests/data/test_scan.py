@@ -12,7 +12,14 @@ from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit, scan, scan_parq
 from heckmanfa.data.arrow import engine_rows, engines
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import DataError, InputError, InputTypeError, MissingExtraError
+from heckmanfa.errors import (
+    CollinearError,
+    DataError,
+    DroppedFeaturesWarning,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+)
 
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")
@@ -253,6 +260,17 @@ def test_a_query_that_fails_is_named(sources):
     assert Heckman(["x0"]).fit(scan(plain, "y", NUMBERS)).n_obs_ > 0
 
 
+def test_a_query_that_breaks_off_is_not_taken_for_one_that_ended(kept, tmp_path):
+    for place in range(2):
+        kept.to_parquet(tmp_path / f"{place}.parquet")
+    frame = pl.scan_parquet(tmp_path)
+    rows = scan(frame, features=NUMBERS)
+    # Polars panics, since it keeps the metadata of the first file.
+    kept.iloc[:9][NUMBERS].to_parquet(tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=r"a lazy frame|a Polars LazyFrame cannot be read"):
+        list(rows.engine.batches(NUMBERS))
+
+
 # Columns. ---------------------------------------------------------------------------------------
 
 
@@ -369,6 +387,28 @@ def test_files_whose_columns_differ_are_refused_and_integers_join_fractions(tmp_
     assert values == [1.0, 2.0, 0.5, 2.0]
 
 
+def test_a_category_of_one_level_is_a_constant_and_the_fit_decides(kept):
+    frame = kept[[*NUMBERS, "y"]].assign(same="here")
+    rows = scan(pl.from_pandas(frame).lazy(), "y")
+    with pytest.raises(CollinearError, match=r"'same\[here\]' is constant"):
+        Heckman(["x0"]).fit(rows)
+    with pytest.warns(DroppedFeaturesWarning, match="same"):
+        assert Heckman(["x0"], on_collinear="drop").fit(rows).n_obs_ == len(frame)
+
+
+def test_a_column_that_the_user_named_is_to_be_left_out(kept):
+    source = pl.from_pandas(kept.assign(odd=[[1]] * len(kept))).lazy()
+    with pytest.raises(InputError, match=r"column 'odd' is .*; leave it out of `features`"):
+        scan(source, "y", ["x0", "odd"])
+    with pytest.raises(InputError, match=r"column 'odd' is .*; name the features to use"):
+        scan(source.select("y", "x0", "odd"), "y")
+
+
+def test_an_empty_name_is_not_the_current_folder():
+    with pytest.raises(InputError, match="no file is named"):
+        scan("", "y")
+
+
 class Leaky(fsspec.AbstractFileSystem):
     """A store whose errors repeat what they were given."""
 
@@ -386,6 +426,12 @@ def test_no_message_shows_a_password(monkeypatch):
     assert caught.value.__cause__ is None
     for secret in ("hunter2", "swordfish", "AKIA-ME", "open sesame", "sig=1"):
         assert secret not in str(caught.value)
+
+
+def test_a_password_with_a_slash_is_not_taken_for_a_path():
+    with pytest.raises(InputError, match=r"of s3://bucket/d has a slash.*%2F") as caught:
+        scan("s3://AKIAME:tuna/carp@bucket/d", "y")
+    assert not any(secret in str(caught.value) for secret in ("AKIAME", "tuna", "carp"))
 
 
 def test_a_missing_extra_is_named(monkeypatch):

@@ -202,6 +202,7 @@ def write_predictions(
     check_place(out, force)
     where = {"filesystem": filesystem, "storage_options": storage_options}
     scoring = open_scoring(model, source, keep_columns, encoding, where, missing=missing, **asked)
+    refuse_clashes({"source": scoring.engine.local_files}, {"out": out})
     _, pq = arrow()
     written = Written(Gaps(), 0 if scoring.extrapolation else None)
     total = scoring.engine.n_rows

@@ -57,6 +57,8 @@ class Engine(ABC):
     """number of rows; None until a pass has read all of them"""
     order_is_stable: bool = True
     """whether every pass gets the rows in the same order, so results have the same bits"""
+    local_files: Sequence[str] = ()
+    """files of this machine that every pass reads, as far as the engine knows them"""
     steady: str = "wait until nobody writes to it, and scan again"
     """what to do if two passes read different numbers of rows"""
 

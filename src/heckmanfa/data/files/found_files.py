@@ -37,7 +37,8 @@ def find_files(
     ``key=value``.
     """
     given = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not given:
+    if not all(os.fspath(item) for item in given) or not given:
+        # An empty name would be the current folder, which nobody means by it.
         raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
     found: dict[Path, FoundFile] = {}
     for item in given:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,7 +28,7 @@ from heckmanfa.data.files.clashes import (
 )
 from heckmanfa.data.files.private_folders import remove_leftovers, room_for
 from heckmanfa.errors import InputError, needs_extra
-from heckmanfa.text.printable import shown
+from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest_file
 
 _KINDS = (
@@ -37,6 +38,9 @@ _KINDS = (
     (stat.S_ISFIFO, "a FIFO"),
     (stat.S_ISSOCK, "a socket"),
 )
+
+# How a URL begins, even after its slashes were tidied; a letter alone is a drive.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 
 # Errors of file systems without hard links.
 _NO_LINKS = frozenset(
@@ -152,6 +156,7 @@ def check_place(path: PathLike, force: bool) -> None:
 
     A link stands for what it leads to.
     """
+    refuse_address(path)
     target = Path(path)
     with _explained(target):
         try:
@@ -169,6 +174,16 @@ def check_place(path: PathLike, force: bool) -> None:
         raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
     if not force:
         raise InputError(_exists(target))
+
+
+def refuse_address(path: PathLike) -> None:
+    """Refuse a URL where a path of this machine is needed; passwords in it are not shown."""
+    found = _SCHEME.match(os.fspath(path))
+    if found is not None and not Path(found[0]).is_dir():
+        raise InputError(
+            f"a URL that begins with {quoted(found[0] + '//')} cannot be used here: name a path of "
+            "this machine, and copy the file from or to other machines yourself"
+        )
 
 
 def _exists(target: Path) -> str:
@@ -307,6 +322,7 @@ _NOT_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
 
 def existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of an existing file; refuse anything else."""
+    refuse_address(path)
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{shown(path)} is a folder; name a file in it")

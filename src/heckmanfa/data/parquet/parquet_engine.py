@@ -26,6 +26,7 @@ class ParquetEngine(Engine):
     def __init__(self, files: Sequence[StoredFile], schema: Any) -> None:
         self.files = tuple(files)
         """in the order of their rows"""
+        self.local_files = [str(file.path) for file in files]
         self.schema = schema
         self.groups = row_groups(files)
         """the row groups that have rows"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
@@ -27,6 +27,7 @@ class DatasetEngine(Engine):
         """the files, if a scan has found them"""
         self._stored = tidy_columns(dataset.schema.names, self.described)
         self.schema = tidy_schema(dataset.schema, self._stored)
+        self.local_files = list(_local_files(dataset))
 
     @property
     def described(self) -> str:
@@ -62,6 +63,15 @@ def _options(dataset: Any) -> Any:
     if not all(isinstance(layout, ds.ParquetFileFormat) for layout in formats):
         return None
     return ds.ParquetFragmentScanOptions(pre_buffer=False)
+
+
+def _local_files(dataset: Any) -> Iterator[str]:
+    import pyarrow.fs as pafs
+
+    for part in getattr(dataset, "children", ()):
+        yield from _local_files(part)
+    if isinstance(getattr(dataset, "filesystem", None), pafs.LocalFileSystem):
+        yield from dataset.files
 
 
 def is_dataset(source: Any) -> bool:

@@ -193,6 +193,11 @@ def _opened(
 
     text = os.fspath(path)
     scheme = text.partition("://")[0] + "://" if "://" in text else ""
+    if _SPLIT_PASSWORD.match(text.partition("://")[2]):
+        raise InputError(
+            f"the password in the address of {name_of(text)} has a slash, which ends it: write %2F "
+            "for the slash, or pass the user and the password in storage_options"
+        )
     if filesystem is not None:
         return _as_arrow(filesystem), _plain(text.partition("://")[2] or text), scheme
     if not scheme:
