@@ -88,8 +88,8 @@ def test_check_estimator_passes_with_no_expected_failure(name):
     estimator = type(MODELS[name])()
     if name == "ru":
         pytest.importorskip("torch", reason="RU regression needs Torch")
-        # Two epochs learn something where steps are many and large.
-        estimator = RURegressor(epochs=2, batch_size=4, learning_rate=0.02)
+        # One epoch learns something where steps are many and large.
+        estimator = RURegressor(epochs=1, batch_size=8, learning_rate=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         results = check_estimator(estimator, on_fail=None, on_skip=None)

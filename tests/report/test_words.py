@@ -199,12 +199,12 @@ def test_a_badge_without_a_warning_says_what_was_not_checked(case, page_of):
 
 
 def test_too_many_features_for_the_rows_are_a_caution_and_no_reason_to_dismiss_selection(case):
-    """The probit of 300 features overfits 649 rows, and makes the correction too small."""
-    wide = case("wide")
+    """The probit of 150 features overfits 361 rows, and makes the correction too small."""
+    wide = case("crowded")
     found = {check.key: check for check in wide.checks}["crowded"]
     n, k = wide.row_counts["unselected"], len(wide.feature_columns)
-    assert (found.level, k) == ("caution", 300)
-    assert found.value.startswith(f"{n / k:.1f} rows without an outcome for each of 300")
+    assert (found.level, k) == ("caution", 150)
+    assert found.value.startswith(f"{n / k:.1f} rows without an outcome for each of 150")
     assert wide.answer.selection.title == "Cannot be told"
     assert "crowded" not in {check.key for check in case("average").checks}
 
@@ -217,13 +217,13 @@ def test_streamed_rows_say_what_was_not_checked(case):
     assert not loaded.streamed
 
 
-def test_of_hundreds_of_features_few_are_named(case, page_of):
-    analysis, page = case("wide"), page_of("wide")
-    assert len(analysis.roles) == 300
+def test_of_150_features_few_are_named(case, page_of):
+    analysis, page = case("crowded"), page_of("crowded")
+    assert len(analysis.roles) == 150
     assert len(page.with_class("chip")) <= 11
     rows = {one["data-f"] for one in page.with_class("row") if "data-f" in one}
     assert 15 <= len(rows) <= 60
-    assert len(page.tables["margins-table"]) >= 300
+    assert len(page.tables["margins-table"]) >= 150
 
 
 def test_if_no_feature_stands_in_the_lede_is_the_verdict(case, page_of):
