@@ -80,6 +80,20 @@ def untrained(monkeypatch):
 
 
 @pytest.fixture
+def briefly_trained(monkeypatch):
+    """Comparisons in which the two methods that train do so for a few epochs."""
+
+    def brief(*args):
+        found = methods(*args)
+        for name in ("Heckman-FA", "Heckman-FA*"):
+            found[name].set_params(epochs=20)
+        return found
+
+    methods = comparison.methods
+    monkeypatch.setattr(comparison, "methods", brief)
+
+
+@pytest.fixture
 def mroz(shell):
     """mroz.csv with a few features, and the frame in it."""
     frame = load_mroz()[["lwage", *FEATURES]]

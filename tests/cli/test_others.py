@@ -17,6 +17,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.model_selection import SelectionKFold
 
 
+@pytest.mark.usefixtures("briefly_trained")
 def test_compare_sets_all_methods_side_by_side(shell, mroz):
     status, text = shell(
         "compare", "mroz.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru",
