@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman
+from heckmanfa.analysis.prediction_request import scale_words
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5"]
@@ -64,12 +65,22 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     assert "scale must be 'response' or 'link'" in shell.refuses(*predict, "--scale", "log")
 
 
+def test_the_words_about_scales_name_what_a_prediction_is_of():
+    mroz = load_mroz()
+    model = Heckman(PREDICT, outcome_transform="log")
+    fitted = model.fit(mroz[FEATURES], np.exp(mroz["lwage"])).fit_
+    said = "predicted_expected is a mean of {}, counted as 0 if not selected."
+    assert scale_words(fitted, "wage", "expected", "response") == said.format("wage")
+    assert scale_words(fitted, "wage", "expected", "link") == said.format("log(wage)")
+
+
 def test_zeros_and_classes_have_no_logarithm(shell, wages):
     wages.assign(wage=wages["wage"].fillna(0)).to_csv(shell.folder / "zeros.csv", index=False)
     words = ["--outcome", "wage", "--search", "none", "--na-values", "wage=1"]
     said = shell.refuses("fit", "zeros.csv", *words, "--outcome-transform", "log")
     assert "--outcome-transform log needs outcomes above 0: 325 selected rows have 0" in said
     assert "use --outcome-transform log1p" in said
+    assert "mark them missing (--na-values), or fit a column of whether there is one" in said
     assert "must be one of log, log1p" in shell.refuses(
         "fit", "wages.csv", *words, "--outcome-transform", "ln"
     )

@@ -131,6 +131,13 @@ def test_levels_never_seen(frame, learned):
         "'north', 'south', 'west'. Correct these cells, or pass unknown='missing' to count them "
         "as missing: a row that lacks a feature gets no prediction"
     )
+    held = "'region' holds levels that the model was not fitted with in 36 rows, which"
+    assert encoding.unseen(rows) == [f"{held} count as missing: 'Up', 'east'."]
+    assert encoding.unseen(frame) == []
+    filled = Encoding.learn(frame, FEATURES, untyped=True, missing="mean")[0]
+    assert filled.unseen(rows)[0].startswith(f"{held} the means of the fit replace: ")
+    with pytest.raises(InputError, match="as missing: the means of the fit then fill them"):
+        filled.transform(rows)
 
 
 def test_text_where_the_fit_had_numbers(frame, learned):

@@ -93,7 +93,7 @@ def check_model(
     elif kind == "joint":
         raise InputError(
             "kind 'joint' is the probability of a class together with selection, and "
-            f"{type(model).__name__} predicts amounts: use another kind, or fit a HeckmanProbit"
+            f"{type(model).__name__} predicts amounts: use another kind, or fit a binary outcome"
         )
     elif interval is not None:
         check_interval(interval, conf_level, kind)
@@ -112,6 +112,8 @@ def scale_words(fit: Fit | None, outcome: str, kind: str, scale: str) -> str:
     transform = None if fit is None else fit.spec.outcome_transform
     if transform is None:
         return ""
-    if scale == "link":
-        return f"predicted_{kind} is a mean of {shown(name_on_scale(outcome, transform))}."
-    return f"predicted_{kind} is a mean of {shown(outcome)}, not of its logarithm (--scale link)."
+    named = outcome if scale == "response" else name_on_scale(outcome, transform)
+    if kind == "expected":
+        return f"predicted_expected is a mean of {shown(named)}, counted as 0 if not selected."
+    not_log = ", not of its logarithm (--scale link)" if scale == "response" else ""
+    return f"predicted_{kind} is a mean of {shown(named)}{not_log}."

@@ -119,7 +119,7 @@ def _reading(fit: Fit, unknown: str | None) -> Fit:
 def encode_new(
     table: Table, encoding: Encoding, outcome: str | None = None, unknown: Unknown = "error"
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Encode a table as that of the fit; also return notes on numbers written differently.
+    """Encode a table as that of the fit; also return notes on what differs.
 
     The column of the ``outcome`` is never suggested in place of a feature. ``unknown`` is as in
     `Encoding.codes`.
@@ -139,7 +139,9 @@ def encode_new(
         for name in encoding.percent
         if name in given and name not in table.percent
     ]
-    return encoding.transform(table.frame, unknown=unknown), tuple(notes)
+    encoded = encoding.transform(table.frame, unknown=unknown)
+    notes += encoding.unseen(table.frame) if unknown == "missing" else []
+    return encoded, tuple(notes)
 
 
 def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) -> None:

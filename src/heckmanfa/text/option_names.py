@@ -67,6 +67,11 @@ _PHRASES = (
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has (it|them)", r"The report (--report) has \1"),
     (r"; see search_report\(\)", ""),
+    (r"\bmark them missing with NaN\b", "mark them missing (--na-values)"),
+    (
+        r"\bmodel whether there is one with HeckmanProbit\b",
+        "fit a column of whether there is one (--outcome-kind binary)",
+    ),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
     (

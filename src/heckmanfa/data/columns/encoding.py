@@ -16,7 +16,7 @@ from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
 from heckmanfa.data.columns.declared_levels import as_declared, frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
-from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, encoded_names
+from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, UNSEEN_ADVICE_FILLED, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
@@ -282,14 +282,36 @@ class Encoding:
             return series
         return blank(series.to_frame(name), self.missing_codes).frame[name]
 
+    def _known(self, name: str) -> dict[str, int]:
+        """Return the levels of a source, merged ones included, with their indices."""
+        known = {level: index for index, level in enumerate(self.levels[name])}
+        if OTHER in known:
+            known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
+        return known
+
+    def unseen(self, frame: pd.DataFrame) -> list[str]:
+        """Say in sentences which levels the fit did not have, if they count as missing."""
+        said = []
+        how = "count as missing" if self.missing == "drop" else "the means of the fit replace"
+        rows = frame_as_declared(frame[[name for name in self.sources if name in self.levels]])
+        for name in rows.columns:
+            found, known = self.levels_in(rows[name], name), self._known(name)
+            counts = zip(found.labels, found.counts(), strict=True)
+            others = {label: int(n) for label, n in counts if label not in known and n}
+            if others:
+                said.append(
+                    f"{quoted(name)} holds levels that the model was not fitted with in "
+                    f"{plural(sum(others.values()), 'row')}, which {how}: "
+                    f"{quoted_list(sorted(others), _SHOWN)}."
+                )
+        return said
+
     def codes(self, found: Levels, name: str, unknown: Unknown = "error") -> NDArray[Any]:
         """Return each row's index among the levels of the fit, -1 if missing.
 
         Levels that the fit did not have are refused, or missing if ``unknown`` says so.
         """
-        known = {level: index for index, level in enumerate(self.levels[name])}
-        if OTHER in known:
-            known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
+        known = self._known(name)
         unseen = [index for index, label in enumerate(found.labels) if label not in known]
         if unseen and unknown == "error":
             counts = found.counts()
@@ -302,7 +324,7 @@ class Encoding:
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
                 f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
-                f"{UNSEEN_ADVICE}"
+                f"{UNSEEN_ADVICE if self.missing == 'drop' else UNSEEN_ADVICE_FILLED}"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
         codes = np.array([known.get(label, -1) for label in found.labels] + [-1], dtype=smallest)

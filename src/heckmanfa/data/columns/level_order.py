@@ -13,6 +13,12 @@ UNSEEN_ADVICE = (
 )
 """what to do about levels that the fit did not have"""
 
+UNSEEN_ADVICE_FILLED = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: the means of the fit "
+    "then fill them"
+)
+"""the same, if means fill what is missing"""
+
 
 def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
     """Name what a column becomes: itself, or a dummy for each level but the first.
