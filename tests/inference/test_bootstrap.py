@@ -286,3 +286,21 @@ def test_it_prints_shows_and_goes_into_the_summary(searched):
     assert "bootstrap of the search" in set(found.to_frame()["diagnostic"])
     with pytest.raises(InputError, match="include takes"):
         model.summary(include=[3])
+
+
+@pytest.mark.parametrize("kind", [Heckman, HeckmanBestSubset])
+def test_replicates_that_miss_a_rare_level_are_counted_and_explained(kind):
+    rng = np.random.default_rng(0)
+    x, z, u, v = rng.normal(size=(4, 300))
+    c = np.where(rng.random(300) < 0.5, "a", "b").astype(object)
+    selected = x + z + u > -0.3
+    c[:3], selected[:3] = "rare", [True, True, False]
+    X = pd.DataFrame({"x": x, "z": z, "c": c})
+    y = np.where(selected, x + (c == "b") + v, np.nan)
+    model = kind(["x", "c"]) if kind is Heckman else kind(always=["x", "c"], never=["z"])
+    answer = model.fit(X, y).bootstrap(X, y, n_boot=12, random_state=1)
+    # Each of the three rows is missing from 37% of the samples.
+    assert answer.n_failed == sum(answer.replicates.failures.values()) > 1
+    assert "A replicate fails if it draws no rows of a level of a category" in " ".join(
+        str(answer).split()
+    )

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
-from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -221,3 +221,56 @@ def test_one_coefficient_is_counted_in_the_singular(mroz):
     model = Heckman(["educ"]).fit(mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"])
     value = model.uncertainty_interval(rho=(-0.3, 0.3)).findings()[0].value
     assert value == "0 of 1 coefficient changes sign, 1 stays significant"
+
+
+def test_dummies_of_a_category_move_as_one_and_are_tested_together(mroz):
+    levels = np.array(["none", "one", "more"], dtype=object)
+    kids = pd.Categorical(levels[mroz["kids618"].clip(upper=2)], levels)
+    X = mroz[["educ", "exper", "age", "kids5"]].assign(kids=kids, town=mroz["city"].astype(str))
+    model = Heckman(["educ", "exper"], method="two-step").fit(X, mroz["lwage"])
+    answer = model.what_if()
+    table = answer.tidy().set_index("feature")
+    assert list(table.index) == ["age", "kids5", "kids", "town[1]", "educ", "exper"]
+    other = Heckman(["educ", "exper", "kids"]).fit(X, mroz["lwage"])
+    row = table.loc["kids"]
+    assert row["rho"] == pytest.approx(other.rho_, rel=1e-9)
+    assert np.isnan(row["t"])
+    terms = other.tidy()
+    inside = terms["term"].str.startswith("kids[") & (terms["equation"] == "prediction")
+    positions = np.flatnonzero(inside)
+    covariance = other.vcov().to_numpy()[np.ix_(positions, positions)]
+    estimate = terms.loc[inside, "estimate"].to_numpy()
+    wald = estimate @ np.linalg.solve(covariance, estimate)
+    assert row["p_value"] == pytest.approx(chi2.sf(wald, 2), rel=1e-8)
+    assert {"kids[one]", "kids[more]"} <= {*answer.coefficients()["term"]}
+    taken = other.what_if().tidy().set_index("feature")
+    assert taken.loc["kids", "change"] == "take out"
+    assert taken.loc["kids", "p_value"] == pytest.approx(row["p_value"], rel=1e-8)
+    alone = Heckman(["kids"]).fit(X, mroz["lwage"]).what_if()
+    assert "kids is the only feature that predicts" in str(alone)
+    # A factor of a formula moves as one, too.
+    data = X.assign(lwage=mroz["lwage"])
+    by_formula = Heckman.from_formula(
+        "lwage ~ educ + exper", "~ educ + exper + age + kids5 + C(kids) + C(town)", data
+    )
+    known = by_formula.what_if().tidy()
+    assert known["p_value"].min() == pytest.approx(table["p_value"].min(), rel=1e-6)
+    assert known["p_value"].round(9).tolist().count(round(row["p_value"], 9)) == 1
+
+
+def test_the_diagnostics_name_a_category_that_asks_to_come_back(mroz):
+    taught = np.where(mroz["educ"] > 13, "long", np.where(mroz["educ"] < 11, "short", "middle"))
+    X = mroz[["exper", "age", "kids5", "nwifeinc"]].assign(taught=taught)
+    (found,) = Heckman(["exper"]).fit(X, mroz["lwage"]).what_if().findings()
+    assert found.value.startswith("smallest p < 0.001 (taught), which moves rho by")
+    assert found.verdict == "caution"
+
+
+def test_dummies_of_a_category_move_as_one_in_a_probit(mroz):
+    taught = np.where(mroz["educ"] > 13, "long", np.where(mroz["educ"] < 11, "short", "middle"))
+    X = mroz[["exper", "kids5", "nwifeinc"]].assign(taught=taught)
+    high = (mroz["lwage"] > 1.2).where(mroz["lwage"].notna())
+    model = HeckmanProbit(["exper", "taught"]).fit(X, high)
+    table = model.what_if(X, high).tidy().set_index("feature")
+    assert list(table.index) == ["kids5", "nwifeinc", "exper", "taught"]
+    assert table.loc["taught", "p_value"] < 0.05

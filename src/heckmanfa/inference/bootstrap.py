@@ -234,6 +234,12 @@ class Bootstrap(Report):
                 f"{100 * share:.2g}% of the replicates failed. The intervals describe the others, "
                 "and may be too short."
             )
+            if self.columns.encoding is not None and self.columns.encoding.levels:
+                notes.append(
+                    "A replicate fails if it draws no rows of a level of a category, or only "
+                    "selected or only unselected ones: its dummy then has no estimate. Merge rare "
+                    "levels."
+                )
         return notes
 
 

@@ -25,7 +25,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
 from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
 from heckmanfa.inference.profile_report import why_no_interval
-from heckmanfa.inference.what_if import excluded_features, solve_two_step
+from heckmanfa.inference.what_if import excluded_features, solve_two_step, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, fit_likelihood, higher_maximum, rho_text
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
@@ -175,7 +175,7 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
     """Return the features put back and those that stay out in each test, as positions in X."""
     excluded = excluded_features(fit)
     listed = _listed(fit.spec.feature_names(excluded))
-    units = _units(fit, excluded)
+    units = units_of(fit, excluded)
     if len(units) < 2:
         have = f"{listed} alone is" if excluded else "no selection feature is"
         raise InputError(
@@ -202,13 +202,6 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
             "only normality would identify the model"
         )
     return [(tested, out)]
-
-
-def _units(fit: Fit, excluded: Sequence[int]) -> list[list[int]]:
-    """Return what can be put back by itself: a feature, or the dummies of a category together."""
-    groups = {column: group for group in fit.spec.columns.groups for column in group}
-    units = dict.fromkeys(groups.get(column, (column,)) for column in excluded)
-    return [[column for column in unit if column in excluded] for unit in units]
 
 
 def _row(fit: Fit, tested: list[int], out: list[int]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import p_equals
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _FIRST = ["change", "feature", "t", "p_value", "rho", "rho_shift"]
@@ -60,9 +61,10 @@ class WhatIf(Report):
         -------
         DataFrame
             change ("put back" or "take out"); feature; t and p_value of that feature, in the
-            equation that holds it; rho, and rho_shift from the current equation; sigma,
-            adjusted_r2, bic (log_likelihood and bic, if the outcome is binary); n_excluded, the
-            number of selection features then excluded;
+            equation that holds it (several dummies of a category move as one: p_value is that of
+            their joint Wald test, and t is NaN); rho, and rho_shift from the current equation;
+            sigma, adjusted_r2, bic (log_likelihood and bic, if the outcome is binary);
+            n_excluded, the number of selection features then excluded;
             most_moved, the other feature whose coefficient moves the furthest, and
             most_moved_by, how far, in its current standard errors; note. Numbers are NaN if the
             change gives no model, and the note says why.
@@ -99,17 +101,26 @@ class WhatIf(Report):
 
     def findings(self) -> list[Finding]:
         """Return its findings for the diagnostics of the model."""
-        back = self.changes[(self.changes["change"] == "put back") & self.changes["t"].notna()]
+        back = self.changes[self.changes["change"] == "put back"].dropna(subset="p_value")
         if back.empty:
             return []
-        largest = back.iloc[int(back["t"].abs().argmax())]
+        if back["t"].notna().all():
+            largest = back.iloc[int(back["t"].abs().argmax())]
+        else:
+            largest = back.iloc[int(back["p_value"].argmin())]
         # The usual level applies, however few the clusters are.
-        wanted = bool(abs(largest["t"]) > 1.96)
+        jointly = bool(np.isnan(largest["t"]))
+        wanted = bool(largest["p_value"] < 0.05 if jointly else abs(largest["t"]) > 1.96)
+        size = (
+            f"smallest {p_equals(largest['p_value'])}"
+            if jointly
+            else f"largest |t| {abs(largest['t']):.2f}"
+        )
         return [
             Finding(
                 "what_if",
                 "excluded features put back",
-                f"largest |t| {abs(largest['t']):.2f}{BY_CLASSICAL if self.errors_differ else ''} "
+                f"{size}{BY_CLASSICAL if self.errors_differ else ''} "
                 f"({shown(largest['feature'])}), which moves rho by {largest['rho_shift']:.3g}",
                 "caution" if wanted else "ok",
                 "It may belong in the prediction equation; see what_if()."
@@ -128,6 +139,8 @@ class Alternative:
     """(1 + J + E,) intercept, features, and `fit.Spec.error_terms`"""
     errors: Floats
     """(1 + J + E,) their standard errors; NaN if one has none"""
+    covariance: Floats
+    """(1 + J, 1 + J) of the intercept and the features"""
     rho: float
     criteria: dict[str, float]
     """what else a table shows of it"""
@@ -142,6 +155,7 @@ class Alternative:
             found.features,
             np.append(found.coef, [float(solution.rho), float(solution.sigma)]),
             np.append(errors, [np.nan, np.nan]),
+            found.covariance[: 1 + len(found.features), : 1 + len(found.features)],
             float(solution.rho),
             {
                 "sigma": float(solution.sigma),
@@ -154,12 +168,14 @@ class Alternative:
     def of_binary(cls, found: ProbitMaximum, n_selected: float) -> Alternative:
         """Take the numbers of the Heckman probit."""
         j, features = len(found.features), found.features
-        errors = np.sqrt(np.diag(found.reported_covariance()))
+        covariance = found.reported_covariance()
+        errors = np.sqrt(np.diag(covariance))
         _, bic = likelihood_criteria(found.log_likelihood, j, n_selected)
         return cls(
             features,
             np.append(found.coef, found.rho),
             errors[[*range(1 + j), -1]],
+            covariance[: 1 + j, : 1 + j],
             found.rho,
             {"log_likelihood": found.log_likelihood, "bic": bic},
         )
@@ -220,36 +236,37 @@ def _what_if(
     probit, reference = moments.probit, reference_of(fit)
     assert probit is not None
     out = [feature for feature in moments.columns if feature not in chosen]
-    alternatives = [("put back", feature, sorted([*chosen, feature])) for feature in out]
-    notes = []
-    if len(chosen) > 1:
+    alternatives = [("put back", unit, sorted([*chosen, *unit])) for unit in units_of(fit, out)]
+    notes, inside = [], units_of(fit, chosen)
+    if len(inside) > 1:
         alternatives += [
-            ("take out", feature, [other for other in chosen if other != feature])
-            for feature in chosen
+            ("take out", unit, [other for other in chosen if other not in unit]) for unit in inside
         ]
-    elif chosen:
+    elif inside:
         notes.append(
-            f"{fit.labels[chosen[0]]} is the only feature that predicts, and is not taken out."
+            f"{_name(fit, inside[0])} is the only feature that predicts, and is not taken out."
         )
     changes, terms = [], [pd.DataFrame(columns=_TERMS)]
-    for change, feature, features in alternatives:
+    for change, unit, features in alternatives:
         other = solve(features)
-        n_excluded = len(set(probit.features) - set(features))
-        row: dict[str, Any] = {"change": change, "feature": fit.labels[feature]}
+        n_excluded = len(units_of(fit, sorted({*probit.features} - {*features})))
+        row: dict[str, Any] = {"change": change, "feature": _name(fit, unit)}
         if isinstance(other, Alternative):
             reasons = [] if abs(other.rho) < 1 else ["rho outside (-1, 1)"]
             long = _side_by_side(base, other, fit)
             terms.append(long.assign(**row))
-            row |= _summary(base, other, feature, long, fit)
+            row |= _summary(base, other, unit, long, fit)
         else:
             reasons = [other]
         reasons += [] if n_excluded else [_NO_EXCLUSION]
         changes.append(row | {"n_excluded": n_excluded, "note": "; ".join(reasons)})
     facts = (
-        ("Features that predict", str(len(chosen))),
-        ("Selection features excluded", str(len(excluded))),
+        ("Features that predict", str(len(inside))),
+        ("Selection features excluded", str(len(units_of(fit, excluded)))),
         *facts,
     )
+    if any(len(unit) > 1 for _, unit, _ in alternatives):
+        notes.append("The dummies of a category move as one; their p-value is of a joint test.")
     return WhatIf(
         facts=facts,
         changes=pd.DataFrame(changes, columns=[*_FIRST, *base.criteria, *_LAST]),
@@ -263,6 +280,22 @@ def excluded_features(fit: Fit) -> list[int]:
     """Return the positions in X of selection features that do not predict."""
     probit = probit_of(fit, "no feature is excluded from anything")
     return [feature for feature in probit.features if not fit.support[feature]]
+
+
+def units_of(fit: Fit, columns: Positions) -> list[list[int]]:
+    """Return what can move by itself: a feature, or the dummies of a category together."""
+    together = (*fit.spec.groups, *fit.spec.columns.groups)
+    groups = {column: group for group in together for column in group}
+    units = dict.fromkeys(groups.get(column, (column,)) for column in columns)
+    return [[column for column in unit if column in columns] for unit in units]
+
+
+def _name(fit: Fit, unit: list[int]) -> str:
+    """Name a feature; several dummies have the name of their column."""
+    if len(unit) == 1:
+        return fit.labels[unit[0]]
+    named = fit.spec.feature_names(unit)
+    return ", ".join(name if isinstance(name, str) else f"x{name}" for name in named)
 
 
 def solve_two_step(
@@ -312,18 +345,23 @@ def _rows_of_terms(one: Alternative, features: list[int], n_ends: int) -> list[i
 
 
 def _summary(
-    base: Alternative, other: Alternative, feature: int, terms: pd.DataFrame, fit: Fit
+    base: Alternative, other: Alternative, unit: list[int], terms: pd.DataFrame, fit: Fit
 ) -> dict[str, Any]:
-    """Return the numbers of a change; the t value is from the equation that holds the feature."""
-    holder = base if feature in base.features else other
-    position = 1 + holder.features.index(feature)
-    with np.errstate(invalid="ignore"):
-        t = float(holder.estimates[position] / holder.errors[position])
+    """Return the numbers of a change; the test is from the equation that holds the feature."""
+    holder, reference = base if unit[0] in base.features else other, reference_of(fit)
+    positions = [1 + holder.features.index(feature) for feature in unit]
+    if len(unit) == 1:
+        with np.errstate(invalid="ignore"):
+            t = float(holder.estimates[positions[0]] / holder.errors[positions[0]])
+        p_value = float(reference.p_value(t))
+    else:
+        t, covariance = np.nan, holder.covariance[np.ix_(positions, positions)]
+        p_value = reference.wald(holder.estimates[positions], covariance).p_value
     moves = terms.iloc[1 : -len(fit.spec.error_terms)].dropna()
     furthest = moves.iloc[int(moves["shift_in_se"].abs().argmax())] if len(moves) else None
     return {
         "t": t,
-        "p_value": float(reference_of(fit).p_value(t)),
+        "p_value": p_value,
         "rho": other.rho,
         "rho_shift": other.rho - base.rho,
         **other.criteria,

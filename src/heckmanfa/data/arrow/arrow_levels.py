@@ -178,7 +178,7 @@ def learn_encoding(
             # The fit refuses constants, but not identifiers.
             if kind.kind == "identifier":
                 _refuse(kind, named)
-        elif kind.kind == "constant" and tally.counts:
+        elif kind.kind == "constant" and tally.counts and columns[name].asked != "number":
             # As any other constant column: the fit decides (on_collinear).
             levels[name] = order_levels(tally)
         elif not kind.is_feature:
