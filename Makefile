@@ -15,7 +15,7 @@ demo: $(VENV)/.stamp-package
 
 # Tests run on all cores; linear algebra that shares them again would only wait.
 test: $(VENV)/.stamp-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # lint-imports checks which part of the package may import which ([tool.importlinter] in pyproject.toml).
 check: $(VENV)/.stamp-test $(VENV)/.stamp-check

@@ -166,6 +166,20 @@ def test_dummies_move_as_one_in_every_search(data):
     assert "c" in HeckmanLasso(feature_groups=[["c[y]"], ["c[z]"]]).fit(X, y).prediction_features_
 
 
+def test_scores_leave_out_levels_that_count_as_missing(data):
+    X, y = data
+    seen = (X["c"] != "z").to_numpy()
+    for lenient in (
+        Heckman(["a", "c"], unknown="missing"),
+        NaiveOLS(["a", "c"], unknown="missing"),
+    ):
+        lenient.fit(X[seen], y[seen])
+        assert lenient.score(X, y) == lenient.score(X[seen], y[seen])
+    strict = Heckman(["a", "c"]).fit(X[seen], y[seen])
+    with pytest.raises(InputError, match="not fitted with: 'z'"):
+        strict.score(X, y)
+
+
 def test_unseen_and_missing_levels(data, model):
     X, y = data
     rows = X.head(6).assign(c=["x", "new", None, "z", "y", "x"])

@@ -297,6 +297,13 @@ class SelectionModel(ReportedModel):
         """
         return self._sum_log_likelihood(X, y, sample_weight, selected)[0]
 
+    def _missing_in_scores(self) -> Missing:
+        """Return what a score does with rows that lack a feature."""
+        # Formulas leave the same rows out of a score as out of a fit; and a level that counts as
+        # missing must not stop a cross-validation.
+        fit = self.fit_
+        return "nan" if fit.origin.design is not None or fit.spec.unknown == "missing" else "error"
+
     def _sum_log_likelihood(
         self, X: Any, y: Any, sample_weight: Any, selected: Any
     ) -> tuple[float, float]:

@@ -195,7 +195,9 @@ class ObservedRegressor(ScoredRegressor):
 
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         check_selected(type(self).__name__, selected, self._selected_given)
-        return self.predict(X), y, sample_weight, selected
+        # As in selection models, a level that counts as missing has no prediction to score.
+        missing = "nan" if self.unknown == "missing" else "error"
+        return self.predict(X, missing=missing), y, sample_weight, selected
 
 
 class _LinearRegressor(ObservedRegressor):

@@ -293,9 +293,8 @@ class Heckman(ScoredRegressor, SelectionModel):
 
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        # Formulas leave the same rows out of a score as out of a fit.
-        missing: Missing = "error" if self.fit_.origin.design is None else "nan"
-        return self.predict(X, kind="selected", missing=missing), y, sample_weight, selected
+        predicted = self.predict(X, kind="selected", missing=self._missing_in_scores())
+        return predicted, y, sample_weight, selected
 
     # Reports. ---------------------------------------------------------------------------------
 

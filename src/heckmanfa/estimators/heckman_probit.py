@@ -346,8 +346,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
 
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        # Formulas leave the same rows out of a score as out of a fit.
-        missing = "error" if self.fit_.origin.design is None else "nan"
+        missing = self._missing_in_scores()
         probability = self._on_rows(X, "_positive_if_selected", "probability", missing=missing)
         return probability, y, sample_weight, selected
 

@@ -65,7 +65,8 @@ class ScoredRegressor(RegressorMixin, ScoredModel):
 
         It judges predictions given selection, ``predict(X, kind="selected")`` if a model has
         several kinds: marginal predictions are not meant for these rows. For a model with
-        formulas, rows that lack a regressor cannot be predicted and are left out.
+        formulas, or with ``unknown="missing"``, rows that lack a regressor cannot be predicted and
+        are left out.
 
         Parameters
         ----------
@@ -110,8 +111,8 @@ class ScoredClassifier(ClassifierMixin, ScoredModel):
         """Accuracy over the rows that are selected and have an outcome.
 
         It judges the classes predicted given selection, ``predict(X, kind="selected")``: marginal
-        predictions are not meant for these rows. For a model with formulas, rows that lack a
-        regressor cannot be predicted and are left out.
+        predictions are not meant for these rows. For a model with formulas, or with
+        ``unknown="missing"``, rows that lack a regressor cannot be predicted and are left out.
 
         Parameters
         ----------
