@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -79,8 +80,8 @@ def nothing_observed(model, patch):
     model.fit(X[FEATURES[::-1]], Y * np.nan)
 
 
-def text(model, patch):
-    model.fit(X.assign(educ="twelve")[FEATURES[::-1]], Y)
+def dates(model, patch):
+    model.fit(X.assign(educ=pd.Timestamp("2020-01-01"))[FEATURES[::-1]], Y)
 
 
 def warning_as_error(model, patch):
@@ -107,7 +108,7 @@ def interrupted(model, patch):
     model.fit(X[FEATURES[::-1]], Y)
 
 
-FAILURES = [wrong_parameter, nothing_observed, text, warning_as_error, interrupted]
+FAILURES = [wrong_parameter, nothing_observed, dates, warning_as_error, interrupted]
 
 
 @pytest.mark.parametrize("failure", FAILURES)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbit
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
 
 KINDS = ["marginal", "selected", "expected", "selection"]
 NUMBERS = ["estimate", "std_error", "p_value", "ci_low", "ci_high"]
@@ -214,6 +214,19 @@ def test_categories_of_x_have_contrasts_and_levels():
             model.margins(rows, at={"region": level})
     with pytest.raises(InputError, match="'educ' twice"):
         model.margins(rows, at={"educ": 8, 0: 9})
+
+
+def test_a_level_without_a_dummy_is_said_to_count_as_the_reference():
+    # All of the reference's rows go: it decides selection.
+    region = MROZ["region"].mask(Y.notna() & (MROZ["age"] > 50), "east")
+    rows = MROZ[["educ", "age"]].assign(region=region)
+    with pytest.warns(HeckmanfaWarning):
+        model = Heckman(["educ", "region"], on_separation="drop", on_collinear="drop").fit(rows, Y)
+    (lost,) = model.dropped_features_
+    level = lost.removeprefix("region[").removesuffix("]")
+    said = str(model.margins(rows, kind="marginal", features=["region"]))
+    assert f"The fit dropped '{level}' of 'region'" in " ".join(said.split())
+    assert "for the reference, 'east', and effects compare with both" in " ".join(said.split())
 
 
 def test_groups_have_the_order_of_their_type(model):

@@ -32,7 +32,7 @@ from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import take_column, weights_of
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.prediction import read_rows
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def array_rows(
         n_rows=n,
         cells=cells,
         total=total,
+        notes=() if where.predictions else tuple(_merged_levels(fit, moves)),
         contrasts=tuple(one.contrast for one in moves),
         fixed=tuple(name for name, _ in fixed),
     )
@@ -185,6 +186,22 @@ def _categories(fit: Fit) -> list[_Category]:
         for name, levels in encoding.levels.items()
         if len(levels) > 1
     ]
+
+
+def _merged_levels(fit: Fit, moves: Sequence[_Move]) -> Iterator[str]:
+    """Say which levels a model does not tell from the reference, since it has no dummy for them."""
+    terms = {move.term for move in moves}
+    for name, levels, dummies in _categories(fit):
+        merged = [
+            level
+            for level, column in zip(levels[1:], dummies, strict=True)
+            if column in fit.dropped
+        ]
+        if merged and name in terms:
+            yield (
+                f"The fit dropped {quoted_list(merged, 3)} of {quoted(name)}: the model takes that "
+                f"for the reference, {quoted(levels[0])}, and effects compare with both."
+            )
 
 
 def _fixed_columns(
