@@ -159,8 +159,9 @@ def main() -> None:
     lines = {
         "machine": machine(others, INSTALLED),
         "notes": [
-            f"Seconds are the best of {options.rounds} rounds, and MB the most that a process of "
-            "any round had at a time, Python and all libraries included. Engines read a file with "
+            f"Rounds: {options.rounds}. Seconds are the best of them, and MB the most that a "
+            "process of any round had at a time, Python and all libraries included. Engines read "
+            "a file with "
             f"a row more for every {MORE}, and leave these out.",
         ],
         "agreement": [
