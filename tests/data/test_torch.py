@@ -551,7 +551,8 @@ def test_the_kernel_gives_what_two_products_give(dtype, weighted):
         assert torch.equal(same[1], pulls)
 
 
-def test_tensors_have_no_levels_and_the_error_says_what_to_do(mroz):
+def test_tensors_have_no_levels_and_the_error_says_what_to_do():
+    mroz = load_mroz()
     frame = mroz[TERMS].assign(town="a", size=pd.Categorical(["S"] * len(mroz)))
     with pytest.raises(InputError, match=r"columns 'town', 'size' hold text .*get_dummies"):
         to_device(frame, "cpu")
