@@ -18,7 +18,9 @@ from heckmanfa import (
     NaiveOLS,
 )
 from heckmanfa.analysis import load_model, save_model
+from heckmanfa.analysis.predictions import predict_table
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.datasets import make_selection
 from heckmanfa.errors import DataError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -477,3 +479,14 @@ def test_twins_in_the_archive_are_refused(saved):
     with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("schema.json", archive.read("schema.json"))
     assert "was changed after it was written" in refusal(saved)
+
+
+def test_tables_are_predicted_by_models_without_names_without_a_warning(tmp_path):
+    data = make_selection(200, 3, 2, random_state=1)
+    save_model(tmp_path / "plain.skops", Heckman([0, 1], method="ml").fit(data.X, data.y))
+    saved = load_model(tmp_path / "plain.skops")
+    table = pd.DataFrame(data.X, columns=["x0", "x1", "x2"])[["x2", "x0", "x1"]]
+    encoded = saved.encoding.transform(table)
+    made = predict_table(saved.model, encoded, "selected", None, saved.encoding)
+    expected = saved.model.predict(data.X, kind="selected")
+    np.testing.assert_allclose(made.table["predicted_selected"], expected, rtol=1e-12, atol=1e-12)

@@ -84,6 +84,9 @@ def predict_table(
     check_model(model, kind, interval, scale, conf_level)
     if encoding is not None:
         model = encoded_model(model)
+        if not hasattr(model, "feature_names_in_"):
+            # The encoding has its columns in the order of the fit, which knows no names.
+            X = X.set_axis(range(X.shape[1]), axis="columns")
     rule = {} if unknown is None else {"unknown": unknown}
     if not hasattr(model, "predict_selection"):
         found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan", **rule)})
