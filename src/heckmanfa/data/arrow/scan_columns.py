@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from heckmanfa.data.arrow.arrow_columns import FLAGS, kind_of
 from heckmanfa.data.arrow.arrow_levels import learn_encoding
+from heckmanfa.data.arrow.common_schema import Needed
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
@@ -15,6 +16,8 @@ from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 
 Role = Literal["outcome", "selected", "sample_weight", "groups"]
+Opened = TypeVar("Opened", bound=Engine)
+
 _WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
 
 
@@ -72,6 +75,23 @@ class ScanColumns:
             encoding,
             missing == "drop",
         )
+
+    def opened(
+        self, open_engine: Callable[[Needed], Opened]
+    ) -> tuple[Opened, list[str], Encoding | None]:
+        """Open an engine, and return it with the columns of features and how they are encoded.
+
+        ``open_engine`` gets what says which columns matter, given a schema.
+        """
+        sources: list[str] = []
+
+        def needed(schema: Any, what: Any) -> list[str] | None:
+            sources.extend(self.sources(schema, what))
+            return self.needed(sources)
+
+        engine = open_engine(needed)
+        self.check(engine.schema)
+        return engine, sources, self.learn(engine, sources)
 
     def sources(self, schema: Any, what: Any) -> list[str]:
         """Return the columns that features are made from; refuse those that are not there.

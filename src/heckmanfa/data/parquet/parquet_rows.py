@@ -184,17 +184,5 @@ def scan_parquet(
         numeric=numeric,
         encoding=encoding,
     )
-    return parquet_rows(path, asked)
-
-
-def parquet_rows(path: PathLike | Sequence[PathLike], asked: ScanColumns) -> ParquetRows:
-    """Return the rows of Parquet files that `find_files` finds."""
-    sources: list[str] = []
-
-    def needed(schema: Any, place: Path) -> list[str] | None:
-        sources.extend(asked.sources(schema, place))
-        return asked.needed(sources)
-
-    engine = ParquetEngine(*scan_files(path, needed))
-    asked.check(engine.schema)
-    return ParquetRows(engine, asked, sources, asked.learn(engine, sources))
+    engine, sources, learned = asked.opened(lambda needed: ParquetEngine(*scan_files(path, needed)))
+    return ParquetRows(engine, asked, sources, learned)

@@ -100,22 +100,12 @@ def scan(
         numeric=numeric,
         encoding=encoding,
     )
-    return _rows_asked(source, asked, filesystem, storage_options)
+    return _rows_of(asked, source, filesystem=filesystem, storage_options=storage_options)
 
 
-def _rows_asked(
-    source: Any, asked: ScanColumns, filesystem: Any, storage_options: Mapping[str, Any] | None
-) -> ArrowRows:
-    """Open a source, learn what one pass over it must learn, and return its rows."""
-    sources: list[str] = []
-
-    def needed(schema: Any, place: Any) -> list[str] | None:
-        sources.extend(asked.sources(schema, place))
-        return asked.needed(sources)
-
-    engine = open_engine(source, needed, filesystem=filesystem, storage_options=storage_options)
-    asked.check(engine.schema)
-    learned = asked.learn(engine, sources)
+def _rows_of(asked: ScanColumns, source: Any, **where: Any) -> ArrowRows:
+    """Return the rows that a scan asks for, of whatever engine opens their source."""
+    engine, sources, learned = asked.opened(lambda needed: open_engine(source, needed, **where))
     if isinstance(engine, ParquetEngine):
         return ParquetRows(engine, asked, sources, learned)
     return EngineRows(engine, asked, sources, learned)
