@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,9 @@ from heckmanfa.analysis.prediction_request import CONF_LEVEL, check_model, has_r
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import to_numbers
-from heckmanfa.data.missing_features import Gaps, check_unknown
+from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.estimators.fitting import encoded_model
-from heckmanfa.fit import Fit
 from heckmanfa.inference.prediction import extrapolates
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted
@@ -91,7 +90,7 @@ def predict_table(
     if not hasattr(model, "predict_selection"):
         found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan", **rule)})
     elif kind != "selection" and model.fit_.is_binary:
-        found = predict_classes(_reading(model.fit_, unknown), X, kind, interval, conf_level)
+        found = predict_classes(model.fit_.reading(unknown), X, kind, interval, conf_level)
     else:
         predict = model.predict_selection if kind == "selection" else model.predict
         asked = {"return_interval": interval, "conf_level": conf_level, "scale": scale, **rule}
@@ -102,21 +101,13 @@ def predict_table(
         if ends is not None:
             found["low"], found["high"] = ends[:, 0], ends[:, 1]
     if extrapolation and has_range(model):
-        outside, known = extrapolates(_reading(model.fit_, unknown), X)
+        outside, known = extrapolates(model.fit_.reading(unknown), X)
         found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
     gaps = Gaps(len(found))
     if found.iloc[:, 0].isna().any():
         gaps = model.missing_features(X, kind, **rule)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return Predicted(found, gaps)
-
-
-def _reading(fit: Fit, unknown: str | None) -> Fit:
-    """Return a fit that treats levels it did not have in another way; None is its own."""
-    if unknown is None:
-        return fit
-    check_unknown(unknown)
-    return replace(fit, spec=replace(fit.spec, unknown=cast("Unknown", unknown)))
 
 
 def encode_new(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,7 +17,7 @@ from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.missing_features import Gaps, check_missing, check_unknown
+from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.outcome_scale import read_on_fit_scale
 from heckmanfa.data.row_sources import refuse_rows
@@ -359,9 +358,8 @@ class SelectionModel(ReportedModel):
         """Return the model with another ``unknown``; None is that of the fit."""
         if unknown is None:
             return self
-        check_unknown(unknown)
-        model, fit = copy(self), self.fit_
-        model._fit = replace(fit, spec=replace(fit.spec, unknown=unknown))
+        model = copy(self)
+        model._fit = self.fit_.reading(unknown)
         return model
 
     def _on_rows(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:

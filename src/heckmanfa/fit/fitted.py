@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.model.binary_outcome import BinaryOutcome
@@ -178,6 +179,13 @@ class Fit:
     own_scale: OwnScale | None = None
     """what a fit on the log of an outcome knows of the outcome's own scale; None for averages"""
     origin: Origin = field(default_factory=Origin)
+
+    def reading(self, unknown: str | None) -> Fit:
+        """Return a fit that treats levels it did not have in another way; None is its own."""
+        if unknown is None:
+            return self
+        check_unknown(unknown)
+        return replace(self, spec=replace(self.spec, unknown=cast("Unknown", unknown)))
 
     @property
     def is_binary(self) -> bool:
