@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench study fuzz docs dist clean
+.PHONY: demo test check check-cpus bench study fuzz docs dist clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
@@ -23,6 +23,10 @@ check: $(VENV)/.stamp-test $(VENV)/.stamp-check
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports --no-cache
+
+# Comparisons to the bit, as other CPUs would round them.
+check-cpus: $(VENV)/.stamp-test
+	OMP_NUM_THREADS=1 $(BIN)/python tests/check_cpus.py
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
