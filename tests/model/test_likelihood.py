@@ -92,7 +92,7 @@ def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, 
 
 
 def test_the_gradient_vanishes_at_the_estimates(model, simulated):
-    """By the likelihood written above: each parameter moved either way costs, by nearly the same."""
+    """By the likelihood above, each parameter moved either way costs, by nearly the same."""
     names = ("intercept_", "coef_", "selection_intercept_", "selection_coef_", "sigma_", "rho_")
     estimates = {name: np.atleast_1d(getattr(model, name)) for name in names}
     base = by_definition(model, simulated)
