@@ -430,13 +430,13 @@ def test_intervals_of_predictions_come_beside_them(frame):
     ddf = parted(frame, 0, 900)
     options = {"return_interval": "prediction", "conf_level": 0.8}
     series, limits = model.predict(ddf[NAMES], **options)
-    np.testing.assert_allclose(series.compute(), values, rtol=1e-12)
+    np.testing.assert_allclose(series.compute(), values, rtol=1e-12, atol=1e-12)
     assert limits.columns.tolist() == ["lower", "upper"]
-    np.testing.assert_allclose(limits.compute(), interval, rtol=1e-12)
+    np.testing.assert_allclose(limits.compute(), interval, rtol=1e-12, atol=1e-12)
     numbered = Heckman([0, 1, 2]).fit(frame[NAMES].to_numpy(), frame["y"])
     array, limits = numbered.predict(ddf[NAMES].to_dask_array(), **options)
-    np.testing.assert_allclose(array.compute(), values, rtol=1e-12)
-    np.testing.assert_allclose(limits.compute(), interval, rtol=1e-12)
+    np.testing.assert_allclose(array.compute(), values, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(limits.compute(), interval, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.usefixtures("here")
@@ -631,7 +631,7 @@ def test_predictions_are_made_on_the_workers(client):
     ddf = collection(made, 3)
     found = model.predict(ddf[["a", "b", "c"]]).compute()
     whole = pd.concat([made(number) for number in range(3)])
-    np.testing.assert_allclose(found, model.predict(whole[["a", "b", "c"]]), rtol=1e-12)
+    np.testing.assert_allclose(found, model.predict(whole[["a", "b", "c"]]), rtol=1e-12, atol=1e-12)
 
 
 # Workers that die come last: the next test would wait for those in their place. ------------------
