@@ -6,6 +6,7 @@ import faulthandler
 import gc
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _stderr = pytest.StashKey[int]()
 def pytest_configure(config: pytest.Config) -> None:
     # Output is captured later, and what a test that hangs wrote would be lost.
     config.stash[_stderr] = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
+    # A shell starts what it runs in the background without Ctrl-C, and tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Reproducible, and quick enough for two cores; `HYPOTHESIS_PROFILE=long` looks harder.
     from hypothesis import HealthCheck, settings
 
