@@ -136,6 +136,8 @@ class RowSource(ABC):
     """whether every pass gets the rows in the same order; otherwise bits may differ between fits"""
     reads_parts: bool = True
     """whether some parts can be read at less cost than all of them"""
+    steady: str = "wait until nobody writes to them, and fit again"
+    """what to do if two passes read different rows"""
 
     @property
     def encoding(self) -> Any:

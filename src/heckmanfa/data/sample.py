@@ -221,7 +221,7 @@ def read_sample(
         )
         refuse_not_finite(table, columns, counts.features, everywhere)
         rules = rules_of(source, columns, counts, sampling, transform)
-        parts = PartRows(source, rules, lengths, tuple(columns))
+        parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
         return Sample(parts, public, n_groups, counts.unselected == 0, classes)

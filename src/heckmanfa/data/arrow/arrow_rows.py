@@ -68,6 +68,7 @@ class ArrowRows(RowSource):
         self.has_groups = "groups" in asked.roles
         self.drops_missing = asked.drops_missing
         self.order_is_stable = engine.order_is_stable
+        self.steady = engine.steady
         self.dummies = self._encoding.groups
         self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
 
