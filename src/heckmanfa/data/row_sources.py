@@ -120,6 +120,8 @@ class RowSource(ABC):
     n_features: int
     has_outcome: bool = True
     """whether a column is the outcome; otherwise the rows can be predicted, but not fitted"""
+    outcome_name: str | None = None
+    """name of that column, if it has one"""
     has_selected: bool
     """whether a column says who is selected; otherwise rows with an outcome are"""
     has_weight: bool

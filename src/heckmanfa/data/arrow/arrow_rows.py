@@ -55,6 +55,7 @@ class ArrowRows(RowSource):
             if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
         )
         self.has_outcome = "outcome" in asked.roles
+        self.outcome_name = asked.roles.get("outcome")
         self._text_outcome: tuple[str, ...] = ()
         if self.has_outcome and self._kind_of_role("outcome") == "text":
             self._text_outcome = (asked.roles["outcome"],)

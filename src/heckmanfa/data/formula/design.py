@@ -17,6 +17,7 @@ from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.formula.expressions import (
     left_as_python,
+    left_side,
     refuse_other_languages,
     refuse_powers,
     right_side,
@@ -200,6 +201,11 @@ class FormulaDesign:
         table = pd.DataFrame(columns=list(columns))
         formulas = (self.prediction.spec().formula, self.selection.spec().formula)
         return sorted({name for formula in formulas for name in variables_of(formula, table)})
+
+    @property
+    def outcome_text(self) -> str:
+        """The left side of the prediction formula, as the user wrote it."""
+        return left_side(self.texts[0])
 
     def without_data(self) -> FormulaDesign:
         """Return only what prediction needs, without rows of data."""
