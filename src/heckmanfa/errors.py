@@ -37,6 +37,7 @@ __all__ = [
     "NotIdentifiedError",
     "NotSearchedError",
     "RhoOutsideWarning",
+    "RowLabelsWarning",
     "SearchWarning",
     "SecondMaximumWarning",
     "SeparationError",
@@ -200,6 +201,10 @@ class FrequencyWeightWarning(HeckmanfaWarning):
 
 class FewClustersWarning(HeckmanfaWarning):
     """A cluster covariance rests on fewer than 40 clusters."""
+
+
+class RowLabelsWarning(HeckmanfaWarning):
+    """Rows without labels were matched by position with rows that have labels."""
 
 
 class RhoOutsideWarning(HeckmanfaWarning):

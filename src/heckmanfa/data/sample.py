@@ -47,6 +47,7 @@ from heckmanfa.data.outcome_scale import (
     on_fit_scale,
     refuse_without_logarithm,
 )
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_parts import PartRows, count_parts, learn_classes, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
@@ -104,10 +105,13 @@ def check_parameters(estimator: BaseEstimator) -> None:
 def find_row_source(
     X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any
 ) -> RowSource | None:
-    """Return the row source that the arguments of a fit name; None if the rows are in memory."""
+    """Return the row source that the arguments of a fit name; None if the rows are in memory.
+
+    Rows in memory whose labels contradict each other are refused.
+    """
+    beside = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     if isinstance(X, RowSource):
-        given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
-        extra = [name for name, value in given.items() if value is not None]
+        extra = [name for name, value in beside.items() if value is not None]
         if extra:
             raise InputError(
                 f"these rows already define {extra[0]}: call fit(rows) alone, and name the "
@@ -117,6 +121,7 @@ def find_row_source(
         return X
     if is_dask(X):
         return dask_source(X, y, selected, sample_weight, groups)
+    match_rows({"X": X} | beside)
     return None
 
 

@@ -38,6 +38,7 @@ from heckmanfa.data.formula.matrix import (
     unseen_categories,
     variables_of,
 )
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
@@ -215,6 +216,7 @@ class FormulaDesign:
         """Return the used rows of a column of the frame, or of an array of the same length."""
         if values is None:
             return None
+        match_rows({"data": data, what: values})
         if isinstance(values, str):
             frame = to_pandas(data)
             refuse_absent([values], frame.columns, f"{what}: the data")
