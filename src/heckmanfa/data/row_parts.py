@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.lost_rows import GapCounts
 from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
 from heckmanfa.data.outcome_scale import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
@@ -106,9 +107,10 @@ class _CountTask:
 
     def _count(self, chunk: Chunk) -> RowCounts:
         all_finite = bool(np.isfinite(chunk.features).all())
-        complete = None
+        complete, gaps = None, GapCounts(len(chunk.features))
         if self.drops_missing and not all_finite:
-            complete = _complete_rows(chunk.features)
+            empty = np.isnan(chunk.features)
+            complete, gaps = np.asarray(~empty.any(axis=1)), GapCounts.of(empty)
         chosen, bad_flags, odd_flag = None, 0, None
         if chunk.selected is not None:
             chosen, bad_flags, odd_flag = read_stored_flags(chunk.selected)
@@ -130,6 +132,7 @@ class _CountTask:
             features=count_features(
                 chunk.features, status.selected, everywhere, status.kept, all_finite=all_finite
             ),
+            gaps=gaps,
             sums=RowSums.of(block, with_squares=True),
         )
 

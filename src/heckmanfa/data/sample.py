@@ -35,6 +35,7 @@ from heckmanfa.data.columns.column_numbers import (
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
     check_length,
@@ -86,6 +87,8 @@ class Sample:
     all_selected: bool
     classes: Classes | None = None
     """what outcomes of 0 and 1 stand for; None if outcomes are amounts"""
+    lost: LostRows | None = None
+    """rows that were left out because they lack a feature; None if such rows are refused"""
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
@@ -220,16 +223,23 @@ def read_sample(
         elif binary:
             source, classes = learn_classes(source)
         lengths, counts = count_parts(source, columns, everywhere, transform)
-        weighted = source.has_weight
-        _check_counts(
-            counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
-        )
+        weighted, lost = source.has_weight, None
+        if source.drops_missing:
+            made_from = {name: column for column, made in source.dummies.items() for name in made}
+            labels = table.labels(columns)
+            lost = counts.gaps.lost([made_from.get(label, label) for label in labels])
+        with explain_lost(lost):
+            _check_counts(
+                counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
+            )
+        if lost is not None:
+            warn_of_lost(lost)
         refuse_not_finite(table, columns, counts.features, everywhere)
         rules = rules_of(source, columns, counts, sampling, transform)
         parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
-        return Sample(parts, public, n_groups, counts.unselected == 0, classes)
+        return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost)
     beside = source if table.tensors else None
     given = read_rows(
         y,

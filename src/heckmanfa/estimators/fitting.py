@@ -16,6 +16,7 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.lost_rows import explain_lost
 from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
@@ -64,18 +65,19 @@ def fit_rows(
         )
         spec, choose = estimator._specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
-        sample = read_sample(
-            table,
-            y,
-            selected=selected,
-            sample_weight=sample_weight,
-            groups=groups,
-            sampling=spec.weight_kind == "sampling",
-            selection=spec.selection,
-            prediction=spec.prediction,
-            binary=spec.outcome_kind == "binary",
-            transform=spec.outcome_transform,
-        )
+        with explain_lost(None if design is None else design.lost):
+            sample = read_sample(
+                table,
+                y,
+                selected=selected,
+                sample_weight=sample_weight,
+                groups=groups,
+                sampling=spec.weight_kind == "sampling",
+                selection=spec.selection,
+                prediction=spec.prediction,
+                binary=spec.outcome_kind == "binary",
+                transform=spec.outcome_transform,
+            )
         origin = Origin(
             given,
             None if design is None else design.without_data(),
@@ -85,7 +87,8 @@ def fit_rows(
             classes=sample.classes,
         )
         random_state = getattr(estimator, "random_state", None)
-        fit = fit_model(spec, sample, choose, random_state, origin)
+        with explain_lost(sample.lost if design is None else design.lost):
+            fit = fit_model(spec, sample, choose, random_state, origin)
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
