@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from heckmanfa.text.printable import printable
 
@@ -37,6 +38,7 @@ __all__ = [
     "NotIdentifiedError",
     "NotSearchedError",
     "RhoOutsideWarning",
+    "RowLabelsWarning",
     "SearchWarning",
     "SecondMaximumWarning",
     "SeparationError",
@@ -185,6 +187,9 @@ class TextNumbersWarning(HeckmanfaWarning):
 class MissingFeaturesWarning(HeckmanfaWarning):
     """Some rows lack a feature, so they get no prediction or are left out of the fit."""
 
+    lost: Any = None
+    """the rows that were left out, as a `LostRows`, if they are counted by column"""
+
 
 class UnderdeterminedWarning(HeckmanfaWarning):
     """The rows do not determine the coefficients, so the minimum-norm solution is returned."""
@@ -200,6 +205,10 @@ class FrequencyWeightWarning(HeckmanfaWarning):
 
 class FewClustersWarning(HeckmanfaWarning):
     """A cluster covariance rests on fewer than 40 clusters."""
+
+
+class RowLabelsWarning(HeckmanfaWarning):
+    """Rows without labels were matched by position with rows that have labels."""
 
 
 class RhoOutsideWarning(HeckmanfaWarning):
@@ -227,12 +236,18 @@ def sentence(kind: type[Exception]) -> str:
     return str(kind.__doc__).strip().splitlines()[0]
 
 
-def warn(message: str, category: type[HeckmanfaWarning]) -> None:
-    """Issue a warning that points at the user's line that called into this package."""
+def warn(message: str, category: type[HeckmanfaWarning], **values: Any) -> None:
+    """Issue a warning that points at the user's line that called into this package.
+
+    The warning has ``values`` as attributes, for code that records it.
+    """
+    warning = category(printable(message))
+    for name, value in values.items():
+        setattr(warning, name, value)
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("heckmanfa"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(printable(message), category, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.outcome_classes import read_numbers_or_classes
 from heckmanfa.data.outcome_counts import OutcomeCounts
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
@@ -91,6 +92,8 @@ class SelectionScorer:
         selected : array_like of bool, optional
             As in `fit`; required if it was passed to `fit`.
         """
+        # Earlier steps of a pipeline may lose the row labels of X.
+        match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
         model, X = _last_model(estimator, X, self._name)
         return self._score(model, X, y, sample_weight, selected)
 
@@ -286,6 +289,7 @@ class SelectionKFold(BaseCrossValidator):
             As in `fit`; by default the rows whose y is not NaN.
         """
         self._check(X, y, selected)
+        match_rows({"X": X, "y": y, "selected": selected, "groups": groups})
         y, groups, selected = (on_host(values) for values in compute_dask(y, groups, selected))
         if y is None:
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))

@@ -13,7 +13,7 @@ import heckmanfa
 from heckmanfa.cli import app
 from heckmanfa.paper import TABLES, PaperTable, protocol
 from heckmanfa.paper.protocol import CRIME
-from heckmanfa.paper.reproduction import COLUMNS, Figure, Row
+from heckmanfa.paper.reproduction import COLUMNS, Figure, Reason, Row
 
 
 def call(*arguments):
@@ -67,12 +67,18 @@ def test_a_quick_run_prints_our_figures_beside_the_printed_ones(paper_files):
     for name in ("selfeatures", "sampling", "topjfeats", "moretopj"):
         assert f"{name}: {TABLES[name].title}" in text
     assert "significance" not in text
-    assert "every deterministic row matches" in text
     lines = text.splitlines()
+    assert any(
+        line.startswith(
+            "70 deterministic rows: 62 match the paper, 8 differ for a known reason and none is OFF"
+        )
+        for line in lines
+    )
+    assert "- 5 of the 8: the file's order, which the feature numbers follow" in lines
     assert any("rho" in line and line.count("0.0423") == 2 for line in lines)
     assert any("0.0200" in line and "0.0203" in line and "differs" in line for line in lines)
     assert any("Heckman-C, J = 12" in line and line.count("0.0524") == 2 for line in lines)
-    assert "OFF" not in text
+    assert text.count("OFF") == 1
 
 
 def test_one_table_can_be_asked_for(paper_files):
@@ -122,7 +128,7 @@ def test_a_deterministic_row_that_is_off_is_shown_and_fails(paper_files, monkeyp
     monkeypatch.setitem(TABLES, "sampling", replace(table, rows=(wrong, *others)))
     status, text = call("reproduce", "--quick", "sampling")
     assert status == 1
-    assert "1 deterministic row is OFF" in text
+    assert "and 1 is OFF" in text
     assert any("0.0423" in line and "0.0424" in line and "OFF" in line for line in text.split("\n"))
 
 
@@ -205,7 +211,35 @@ def test_a_table_named_twice_is_run_once_and_rows_are_counted(asked):
     status, text = call("reproduce", "sampling", "sampling")
     assert status == 0
     assert len(asked) == 1
-    assert "every deterministic row matches (1 in all)" in text
+    assert "1 deterministic row: 1 matches the paper and none is OFF" in text
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_notes_are_whole_in_every_window_and_rows_that_differ_are_counted(monkeypatch, columns):
+    note = "a reason that is far longer than what is left of eighty columns, up to its last word"
+    found = [Figure("rho", 0.5), Figure("test MSE", 0.25), Figure("train MSE", 0.125)]
+    row = Row(
+        CRIME,
+        "a row with a long name",
+        lambda *_: found,
+        {"rho": 0.5, "test MSE": 0.26, "train MSE": 0.124},
+        {"test MSE": Reason(0.25, note)},
+        deterministic=True,
+    )
+    monkeypatch.setitem(TABLES, "sampling", PaperTable("A stub", (row,)))
+    monkeypatch.setenv("COLUMNS", columns)
+    status, text = call("reproduce", "sampling")
+    assert status == 1
+    assert max(map(len, text.splitlines())) <= int(columns)
+    words = " ".join(text.split())
+    assert "no room for note" not in words
+    assert f"[1] {note}" in words
+    assert (
+        "3 deterministic rows: 1 matches the paper, 1 differs for a known reason and 1 is OFF"
+        in words
+    )
+    assert f"- 1 of the 1: {note}" in words
+    assert any("differs" in line and "[1]" in line for line in text.splitlines())
 
 
 def test_written_rows_keep_every_digit(monkeypatch, tmp_path):

@@ -9,6 +9,7 @@ import torch
 from sklearn.compose import TransformedTargetRegressor
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanLasso, scan_parquet
+from heckmanfa.analysis import analyse
 from heckmanfa.errors import AllObservedWarning, InputError
 from heckmanfa.model_selection import joint_log_likelihood, observed_mse
 
@@ -180,3 +181,54 @@ def test_pictures_and_diagnostics_of_a_log_outcome_take_the_rows_of_the_fit():
     assert found.diagnostics(X).transform_ratio == found.transform_ratio_
     with pytest.raises(InputError, match="not those of the fit"):
         _ = found.pictures(X, WAGE + 1).residuals
+
+
+# A logarithm of a logarithm. ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "log(wage*100)",
+        "np.log(wage)",
+        "np.log1p(wage)",
+        "log2(wage)",
+        "np.log10(wage)",
+        "I(log(wage)/2)",
+        "I(100*log(wage))",
+        "{log(wage) + 3}",
+        "np.maximum(log(wage), 0.1)",
+        'log(Q("wage"))',
+        "np.sqrt(log(`wage`))",
+    ],
+)
+@pytest.mark.parametrize("transform", OF)
+def test_the_logarithm_of_a_logarithm_is_refused(left, transform):
+    data = X.assign(wage=WAGE + 20)
+    with pytest.raises(InputError, match=r"is a logarithm already.*outcome_transform"):
+        Heckman.from_formula(f"{left} ~ a + b", "a + b + c", data, outcome_transform=transform)
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["I(wage * 100)", "I(wage / np.log(2))", "np.exp(log(wage))", "I(wage + (log(wage) > 3))"],
+)
+def test_an_amount_whose_formula_has_a_logarithm_in_it_is_an_amount(left):
+    data = X.assign(wage=WAGE + 20)
+    Heckman.from_formula(f"{left} ~ a + b", "a + b + c", data, outcome_transform="log")
+
+
+def test_a_column_that_is_a_logarithm_by_its_name_is_refused(tmp_path):
+    table = X.assign(**{"log(wage)": WAGE + 20})
+    with pytest.raises(InputError, match=r"'log\(wage\)' is a logarithm already"):
+        model().fit(X, table["log(wage)"])
+    table.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"'log\(wage\)' is a logarithm already"):
+        model().fit(scan_parquet(tmp_path / "rows.parquet", "log(wage)"))
+    with pytest.raises(InputError, match=r"log\(wage\).*is a logarithm already"):
+        model().from_formula("`log(wage)` ~ a + b", "a + b + c", table, outcome_transform="log")
+    with pytest.raises(InputError, match=r"'log\(wage\)' is a logarithm already"):
+        analyse(table, outcome="log(wage)", outcome_transform="log")
+    # Names only begin like a logarithm, or are no expression.
+    for name in ("log_wage", "logistics (2020)", "2log(", "wage`", "x" * 5000):
+        model().fit(X, (WAGE + 20).rename(name))

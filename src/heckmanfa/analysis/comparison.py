@@ -17,6 +17,7 @@ from heckmanfa.analysis.held_out_scores import AMOUNTS, MEASURES, HeldFold, Meas
 from heckmanfa.analysis.method_verdict import MethodVerdict, judge_methods
 from heckmanfa.analysis.naive_probit import NaiveProbit
 from heckmanfa.data.arrays import is_dask
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
@@ -243,6 +244,7 @@ def _read(
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
+    match_rows(given)
     rows = read_rows(y, len(X), selected, sample_weight, binary=outcome_kind == "binary")
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.

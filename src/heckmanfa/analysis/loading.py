@@ -40,6 +40,7 @@ from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
 from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.devices import find_device
+from heckmanfa.data.lost_rows import GapCounts
 from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
@@ -220,7 +221,10 @@ def _encode(
         },
         question.outcome,
     )
-    kept: Mask = np.asarray(X.notna().all(axis="columns"), dtype=bool)
+    gaps = X.isna().to_numpy(dtype=bool)
+    kept: Mask = np.asarray(~gaps.any(axis=1))
+    made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
+    lost = GapCounts.of(gaps).lost(made_from)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)
     refuse_rows(
@@ -229,6 +233,7 @@ def _encode(
         kept=int(np.count_nonzero(kept)),
         selected=int(np.count_nonzero(status.selected & kept)),
         observed=int(np.count_nonzero(status.selected & status.kept)),
+        lost=lost,
     )
     X = X.loc[kept]
     return Prepared(
@@ -248,6 +253,7 @@ def _encode(
         notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
         target=target,
+        lost=lost,
     )
 
 
@@ -319,6 +325,7 @@ def _prepare_stream(
         notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
         target=target,
+        lost=None,
     )
 
 

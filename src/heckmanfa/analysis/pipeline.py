@@ -199,6 +199,7 @@ class Analysis(Prepared):
             n_missing=self.row_counts.get("left_out_regressor_missing", 0),
             filled=self.question.missing == "mean",
             exclusions=self.exclusions,
+            lost=self.lost,
         )
         return [
             replace(caveat, sentence=in_options(caveat.sentence), why=in_options(caveat.why))
@@ -435,8 +436,12 @@ def analyse(
     lost = counts.pop("left_out_regressor_missing", 0)
     if loaded is not None:
         lost = prepared.n_rows - len(loaded.y)
+    known = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
+    if loaded is None:
+        said = (getattr(warning.message, "lost", None) for warning in caught)
+        known["lost"] = next((found for found in said if found is not None), None)
     return Analysis(
-        **{field.name: getattr(prepared, field.name) for field in fields(prepared)},
+        **known,
         model=model,
         row_counts=counts | {"left_out_regressor_missing": lost},
         warnings=tuple(messages),

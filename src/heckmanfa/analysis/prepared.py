@@ -17,6 +17,7 @@ from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
+from heckmanfa.data.lost_rows import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
@@ -68,6 +69,8 @@ class Prepared:
     """numbers that may be codes for missing, those of the outcome first"""
     target: Target
     """what the outcome is, and the model that fits it"""
+    lost: LostRows | None
+    """rows left out because they lack a feature; of rows read in passes, only the fit knows"""
 
     @property
     def missing_counts(self) -> dict[str, int]:
@@ -98,7 +101,7 @@ class Prepared:
 
     def fit(self, model: Model) -> None:
         """Fit a model to the rows; errors name the columns of the table."""
-        with errors_in_sources(self.encoding):
+        with explain_lost(self.lost), errors_in_sources(self.encoding):
             if isinstance(self.rows, ArrowRows):
                 _fit_streamed(self.rows, model, self.encoding)
             else:
@@ -144,9 +147,11 @@ def _missing_counts(encoding: Encoding) -> dict[str, int]:
     return encoding.n_missing if encoding.missing == "drop" else {}
 
 
-def _missing_advice(encoding: Encoding) -> str:
-    """Name the column with the most missing values, and the options for missing values."""
+def _missing_advice(encoding: Encoding, lost: LostRows | None = None) -> str:
+    """Name the columns that cost most rows, and the options for missing values."""
     advice = "Pass --missing mean, or --exclude the columns with the gaps."
+    if lost is not None:
+        return f"{lost.advice} {advice}".lstrip()
     counts = _missing_counts(encoding)
     if not counts:
         return advice
@@ -155,17 +160,23 @@ def _missing_advice(encoding: Encoding) -> str:
 
 
 def refuse_rows(
-    encoding: Encoding, *, n_rows: int, kept: int, selected: int, observed: int
+    encoding: Encoding,
+    *,
+    n_rows: int,
+    kept: int,
+    selected: int,
+    observed: int,
+    lost: LostRows | None = None,
 ) -> None:
     """Refuse a table whose complete rows say nothing about selection.
 
     Of ``n_rows`` rows, ``kept`` have every feature; ``selected`` of these are selected, and
-    ``observed`` of those have an outcome.
+    ``observed`` of those have an outcome. ``lost`` are the others, if they are counted by column.
     """
     if kept == 0:
         raise InputError(
             f"no row is left: every one of the {n_rows} rows lacks a feature. "
-            f"{_missing_advice(encoding)}"
+            f"{_missing_advice(encoding, lost)}"
         )
     if selected == kept or observed == 0:
         what = (
@@ -173,7 +184,7 @@ def refuse_rows(
         )
         raise InputError(
             f"{what} the {kept} rows that have every feature; {n_rows - kept} rows lack one. "
-            f"{_missing_advice(encoding)}"
+            f"{_missing_advice(encoding, lost)}"
         )
 
 

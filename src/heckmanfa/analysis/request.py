@@ -15,6 +15,7 @@ from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.data.files.clashes import local_path
+from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
@@ -279,6 +280,7 @@ def check_question(question: Question) -> None:
         )
     if question.outcome_kind == "binary":
         _check_binary(question)
+    refuse_logarithm(question.outcome, question.outcome_transform)
     if question.searched == "average":
         for name in ("criterion", "honest"):
             if getattr(question, name):

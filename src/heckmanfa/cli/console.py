@@ -148,13 +148,11 @@ def print_table(
     kept = _kept(columns, widths, console.width)
     table = Table(title=Text(title), title_justify="left")
     least = {index: columns[index].least(widths[index]) for index in kept}
-    over = _needed(columns, widths, kept) - console.width
-    folded = _folded(columns, least, over)
+    folded = _folded(columns, widths, least, console.width - _needed(columns, widths, kept))
     for index in kept:
         options: dict[str, Any] = {"justify": "right", "no_wrap": True, "min_width": least[index]}
         if columns[index].is_name:
-            options = {"overflow": "fold", "min_width": folded[index]}
-            options |= {"max_width": folded[index]} if over > 0 else {}
+            options = {"overflow": "fold", "width": folded[index]}
         table.add_column(Text(columns[index].title), **options)
     for position, row in enumerate(texts):
         style = styles[position] if styles else None
@@ -167,12 +165,22 @@ def print_table(
         )
 
 
-def _folded(columns: Sequence[Column], least: dict[int, int], over: int) -> dict[int, int]:
-    """Narrow the columns of names until the table fits, the widest first."""
+def _folded(
+    columns: Sequence[Column], widths: Sequence[int], least: dict[int, int], room: int
+) -> dict[int, int]:
+    """Share the room that the columns leave among those of names, up to the width of their texts.
+
+    If there is too little room, they are narrowed, the widest first.
+    """
     folded = {index: width for index, width in least.items() if columns[index].is_name}
-    for _ in range(over):
-        widest = max(folded, key=lambda index: folded[index])
-        if folded[widest] <= _LEAST:
+    for _ in range(room):
+        short = max(folded, key=lambda index: widths[index] - folded[index], default=None)
+        if short is None or folded[short] >= widths[short]:
+            break
+        folded[short] += 1
+    for _ in range(-room):
+        widest = max(folded, key=lambda index: folded[index], default=None)
+        if widest is None or folded[widest] <= _LEAST:
             break
         folded[widest] -= 1
     return folded

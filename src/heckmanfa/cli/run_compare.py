@@ -15,6 +15,7 @@ from heckmanfa.analysis.held_out_scores import AMOUNTS
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
+from heckmanfa.data.lost_rows import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
@@ -43,7 +44,11 @@ def run(
         if ru and kind == "binary":
             raise InputError("--ru is for linear outcomes: leave it out")
         groups = list(joint_groups(encoding).values())
-        with warnings.catch_warnings(record=True) as caught, errors_in_sources(encoding):
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            explain_lost(prepared.lost),
+            errors_in_sources(encoding),
+        ):
             warnings.simplefilter("always", HeckmanfaWarning)
             found = comparison.compare_methods(
                 rows.X,
@@ -70,8 +75,11 @@ def run(
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
-    lost = prepared.encoding.explain_left_out(prepared.encoding.left_out)
-    for sentence in (prepared.target.words, *prepared.notes, *lost):
+    left_out = prepared.encoding.explain_left_out(prepared.encoding.left_out)
+    lost = prepared.lost
+    if lost is not None and lost.are_many:
+        left_out = [*left_out, f"{lost.words} {lost.advice}"]
+    for sentence in (prepared.target.words, *prepared.notes, *left_out):
         if sentence:
             console.print(sentence)
     measure = found.measure

@@ -22,9 +22,10 @@ from heckmanfa.data.files.outputs import check_place, make_folder, outputs
 from heckmanfa.errors import InputError
 from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
+from heckmanfa.text.wording import listed, nearest, plural
 
 _FAILED, _USAGE = 1, 2
+_CERTAIN = ("match", "differs", "OFF")
 _CELLS = ("dataset", "row", "quantity", "ours", "printed", "spread", "status", "note")
 # How the figures of a quantity are written; those of all others have four decimals.
 _FORMATS = {
@@ -62,7 +63,7 @@ def run(
         ru = False
     console = output(piped_width=200)
     start = time.perf_counter()
-    off = certain = 0
+    shown_rows: list[pd.DataFrame] = []
     with _progress(console, len(chosen)) as (say, step):
         options = Options(quick, as_published, seeds, splits, ru, say)
         for name in chosen:
@@ -70,27 +71,36 @@ def run(
             frame = table(options)
             if not beyond:
                 frame = frame[frame["part"] == "paper"]
-            off += int((frame["status"] == "OFF").sum())
-            certain += int(frame["status"].isin(["match", "differs", "OFF"]).sum())
+            shown_rows.append(frame)
             if len(frame):
                 _show(name, table.title, frame, console)
             if out is not None:
                 _write(out, name, table.title, frame, force)
             step()
-    console.print(f"{_verdict(off, certain)}; {time.perf_counter() - start:.0f} s", highlight=False)
+    every = pd.concat(shown_rows, ignore_index=True)
+    seconds = f"{time.perf_counter() - start:.0f} s"
+    for line in _verdict(every, seconds):
+        console.print(line)
     if out is not None:
         console.print(f"written to {shown(out)}")
-    if off:
+    if (every["status"] == "OFF").any():
         raise typer.Exit(_FAILED)
 
 
-def _verdict(off: int, certain: int) -> str:
-    """Say how many of the deterministic rows are off."""
-    if not certain:
-        return "no row here is deterministic"
-    rows = "row is" if off == 1 else "rows are"
-    verdict = f"{off} deterministic {rows} OFF" if off else "every deterministic row matches"
-    return f"{verdict} ({certain} in all)"
+def _verdict(rows: pd.DataFrame, seconds: str) -> list[str]:
+    """Say how many of the deterministic rows match, differ and are off, and why they differ."""
+    match, differ, off = (int((rows["status"] == name).sum()) for name in _CERTAIN)
+    if not match + differ + off:
+        return [f"no row here is deterministic; {seconds}"]
+    counted = [f"{match} {'matches' if match == 1 else 'match'} the paper"]
+    if differ:
+        counted.append(f"{differ} {'differs' if differ == 1 else 'differ'} for a known reason")
+    counted.append(f"{off or 'none'} {'are' if off > 1 else 'is'} OFF")
+    notes = rows.loc[rows["status"] == "differs", "note"].value_counts(sort=False)
+    return [
+        f"{plural(match + differ + off, 'deterministic row')}: {listed(counted)}; {seconds}",
+        *(f"- {number} of the {differ}: {note}" for note, number in notes.items()),
+    ]
 
 
 def _choose(tables: Sequence[str] | None, *, quick: bool, beyond: bool) -> list[str]:
@@ -149,9 +159,12 @@ def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
         Column("printed"),
         Column("±", spare=2),
         Column("status"),
-        Column("note", is_name=True, spare=3),
+        Column("note"),
     ]
     styles = {"OFF": "bold red", "match": "green", "differs": "yellow"}
+    # Below the table, notes have the width of the window.
+    given = [note for note in frame["note"].unique() if note]
+    notes = {note: f"[{number}]" for number, note in enumerate(given, 1)}
     before = None
     rows, colours = [], []
     for row in frame.to_dict("records"):
@@ -159,9 +172,12 @@ def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
         cells = _cells(row)
         # A label that stays the same is printed once.
         labels = cells[:2]
-        rows.append([*(("", "") if labels == before else labels), *cells[2:]])
+        mark = notes.get(row["note"], "")
+        rows.append([*(("", "") if labels == before else labels), *cells[2:-1], mark])
         before = labels
     print_table(console, f"{name}: {title}", columns, rows, colours)
+    for note, mark in notes.items():
+        console.print(f"{mark} {note}")
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:

@@ -6,6 +6,9 @@ workers. Outcomes are given, and predicted, on their own scale.
 
 from __future__ import annotations
 
+import ast
+import re
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -13,10 +16,16 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, namespace
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
+from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 
 OutcomeTransform = Literal["log", "log1p"]
 """the scale that an outcome is fitted on; predictions are on its own"""
+
+_LOGARITHMS = frozenset(["log", "ln", "log2", "log10", "log1p", "logaddexp", "logaddexp2"])
+_EXPONENTIALS = frozenset(["exp", "exp2", "exp10", "expm1"])
+# Longer names are not expressions that somebody wrote.
+_LONGEST = 1000
 
 
 def on_fit_scale(outcome: Array, in_fit: Array, transform: OutcomeTransform | None) -> Array:
@@ -68,3 +77,43 @@ def read_on_fit_scale(outcome: Floats, in_fit: Mask, transform: OutcomeTransform
     if transform is not None:
         refuse_without_logarithm(int(np.sum(in_fit & ~has_logarithm(values))), transform)
     return values
+
+
+def refuse_logarithm(outcome: str | None, transform: OutcomeTransform | None) -> None:
+    """Refuse to take the logarithm of an outcome that is one by its formula or name."""
+    if outcome is not None and transform is not None and _is_logarithm(outcome):
+        raise InputError(
+            f"the outcome {quoted(outcome)} is a logarithm already, and "
+            f"outcome_transform='{transform}' would take the logarithm of that. Leave "
+            "outcome_transform out, or let the outcome be the amount itself"
+        )
+
+
+def _is_logarithm(text: str) -> bool:
+    """Whether an expression, or the name of a column, adds up or multiplies logarithms."""
+    bare = text.strip()
+    if len(bare) > _LONGEST:
+        return False
+    name = re.fullmatch("`([^`]*)`", bare)
+    bare = re.sub("`[^`]*`", "_", bare if name is None else name.group(1))
+    try:
+        with warnings.catch_warnings():
+            # Python warns about numbers in front of letters, as in a name.
+            warnings.simplefilter("ignore")
+            return _has_logarithm(ast.parse(bare.strip(), mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _has_logarithm(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return False
+    if isinstance(node, ast.Call):
+        function = ast.unparse(node.func).rpartition(".")[2]
+        if function in _EXPONENTIALS:
+            return False
+        # The logarithm of a number is a number: wage / log(2) is an amount.
+        named = (part for value in node.args for part in ast.walk(value))
+        if function in _LOGARITHMS and any(isinstance(part, ast.Name) for part in named):
+            return True
+    return any(_has_logarithm(child) for child in ast.iter_child_nodes(node))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.lost_rows import GapCounts
 from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
 from heckmanfa.data.outcome_scale import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
@@ -26,6 +27,7 @@ from heckmanfa.data.row_rules import (
     read_stored_flags,
 )
 from heckmanfa.data.row_sources import Chunk, Reading, RowSource
+from heckmanfa.data.row_sums import RowSums
 from heckmanfa.data.rows import (
     ArrayRows,
     Block,
@@ -105,17 +107,22 @@ class _CountTask:
 
     def _count(self, chunk: Chunk) -> RowCounts:
         all_finite = bool(np.isfinite(chunk.features).all())
-        complete = None
+        complete, gaps = None, GapCounts(len(chunk.features))
         if self.drops_missing and not all_finite:
-            complete = _complete_rows(chunk.features)
+            empty = np.isnan(chunk.features)
+            complete, gaps = np.asarray(~empty.any(axis=1)), GapCounts.of(empty)
         chosen, bad_flags, odd_flag = None, 0, None
         if chunk.selected is not None:
             chosen, bad_flags, odd_flag = read_stored_flags(chunk.selected)
         status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
         everywhere = self.everywhere | self.drops_missing
+        outcome = on_fit_scale(chunk.outcome, status.selected & status.kept, self.transform)
+        block = Block(chunk.features, outcome, status.selected, chunk.weight, None)
+        if not status.kept.all():
+            block = block.keep(status.kept)
         return count_rows(
             status,
-            on_fit_scale(chunk.outcome, status.selected & status.kept, self.transform),
+            outcome,
             chunk.weight,
             chunk.group,
             self.transform,
@@ -125,6 +132,8 @@ class _CountTask:
             features=count_features(
                 chunk.features, status.selected, everywhere, status.kept, all_finite=all_finite
             ),
+            gaps=gaps,
+            sums=RowSums.of(block, with_squares=True),
         )
 
 
@@ -254,12 +263,14 @@ class _BlockTask:
     rules: Rules
     drops: tuple[_Drop, ...]
 
-    def __call__(self, part: int, chunks: Iterable[Chunk]) -> list[Any]:
+    def __call__(self, part: int, chunks: Iterable[Chunk]) -> tuple[list[Any], RowSums]:
         positions = [self.read.index(column) for column in self.columns]
         results: list[Any] = []
+        sums = RowSums()
         with one_blas_thread():
             for chunk in chunks:
                 block = self.rules.block(part, chunk, self.read)
+                sums += RowSums.of(block, self.rules.mean_weight)
                 for drop in self.drops:
                     block = drop.apply(block, self.read)
                 block = replace(block, features=pick(block.features, positions))
@@ -268,7 +279,7 @@ class _BlockTask:
                     results = [self.merge(results)]
             if self.merge is not None and len(results) > 1:
                 results = [self.merge(results)]
-        return results
+        return results, sums
 
 
 @dataclass(frozen=True)
@@ -282,6 +293,8 @@ class PartRows:
     """rows of each part"""
     columns: tuple[int, ...]
     """positions of the features of the fit"""
+    sums: RowSums
+    """what the rows of the fit add up to, with the features in that order"""
     drops: tuple[_Drop, ...] = ()
     heads: dict[int, int] | None = None
     fetched: dict[int, ArrayRows] = field(default_factory=dict, repr=False, compare=False)
@@ -298,13 +311,22 @@ class PartRows:
     def map(
         self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
-        """Yield ``function(block, *args)``, merged for each part, in the order of the parts."""
+        """Yield ``function(block, *args)``, merged for each part, in the order of the parts.
+
+        A pass over all rows that are not those of the counting pass is refused at its end.
+        """
         columns = tuple(columns)
         others = {*self.rules.complete, *(k for drop in self.drops for k in drop.columns)}
         read = (*columns, *sorted(others - {*columns}))
         task = _BlockTask(function, args, merge, columns, read, self.rules, self.drops)
-        for results in self.source.run(task, Reading(read, self._block_rows(), self.heads)):
+        sums = RowSums()
+        reading = Reading(read, self._block_rows(), self.heads)
+        for results, part_sums in self.source.run(task, reading):
+            sums += part_sums
             yield from results
+        if self.heads is None:
+            places = [self.columns.index(column) for column in read]
+            self.sums.refuse_others(sums, places, self.source.described, self.source.steady)
 
     def pilot(self, n_rows: int) -> Rows:
         """Return about ``n_rows`` evenly spread rows, or all rows if they are few.

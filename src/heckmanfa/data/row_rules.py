@@ -18,8 +18,10 @@ from heckmanfa.data.arrays import Array, Floats, host, namespace
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.lost_rows import GapCounts
 from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
 from heckmanfa.data.outcome_scale import OutcomeTransform, has_logarithm
+from heckmanfa.data.row_sums import RowSums
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
 from heckmanfa.text.printable import quoted, quoted_list
@@ -213,6 +215,10 @@ class RowCounts:
     """the distinct groups of the rows of the fit, sorted"""
     groupless: int = 0
     features: FeatureCounts = FeatureCounts()
+    gaps: GapCounts = field(default_factory=GapCounts)
+    """rows by the features that they lack, if such rows are left out"""
+    sums: RowSums = field(default_factory=RowSums)
+    """of the rows of the fit, if later passes are to be compared with this one"""
 
     @property
     def kept(self) -> int:

@@ -120,6 +120,8 @@ class RowSource(ABC):
     n_features: int
     has_outcome: bool = True
     """whether a column is the outcome; otherwise the rows can be predicted, but not fitted"""
+    outcome_name: str | None = None
+    """name of that column, if it has one"""
     has_selected: bool
     """whether a column says who is selected; otherwise rows with an outcome are"""
     has_weight: bool
@@ -136,6 +138,8 @@ class RowSource(ABC):
     """whether every pass gets the rows in the same order; otherwise bits may differ between fits"""
     reads_parts: bool = True
     """whether some parts can be read at less cost than all of them"""
+    steady: str = "wait until nobody writes to them, and fit again"
+    """what to do if two passes read different rows"""
 
     @property
     def encoding(self) -> Any:

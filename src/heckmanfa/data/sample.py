@@ -35,6 +35,7 @@ from heckmanfa.data.columns.column_numbers import (
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
     check_length,
@@ -47,6 +48,7 @@ from heckmanfa.data.outcome_scale import (
     on_fit_scale,
     refuse_without_logarithm,
 )
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_parts import PartRows, count_parts, learn_classes, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
@@ -85,6 +87,8 @@ class Sample:
     all_selected: bool
     classes: Classes | None = None
     """what outcomes of 0 and 1 stand for; None if outcomes are amounts"""
+    lost: LostRows | None = None
+    """rows that were left out because they lack a feature; None if such rows are refused"""
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
@@ -104,10 +108,13 @@ def check_parameters(estimator: BaseEstimator) -> None:
 def find_row_source(
     X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any
 ) -> RowSource | None:
-    """Return the row source that the arguments of a fit name; None if the rows are in memory."""
+    """Return the row source that the arguments of a fit name; None if the rows are in memory.
+
+    Rows in memory whose labels contradict each other are refused.
+    """
+    beside = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     if isinstance(X, RowSource):
-        given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
-        extra = [name for name, value in given.items() if value is not None]
+        extra = [name for name, value in beside.items() if value is not None]
         if extra:
             raise InputError(
                 f"these rows already define {extra[0]}: call fit(rows) alone, and name the "
@@ -117,6 +124,7 @@ def find_row_source(
         return X
     if is_dask(X):
         return dask_source(X, y, selected, sample_weight, groups)
+    match_rows({"X": X} | beside)
     return None
 
 
@@ -215,16 +223,23 @@ def read_sample(
         elif binary:
             source, classes = learn_classes(source)
         lengths, counts = count_parts(source, columns, everywhere, transform)
-        weighted = source.has_weight
-        _check_counts(
-            counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
-        )
+        weighted, lost = source.has_weight, None
+        if source.drops_missing:
+            made_from = {name: column for column, made in source.dummies.items() for name in made}
+            labels = table.labels(columns)
+            lost = counts.gaps.lost([made_from.get(label, label) for label in labels])
+        with explain_lost(lost):
+            _check_counts(
+                counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
+            )
+        if lost is not None:
+            warn_of_lost(lost)
         refuse_not_finite(table, columns, counts.features, everywhere)
         rules = rules_of(source, columns, counts, sampling, transform)
-        parts = PartRows(source, rules, lengths, tuple(columns))
+        parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
-        return Sample(parts, public, n_groups, counts.unselected == 0, classes)
+        return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost)
     beside = source if table.tensors else None
     given = read_rows(
         y,

@@ -20,6 +20,7 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.outcome_scale import read_on_fit_scale
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
@@ -312,6 +313,7 @@ class SelectionModel(ReportedModel):
         """
         fit = self.fit_
         refuse_rows(X)
+        match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
         if fit.probit is None:
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so the joint likelihood is not known"

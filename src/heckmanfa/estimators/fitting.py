@@ -16,6 +16,8 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.lost_rows import explain_lost
+from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
 from heckmanfa.errors import FewClustersWarning, InputError, warn
@@ -44,9 +46,12 @@ def fit_rows(
     data frame.
     """
     given, name = selected is not None, getattr(y, "name", None)
+    name = name if isinstance(name, str) else None
+    written = name if design is None else design.outcome_text
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
         given = source.has_selected
+        written = name or source.outcome_name
         X, y, selected = source, None, None
         sample_weight, groups = source.has_weight or None, source.has_groups or None
     _check_parameters(estimator, sample_weight, groups)
@@ -59,28 +64,31 @@ def fit_rows(
             lists=(estimator.prediction_features, estimator.selection_features),
         )
         spec, choose = estimator._specify(table, design)
-        sample = read_sample(
-            table,
-            y,
-            selected=selected,
-            sample_weight=sample_weight,
-            groups=groups,
-            sampling=spec.weight_kind == "sampling",
-            selection=spec.selection,
-            prediction=spec.prediction,
-            binary=spec.outcome_kind == "binary",
-            transform=spec.outcome_transform,
-        )
+        refuse_logarithm(written, spec.outcome_transform)
+        with explain_lost(None if design is None else design.lost):
+            sample = read_sample(
+                table,
+                y,
+                selected=selected,
+                sample_weight=sample_weight,
+                groups=groups,
+                sampling=spec.weight_kind == "sampling",
+                selection=spec.selection,
+                prediction=spec.prediction,
+                binary=spec.outcome_kind == "binary",
+                transform=spec.outcome_transform,
+            )
         origin = Origin(
             given,
             None if design is None else design.without_data(),
             weight_column,
             group_column,
-            outcome=name if isinstance(name, str) else None,
+            outcome=name,
             classes=sample.classes,
         )
         random_state = getattr(estimator, "random_state", None)
-        fit = fit_model(spec, sample, choose, random_state, origin)
+        with explain_lost(sample.lost if design is None else design.lost):
+            fit = fit_model(spec, sample, choose, random_state, origin)
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)

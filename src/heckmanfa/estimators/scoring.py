@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
 from heckmanfa.data.outcome_classes import encode_classes
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
@@ -151,6 +152,7 @@ def score_rows(
     """
     check_is_fitted(model)
     refuse_rows(X)
+    match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
     predicted, y, sample_weight, selected = compute_dask(
         *model._to_score(X, y, sample_weight, selected)
     )

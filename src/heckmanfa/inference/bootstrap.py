@@ -15,6 +15,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import entries
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.random_state import generator
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
@@ -260,6 +261,7 @@ def bootstrap(
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
         raise InputError(f"n_boot must be an integer of at least 2; got {quoted(n_boot)}")
+    match_rows({"X": X, "unit": unit})
     X, groups, words = _units(fit, X, unit)
     read = read_fit_rows(fit, X, y, selected, sample_weight)
     rows = held(read.sample.rows, "a bootstrap")

@@ -117,9 +117,9 @@ def read_given_rows(
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
+        source = find_row_source(X, y, selected, sample_weight, groups)
         # Inference runs in NumPy, wherever the model was fitted.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
-        source = find_row_source(X, y, selected, sample_weight, groups)
         if source is None or not source.has_weight:
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
         if clusters and (source is None or not source.has_groups):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
@@ -63,6 +64,7 @@ def margins(
     """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
     check_scale(scale, binary=fit.is_binary)
+    match_rows({"X": X, "over": over, "sample_weight": sample_weight})
     where = read_where(at, over, what)
     if where.predictions and features is not None:
         raise InputError("features have effects, not predictions: drop features, or what")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heckmanfa.data.lost_rows import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results import binary_caveats
@@ -89,6 +90,8 @@ class TableFacts:
     """whether missing cells were filled in"""
     exclusions: Exclusions
     """the features kept out of the prediction equation, the dummies of a column tested jointly"""
+    lost: LostRows | None = None
+    """the rows that lack a feature, counted by column"""
 
 
 def caveats_of_fit(
@@ -309,7 +312,9 @@ def _of_rows(diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
     if lost > _LARGE_SHARE * total:
         words = f"{count(lost)} of {count(total)} ({percent(lost / total, 0)}) lack a feature."
         claim = "That the rows left out are like the others"
-        caveats.append(Caveat("rows_lost", "caution", f"Rows left out: {words}", claim, words))
+        advice = "" if table.lost is None else f" {table.lost.advice}"
+        sentence = f"Rows left out: {words}{advice}".rstrip()
+        caveats.append(Caveat("rows_lost", "caution", sentence, claim, words))
     if table.filled:
         words = "standard errors take the average as if it had been observed."
         sentence = f"Missing cells hold the average of their column, and {words}"

@@ -67,6 +67,12 @@ ROW_CHECK_WORDS: dict[str, CheckWords] = {
         "The weights may be sampling weights.",
         "If they are survey weights, use --weight-kind sampling.",
     ),
+    "row_labels": CheckWords(
+        Kind.ROWS,
+        "row labels",
+        "Rows without labels were matched by position.",
+        "Give everything that belongs to the rows the same index.",
+    ),
     "text_numbers": CheckWords(
         Kind.ROWS,
         "text columns",

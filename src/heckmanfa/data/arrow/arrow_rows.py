@@ -55,6 +55,7 @@ class ArrowRows(RowSource):
             if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
         )
         self.has_outcome = "outcome" in asked.roles
+        self.outcome_name = asked.roles.get("outcome")
         self._text_outcome: tuple[str, ...] = ()
         if self.has_outcome and self._kind_of_role("outcome") == "text":
             self._text_outcome = (asked.roles["outcome"],)
@@ -68,6 +69,7 @@ class ArrowRows(RowSource):
         self.has_groups = "groups" in asked.roles
         self.drops_missing = asked.drops_missing
         self.order_is_stable = engine.order_is_stable
+        self.steady = engine.steady
         self.dummies = self._encoding.groups
         self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
 

@@ -60,7 +60,7 @@ class Engine(ABC):
     local_files: Sequence[str] = ()
     """files of this machine that every pass reads, as far as the engine knows them"""
     steady: str = "wait until nobody writes to it, and scan again"
-    """what to do if two passes read different numbers of rows"""
+    """what to do if two passes read different rows"""
 
     @property
     @abstractmethod

@@ -50,8 +50,16 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
     return DaskSource(given)
 
 
+_STEADY = (
+    "call .persist() on the collections before the fit, give what draws rows a random_state, or "
+    "write them to files and read those"
+)
+
+
 class DaskSource(RawRowSource):
     """The partitions of a Dask collection."""
+
+    steady = _STEADY
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
@@ -155,6 +163,8 @@ class DaskSource(RawRowSource):
 
 class EncodedDaskSource(RowSource):
     """The partitions of a Dask collection, encoded on the workers."""
+
+    steady = _STEADY
 
     def __init__(self, raw: DaskSource, encoding: Encoding, unknown: Unknown) -> None:
         self._raw, self._encoding, self._unknown = raw, encoding, unknown

@@ -20,6 +20,7 @@ from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcome_classes import labels_of
+from heckmanfa.data.row_labels import match_partition
 from heckmanfa.data.row_sources import Chunk, OutcomeAs, Task, cut_chunks
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
 from heckmanfa.data.threads import SharedContext
@@ -110,7 +111,7 @@ class Work:
     n_parts: int
 
     def on(self, part: int, head: int | None, items: Sequence[Any]) -> Any:
-        """Work on one partition, whose columns have the same number of rows."""
+        """Work on one partition, whose columns must have the same rows."""
         given = dict(zip(self.roles, items, strict=True))
         n = len(given["X"])
         for role, values in given.items():
@@ -119,6 +120,7 @@ class Work:
                     f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
                     f"{role}: make both from one collection, or repartition both in the same way"
                 )
+        match_partition(given)
         return self.work(part, head, given)
 
 

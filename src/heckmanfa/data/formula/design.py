@@ -17,6 +17,7 @@ from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.formula.expressions import (
     left_as_python,
+    left_side,
     refuse_other_languages,
     refuse_powers,
     right_side,
@@ -37,6 +38,8 @@ from heckmanfa.data.formula.matrix import (
     unseen_categories,
     variables_of,
 )
+from heckmanfa.data.lost_rows import GapCounts, LostRows, warn_of_lost
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
@@ -120,6 +123,8 @@ class FormulaDesign:
     selected: Mask | None = None
     kept: Mask | None = None
     """(n_rows,) which rows of the frame are used"""
+    lost: LostRows | None = None
+    """the rows that lack a variable"""
 
     @classmethod
     def build(
@@ -144,14 +149,14 @@ class FormulaDesign:
         outcome = _outcome(left, frame, labels)
         chosen = ~missing_in(outcome) if who is None else selected_rows(who, frame)
         _refuse_known_only(drivers, frame, chosen)
-        complete = complete_rows(drivers, frame)
         complete_prediction = complete_rows(right, frame)
-        kept = complete & (complete_prediction | ~chosen)
+        kept = complete_rows(drivers, frame) & (complete_prediction | ~chosen)
+        lost = _lost_rows(drivers, right, frame, chosen)
         if not kept.any():
             raise InputError(
-                f"no row is left: each of the {len(frame)} rows lacks a regressor"
-                + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
+                f"no row is left: each of the {len(frame)} rows lacks a regressor. {lost.advice}"
             )
+        warn_of_lost(lost)
         refuse_many_levels(drivers, frame[kept], "selection")
         refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
         # A stateful term (a center, a spline) learns from the rows that have its variables.
@@ -193,6 +198,7 @@ class FormulaDesign:
             outcome=outcome[rows],
             selected=None if who is None else chosen[rows],
             kept=rows,
+            lost=lost,
         )
 
     def variables(self, columns: Sequence[str]) -> list[str]:
@@ -201,14 +207,20 @@ class FormulaDesign:
         formulas = (self.prediction.spec().formula, self.selection.spec().formula)
         return sorted({name for formula in formulas for name in variables_of(formula, table)})
 
+    @property
+    def outcome_text(self) -> str:
+        """The left side of the prediction formula, as the user wrote it."""
+        return left_side(self.texts[0])
+
     def without_data(self) -> FormulaDesign:
         """Return only what prediction needs, without rows of data."""
-        return replace(self, features=None, outcome=None, selected=None, kept=None)
+        return replace(self, features=None, outcome=None, selected=None, kept=None, lost=None)
 
     def rows_of(self, data: Any, values: Any, what: str) -> Any:
         """Return the used rows of a column of the frame, or of an array of the same length."""
         if values is None:
             return None
+        match_rows({"data": data, what: values})
         if isinstance(values, str):
             frame = to_pandas(data)
             refuse_absent([values], frame.columns, f"{what}: the data")
@@ -348,10 +360,14 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     return left, right, right_side(text)
 
 
-def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
-    missing = frame[names].isna().sum().sort_values(ascending=False)
-    listed = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
-    return ": " + ", ".join(listed) if listed else ""
+def _lost_rows(drivers: Formula, right: Formula, frame: pd.DataFrame, chosen: Mask) -> LostRows:
+    """Count the rows that lack a variable which they need, by variable."""
+    everywhere = variables_of(drivers, frame)
+    names = list(dict.fromkeys([*everywhere, *variables_of(right, frame)]))
+    gaps = frame[names].isna().to_numpy(dtype=bool)
+    # Rows that are not selected do not need what only predicts.
+    gaps &= chosen[:, None] | np.isin(names, everywhere)
+    return GapCounts.of(gaps).lost(names)
 
 
 def _warn_of_nan(columns: Sequence[str], count: int) -> None:

@@ -65,6 +65,12 @@ def right_side(text: str) -> str:
     return text
 
 
+def left_side(text: str) -> str:
+    """Return the part of a formula before ``~``; nothing if there is none."""
+    right = right_side(text)
+    return "" if right == text else text[: len(text) - len(right)].removesuffix("~").strip()
+
+
 def compares(expression: str) -> bool:
     """Whether a factor is true or false in every row, since it compares: ``I(wage > 4)``."""
     try:
@@ -108,14 +114,13 @@ def left_as_python(text: str) -> str:
     formulaic evaluates what is in braces, and has no comparisons of its own.
     """
     try:
-        right = right_side(text)
+        left = left_side(text)
     # formulaic's parser fails in many ways if brackets do not match.
     except Exception:
         return text
-    left = text[: len(text) - len(right)].removesuffix("~")
-    if right != text:
+    if left:
         refuse_chains(left)
-    return f"{{{left.strip()}}} ~{right}" if right != text and compares(left) else text
+    return f"{{{left}}} ~{right_side(text)}" if left and compares(left) else text
 
 
 def refuse_powers(text: str) -> None:
