@@ -132,6 +132,8 @@ class RowSource(ABC):
     """the features made from each encoded column, whose name stands for all of them"""
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
+    reference: Mapping[str, str] = MappingProxyType({})
+    """levels that the user names as references, by category"""
     order_is_stable: bool = True
     """whether every pass gets the rows in the same order; otherwise bits may differ between fits"""
     reads_parts: bool = True
@@ -151,6 +153,10 @@ class RowSource(ABC):
     def classes(self) -> tuple[Any, Any] | None:
         """The two classes that the outcome is read by; None if it holds numbers."""
         return self.outcome_as if isinstance(self.outcome_as, tuple) else None
+
+    def re_encoded(self, encoding: Any) -> RowSource:
+        """Return the same rows with other levels; a level that is left out is missing."""
+        raise NotImplementedError
 
     def reading_outcome(self, outcome_as: OutcomeAs) -> Self:
         """Return the same rows, with the outcome read in another way."""

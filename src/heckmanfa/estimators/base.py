@@ -56,6 +56,7 @@ class SelectionModel(ReportedModel):
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
         "rho": [Interval(Real, -1, 1, closed="neither"), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "reference": [dict, None],
         "unknown": [StrOptions({"error", "missing"})],
     }
 

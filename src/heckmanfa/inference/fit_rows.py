@@ -126,7 +126,10 @@ def read_given_rows(
             groups = groups_of(fit, X, groups)
         if spec.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
-        table = read_features(X if source is None else source, spec.columns)
+        # Rows that the fit left out may have levels that it did not have.
+        columns = spec.columns.as_fitted()
+        given = X if source is None else source
+        table = read_features(given, columns, unknown="missing")
         sample = read_sample(
             table,
             y,

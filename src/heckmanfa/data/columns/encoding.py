@@ -45,7 +45,7 @@ class Encoding:
     """How each column of a table becomes numbers; `learn` makes it, `transform` applies it.
 
     Numbers stay as they are, and true and false become 1 and 0. A category becomes a dummy named
-    ``column[level]`` for each level but the first that occurs, its reference.
+    ``column[level]`` for each level but the first, its reference.
     """
 
     sources: tuple[str, ...]
@@ -76,6 +76,9 @@ class Encoding:
     """rare levels of categories that have the level ``(other)``"""
     dates: dict[str, DateScale] = field(default_factory=dict)
     """sources of dates, and how they become numbers"""
+    level_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """rows of the fit that have each level, in the order of ``levels``; a level without rows is
+    not known to the model, even if it has a dummy"""
 
     @classmethod
     def learn(
@@ -204,7 +207,18 @@ class Encoding:
             self,
             sources=tuple(sources),
             levels={name: self.levels[name] for name in sources if name in self.levels},
+            level_rows={name: self.level_rows[name] for name in sources if name in self.level_rows},
         )
+
+    def known_levels(self, name: str) -> tuple[str, ...]:
+        """Return the levels of a category that rows of the fit have, the reference first."""
+        levels = self.levels[name]
+        rows = self.level_rows.get(name, (1,) * len(levels))
+        return tuple(level for level, n in zip(levels, rows, strict=True) if n)
+
+    def as_fitted(self) -> Self:
+        """Return the encoding for the rows of the fit, some of which it left out."""
+        return replace(self, level_rows={})
 
     def columns_of(self, source: str) -> list[str]:
         """Names of the encoded columns that a source becomes."""
@@ -284,7 +298,8 @@ class Encoding:
 
     def _known(self, name: str) -> dict[str, int]:
         """Return the levels of a source, merged ones included, with their indices."""
-        known = {level: index for index, level in enumerate(self.levels[name])}
+        fitted = {*self.known_levels(name)}
+        known = {level: i for i, level in enumerate(self.levels[name]) if level in fitted}
         if OTHER in known:
             known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
         return known
@@ -323,7 +338,8 @@ class Encoding:
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
-                f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
+                f"{', '.join(examples)}{more}; known are "
+                f"{quoted_list(self.known_levels(name), _SHOWN)}. "
                 f"{UNSEEN_ADVICE if self.missing == 'drop' else UNSEEN_ADVICE_FILLED}"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
