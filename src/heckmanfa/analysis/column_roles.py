@@ -315,7 +315,8 @@ def joint_groups(encoding: Encoding) -> dict[str, list[str]]:
 def in_sources(text: str, encoding: Encoding) -> str:
     """Replace each quoted dummy in a message with its column and level."""
     for name, dummies in encoding.groups.items():
-        for dummy, level in zip(dummies, encoding.levels[name][1:], strict=True):
+        levels = encoding.levels[name]
+        for dummy, level in zip(dummies, levels[1:] or levels, strict=True):
             text = text.replace(quoted(dummy), f"column {quoted(name)} (level {quoted(level)})")
     return text
 

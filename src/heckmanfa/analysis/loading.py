@@ -23,6 +23,7 @@ from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
     Prepared,
+    binary_after,
     refuse_leaks,
     refuse_rows,
 )
@@ -31,17 +32,26 @@ from heckmanfa.analysis.request import (
     check_question,
     feature_names,
     question_of_kind,
+    references_in,
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.columns.fitted_levels import (
+    count_levels_in,
+    read_references,
+    recoded,
+    with_fitted_levels,
+    with_references,
+)
 from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
 from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.row_parts import count_parts
-from heckmanfa.data.row_rules import decide_rows, explain_known_only
+from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
@@ -230,6 +240,8 @@ def _encode(
         selected=int(np.count_nonzero(status.selected & kept)),
         observed=int(np.count_nonzero(status.selected & status.kept)),
     )
+    encoding, X = _settle(question, encoding, X, status, weight)
+    kept = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     X = X.loc[kept]
     return Prepared(
         question=question,
@@ -249,6 +261,33 @@ def _encode(
         suspicions=suspicions,
         target=target,
     )
+
+
+def _settle(
+    question: Question,
+    encoding: Encoding,
+    X: pd.DataFrame,
+    status: RowStatus,
+    weight: Floats | None,
+) -> tuple[Encoding, pd.DataFrame]:
+    """Let categories have the levels of the rows that will be fitted."""
+    asked = _references(question, encoding)
+    fitted = status.kept if weight is None else status.kept & (weight > 0)
+    rows = count_levels_in(encoding, X, fitted)
+    settled = with_fitted_levels(encoding, rows, asked, "--reference")
+    return settled, recoded(X, encoding, settled)
+
+
+def _references(question: Question, encoding: Encoding) -> dict[str, str]:
+    """Return the reference that a question names for each of some categories, or refuse it."""
+    asked = references_in(question, [*encoding.sources, *encoding.left_out])
+    for name in asked:
+        if name in encoding.left_out:
+            raise InputError(
+                f"--reference names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
+            )
+    sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
+    return read_references(sources, asked, "--reference")
 
 
 def _is_binary(values: Floats) -> bool:
@@ -292,6 +331,7 @@ def _prepare_stream(
     check_counted(question, learned.roles, table.n_rows)
     if question.missing == "mean":
         _refuse_filled(question, table, learned)
+    encoding = with_references(learned.encoding, _references(question, learned.encoding))
     rows = scan(
         table.engine,
         question.outcome,
@@ -299,7 +339,7 @@ def _prepare_stream(
         sample_weight=question.weights,
         groups=question.cluster,
         missing="drop",
-        encoding=learned.encoding,
+        encoding=encoding,
     )
     if target.classes is not None:
         rows = rows.reading_outcome(target.classes)
@@ -310,11 +350,11 @@ def _prepare_stream(
     )
     return Prepared(
         question=question,
-        encoding=learned.encoding,
+        encoding=encoding,
         rows=rows,
         n_rows=table.n_rows,
         n_columns=len(table.columns),
-        binary=learned.binary,
+        binary=binary_after(learned.binary, learned.encoding, encoding),
         files=table.paths,
         notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
         suspicions=suspicions,

@@ -15,7 +15,11 @@ import numpy as np
 from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.fitted_levels import LevelsChanged, read_references, with_fitted_levels
+from heckmanfa.data.columns.fitted_levels import (
+    LevelsChangedError,
+    read_references,
+    with_fitted_levels,
+)
 from heckmanfa.data.row_parts import PartRows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows
@@ -30,7 +34,7 @@ def settle_levels(
     """Let the categories of X have the levels of the rows of the fit, with a reference among them.
 
     ``reference`` is the parameter of the estimators. A table whose columns somebody else encoded
-    raises `LevelsChanged` if it needs another encoding.
+    raises `LevelsChangedError` if it needs another encoding.
     """
     asked = references_asked(table, reference)
     encoding = table.fitted("").encoding
@@ -46,13 +50,10 @@ def references_asked(table: FeatureTable, reference: Mapping[Any, Any] | None) -
     return asked | read_references(columns, reference)
 
 
-def move_references(
-    table: FeatureTable, sample: Sample, changed: LevelsChanged, asked: Mapping[str, str]
-) -> tuple[FeatureTable, Sample]:
-    """Return a table and its rows with references that separation leaves rows of.
-
-    ``asked`` are the references that the user named, which stay or are refused.
-    """
+def refuse_moved(
+    table: FeatureTable, changed: LevelsChangedError, asked: Mapping[str, str]
+) -> None:
+    """Refuse a reference that the user ``asked`` for if separation leaves no row of it."""
     before, after = table.fitted("").encoding, changed.encoding
     assert before is not None
     for name, level in before.references.items():
@@ -61,7 +62,6 @@ def move_references(
                 f"reference: on_separation='drop' leaves no row of {quoted(level)}, the reference "
                 f"of {quoted(name)}; name another of its levels"
             ) from changed
-    return re_encode(table, sample, after)
 
 
 def re_encode(
@@ -82,7 +82,7 @@ def re_encode(
     elif isinstance(table.native, EncodedColumns):
         native = _recoded(table.native, before, encoding)
     else:
-        raise LevelsChanged(encoding)
+        raise LevelsChangedError(encoding)
     made = FeatureTable(names, (table.shape[0], len(names)), native, table.labels_given, columns)
     places = {name: place for place, name in enumerate(names)}
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.data.arrays import Array, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
-from heckmanfa.data.columns.fitted_levels import LevelsChanged, LevelsLeft
+from heckmanfa.data.columns.fitted_levels import LevelsChangedError, LevelsLeft
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.missing_features import (
     Gaps,
@@ -31,7 +31,7 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.settling import move_references, references_asked, settle_levels
+from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish
@@ -411,9 +411,10 @@ class InverseProbabilityWeighted(_LinearRegressor):
                     check_left=left,
                 )
                 break
-            except LevelsChanged as changed:
+            except LevelsChangedError as changed:
                 asked = references_asked(read.table, self.reference)
-                table, sample = move_references(read.table, read.sample, changed, asked)
+                refuse_moved(read.table, changed, asked)
+                table, sample = re_encode(read.table, read.sample, changed.encoding)
                 read = self._resolved(table, sample, self.selection_features, read.selected_given)
         if read.table.raw is not None:
             read = replace(read, table=replace(read.table, raw=left.columns))

@@ -14,12 +14,12 @@ from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.columns.fitted_levels import LevelsChanged
+from heckmanfa.data.columns.fitted_levels import LevelsChangedError
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.settling import move_references, references_asked, settle_levels
+from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
@@ -82,7 +82,7 @@ def fit_rows(
         )
         table, sample = settle_levels(table, sample, estimator.reference)
         if encoding is not None and encoding.columns != list(table.names or ()):
-            raise LevelsChanged(table.fitted("").encoding or encoding)
+            raise LevelsChangedError(table.fitted("").encoding or encoding)
         origin = Origin(
             given,
             None if design is None else design.without_data(),
@@ -117,7 +117,7 @@ def _fit_settled(
 ) -> Fit:
     """Fit the model, with another reference where separation leaves no row of the first.
 
-    Columns that are ``fixed`` were encoded by the caller, who gets `LevelsChanged`.
+    Columns that are ``fixed`` were encoded by the caller, who gets `LevelsChangedError`.
     """
     random_state = getattr(estimator, "random_state", None)
     asked = references_asked(table, estimator.reference)
@@ -126,7 +126,8 @@ def _fit_settled(
         spec, choose = estimator._specify(table, design)
         try:
             return fit_model(spec, sample, choose, random_state, origin)
-        except LevelsChanged as changed:
+        except LevelsChangedError as changed:
+            refuse_moved(table, changed, asked)
             if fixed:
                 raise
             references = changed.encoding.references
@@ -137,14 +138,14 @@ def _fit_settled(
                     f"{quoted_list([*references], 3)} would have no reference; merge rare levels"
                 ) from changed
             tried.append(references)
-            table, sample = move_references(table, sample, changed, asked)
+            table, sample = re_encode(table, sample, changed.encoding)
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
     """Rows whose columns the caller encoded, and knows by their names.
 
-    A fit to them raises `LevelsChanged` if its rows need another encoding.
+    A fit to them raises `LevelsChangedError` if its rows need another encoding.
     """
 
     rows: Any

@@ -140,10 +140,10 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
-    if isinstance(X, RowSource) and X.encoding is not None and not isinstance(X, RawRowSource):
+    if isinstance(X, RowSource) and X.encoding is not None:
         # Rows of a scan have the levels of all rows, and the fit those of its own.
-        if X.encoding.sources == encoding.sources and X.encoding.levels != encoding.levels:
-            X = X.re_encoded(encoding)
+        other = X.encoding.levels != encoding.levels
+        X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
     if _is_encoded(X, columns):
         return replace(_read_features(X, columns.encoded()), raw=columns)
     if isinstance(X, RawRowSource):

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.level_order import encoded_names
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import FeatureCounts, count_features
-from heckmanfa.data.rows import Block, Positions, Rows
+from heckmanfa.data.rows import Block, Mask, Positions, Rows
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
@@ -29,7 +30,7 @@ LevelRows = dict[str, tuple[int, ...]]
 """rows that have each level of a category, in the order of `Encoding.levels`"""
 
 
-class LevelsChanged(Exception):
+class LevelsChangedError(Exception):
     """The rows of a fit need another encoding than the one that made their columns."""
 
     def __init__(self, encoding: Encoding) -> None:
@@ -71,6 +72,45 @@ def _count_levels(columns: FittedColumns, used: Positions, rows: Rows) -> LevelR
         return {}
     counted = rows.map(_count_block, columns=read, merge=_added)
     return rows_by_level(columns, read, _added(list(counted)))
+
+
+def count_levels_in(encoding: Encoding, X: pd.DataFrame, fitted: Mask) -> LevelRows:
+    """Count the rows of an encoded table that are fitted by level."""
+    columns = encoding.columns
+    ones, zeros = np.zeros(len(columns), dtype=int), np.zeros(len(columns), dtype=int)
+    for dummy in [dummy for dummies in encoding.groups.values() for dummy in dummies]:
+        values = X[dummy].to_numpy()[fitted]
+        place = columns.index(dummy)
+        ones[place] = np.count_nonzero(values == 1)
+        zeros[place] = np.count_nonzero(values == 0)
+    sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
+    return rows_by_level(sources, range(len(columns)), FeatureCounts(ones=ones, zeros=zeros))
+
+
+def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:
+    """Return a table that one encoding made as another with some of its levels would make it.
+
+    A row whose level is left out has none.
+    """
+    if before.levels == after.levels:
+        return X
+    made: dict[str, Any] = {}
+    for name in after.sources:
+        order, old = after.levels.get(name), before.levels.get(name)
+        columns = before.columns_of(name)
+        if order is None or old is None or order == old:
+            made |= {column: X[column] for column in columns}
+            continue
+        values = [X[column].to_numpy() for column in columns]
+        if len(old) > 1:
+            values.insert(0, 1.0 - np.sum(values, axis=0))
+        found = dict(zip(old, values, strict=True))
+        lost = np.zeros(len(X), dtype=bool)
+        for level in found.keys() - {*order}:
+            lost |= found[level] == 1
+        for column, code in after.dummies(name).items():
+            made[column] = np.where(lost, np.nan, found[order[code]])
+    return pd.DataFrame(made, index=X.index, copy=False)
 
 
 def _count_block(block: Block) -> FeatureCounts:
@@ -197,7 +237,7 @@ class LevelsLeft:
         self._used = used
 
     def __call__(self, rows: Rows) -> None:
-        """Count rows by level; raise `LevelsChanged` if a reference has none left."""
+        """Count rows by level; raise `LevelsChangedError` if a reference has none left."""
         encoding = self.columns.encoding
         if encoding is None:
             return
@@ -208,6 +248,6 @@ class LevelsLeft:
             if not some[0] and any(some)
         }
         if lost:
-            raise LevelsChanged(with_references(encoding, lost))
+            raise LevelsChangedError(with_references(encoding, lost))
         known = replace(encoding, level_rows=encoding.level_rows | counts)
         self.columns = replace(self.columns, encoding=known)
