@@ -198,9 +198,9 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_groups(question.cluster, counted[question.cluster].gaps)
 
 
-def number_tally(values: Floats) -> NumberTally:
-    """Count the numbers of a column; NaN is missing."""
-    counted = NumberTally(few=True)
+def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:
+    """Count the numbers of a column; NaN is missing. ``distinct`` is as in `NumberTally`."""
+    counted = NumberTally(few=True, distinct=distinct)
     counted.add(values)
     return counted
 

@@ -36,6 +36,7 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.coded_numbers import find_coded_numbers, is_code_name
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
@@ -230,6 +231,15 @@ def _encode(
         },
         question.outcome,
     )
+    # What the user calls a number is one.
+    coded = find_coded_numbers(
+        {
+            name: number_tally(X[name].to_numpy(), distinct=True)
+            for name in encoding.sources
+            if name not in {*encoding.levels, *encoding.dates, *question.numeric}
+            and is_code_name(name)
+        }
+    )
     kept: Mask = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)
@@ -259,6 +269,7 @@ def _encode(
         files=files,
         notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        coded_numbers=coded,
         target=target,
     )
 
@@ -358,6 +369,9 @@ def _prepare_stream(
         files=table.paths,
         notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        coded_numbers=find_coded_numbers(
+            {name: tally for name, tally in learned.numbers.items() if name not in question.numeric}
+        ),
         target=target,
     )
 

@@ -14,6 +14,7 @@ from heckmanfa.analysis.outcome_kind import Target
 from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.columns.coded_numbers import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.fitted_levels import recoded
 from heckmanfa.data.columns.sentinels import Suspicion
@@ -67,6 +68,8 @@ class Prepared:
     """sentences about how the table was read, if that could be done in several ways"""
     suspicions: tuple[Suspicion, ...]
     """numbers that may be codes for missing, those of the outcome first"""
+    coded_numbers: tuple[CodedNumbers, ...]
+    """features that are used as amounts and may be codes"""
     target: Target
     """what the outcome is, and the model that fits it"""
 

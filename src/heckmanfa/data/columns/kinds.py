@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.coded_numbers import is_code_name
 from heckmanfa.data.columns.dates import are_dates
 from heckmanfa.data.columns.declared_levels import as_declared
 from heckmanfa.data.columns.level_order import encoded_names, order_levels
@@ -127,7 +128,8 @@ class Column:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
         as_text = self.stored == "text" or self.asked == "category"
         # Spelled numbers may count the rows, which is unknown until they are read.
-        distinct = is_identifier_name(self.name) or (as_text and self.by_spelling)
+        distinct = is_identifier_name(self.name) or is_code_name(self.name)
+        distinct = distinct or (as_text and self.by_spelling)
         numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
         if not as_text:
             return numbers
