@@ -36,7 +36,6 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.coded_numbers import find_coded_numbers, is_code_name
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
@@ -47,7 +46,8 @@ from heckmanfa.data.columns.fitted_levels import (
     with_fitted_levels,
     with_references,
 )
-from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
+from heckmanfa.data.columns.missing_codes import blank, codes_of, columns_named, notes_on_codes
+from heckmanfa.data.columns.name_hints import find_coded_numbers, is_code_name
 from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.devices import find_device
@@ -134,6 +134,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         thousands=question.thousands,
         sheet=question.sheet,
         na_values=question.na_values,
+        literal=_literal(question),
         tell=tell,
     )
     columns = [str(name) for name in table.frame.columns]
@@ -147,6 +148,17 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
     )
     files = () if piped else (Path(question.data),)
     return _encode(question, table, columns, files, tell)
+
+
+def _literal(question: Question) -> list[str]:
+    """Return the columns of which the user says that they are categories, or what is missing."""
+    # Which columns a file has is not known yet; it is checked later.
+    named = [item[:place] for item in question.na_values for place in _equals(item)]
+    return [*question.categorical, *(name.strip() for name in named)]
+
+
+def _equals(item: str) -> list[int]:
+    return [place for place, sign in enumerate(item) if sign == "="]
 
 
 def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
@@ -212,6 +224,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
+        literal=columns_named(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append("--dates does nothing here: no feature holds dates.")

@@ -14,9 +14,9 @@ from heckmanfa.analysis.outcome_kind import Target
 from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.columns.coded_numbers import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.fitted_levels import recoded
+from heckmanfa.data.columns.name_hints import CodedNumbers
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only

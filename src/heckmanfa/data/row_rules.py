@@ -390,7 +390,10 @@ def refuse_not_finite(
     ]
     marks = ""
     if any(label in categories for label, *_ in lacking):
-        marks = " In a category, empty text and marks such as 'NA' are missing."
+        marks = (
+            " In a category, empty text is missing, and so are marks such as 'NA', unless its type "
+            "or categorical_features declares its levels."
+        )
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(
         f"Input X contains NaN or infinity in rows that need it: {', '.join(found[:_SHOWN])}"

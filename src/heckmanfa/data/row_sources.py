@@ -75,8 +75,8 @@ class Reading:
         return None if self.heads is None else self.heads.get(part, 0)
 
 
-CategoryType = Literal["category", "text", "objects"]
-"""what makes a column a category: its type or the user, text, or objects that are all text"""
+CategoryType = Literal["category", "named", "text", "objects"]
+"""what makes a column a category: its type, the user, text, or objects that are all text"""
 Task = Callable[[int, Iterable[Chunk]], Any]
 
 

@@ -44,6 +44,12 @@ def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, 
     return {name: tuple(dict.fromkeys(codes)) for name, codes in found.items()}
 
 
+def columns_named(given: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the columns of which ``column=value`` says what is missing."""
+    pairs = [split_item(item, columns, "--na-values") for item in given]
+    return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
+
+
 def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str] | None:
     """Return the column and the value of ``column=value``; None if no equals sign is in it."""
     # A column's name may hold an equals sign itself; the longest name counts.

@@ -1,8 +1,8 @@
-"""Integers that may name things instead of counting them: a state from 1 to 56.
+"""What the name of a column suggests: that it labels rows, or that its numbers are codes.
 
-Only a column's name can tell: years of schooling, ages and counts are integers with few values,
-too. So a column is suspected if the last word of its name is one that codes are kept under, such
-as ``state``, ``home_region`` or ``occupation_code``.
+Only a name can tell codes such as a state from 1 to 56: years of schooling, ages and counts are
+integers with few values, too. So a column is suspected if the last word of its name is one that
+codes are kept under, such as ``state``, ``home_region`` or ``occupation_code``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heckmanfa.data.columns.tally import NumberTally
+
+_ID = re.compile(r"(?:^|[\W_])(?:id|ids|uuid|guid)$|^(?:id|uuid|guid)[\W_]", re.IGNORECASE)
+_CAMEL_ID = re.compile(r"[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)$")
+_INDEX = re.compile(
+    r"(?:^|[\W_])(?:index|idx|key|row|row_?id|row_?num(?:ber)?|record|serial|nr|no)$"
+    r"|^Unnamed: \d+$",
+    re.IGNORECASE,
+)
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NUMBERS = frozenset({"no", "nr", "num", "number"})
@@ -39,6 +47,16 @@ class CodedNumbers:
     """how many different ones there are"""
     low: float
     high: float
+
+
+def is_identifier_name(name: str) -> bool:
+    """Whether a column is named like an identifier or a row number."""
+    return is_id_name(name) or _INDEX.search(name) is not None
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a column is named like an identifier."""
+    return _ID.search(name) is not None or _CAMEL_ID.search(name) is not None
 
 
 def is_code_name(name: str) -> bool:
