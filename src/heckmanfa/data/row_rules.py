@@ -391,8 +391,8 @@ def refuse_not_finite(
     marks = ""
     if any(label in categories for label, *_ in lacking):
         marks = (
-            " In a category, empty text is missing, and so are marks such as 'NA', unless its type "
-            "or categorical_features declares its levels."
+            " In a category, empty text and marks such as 'NA' are missing; a mark is a level if "
+            "its type or categorical_features declares it."
         )
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(

@@ -17,6 +17,7 @@ from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.fitted_levels import LevelsChangedError
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
@@ -80,7 +81,9 @@ def fit_rows(
             binary=spec.outcome_kind == "binary",
             transform=spec.outcome_transform,
         )
-        table, sample = settle_levels(table, sample, estimator.reference)
+        # Formulas have settled the levels of theirs.
+        reference = estimator.reference if design is None else None
+        table, sample = settle_levels(table, sample, reference)
         if encoding is not None and encoding.columns != list(table.names or ()):
             raise LevelsChangedError(table.fitted("").encoding or encoding)
         origin = Origin(
@@ -120,10 +123,16 @@ def _fit_settled(
     Columns that are ``fixed`` were encoded by the caller, who gets `LevelsChangedError`.
     """
     random_state = getattr(estimator, "random_state", None)
+    if design is not None:
+        spec, choose = estimator._specify(table, design)
+        left = FactorsLeft(design.factors or {})
+        fit = fit_model(spec, sample, choose, random_state, origin, left)
+        formulas = replace(design.without_data(), lost=left.lost)
+        return replace(fit, origin=replace(fit.origin, design=formulas))
     asked = references_asked(table, estimator.reference)
     tried: list[dict[str, str]] = []
     while True:
-        spec, choose = estimator._specify(table, design)
+        spec, choose = estimator._specify(table, None)
         try:
             return fit_model(spec, sample, choose, random_state, origin)
         except LevelsChangedError as changed:

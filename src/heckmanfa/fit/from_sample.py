@@ -30,8 +30,13 @@ def fit_model(
     choose: Choose,
     random_state: Any = None,
     origin: Origin | None = None,
+    check_left: Callable[[Rows], None] | None = None,
 ) -> Fit:
-    """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
+    """Fit both equations to a sample, with the prediction features that ``choose`` returns.
+
+    ``check_left`` is as in `heckmanfa.model.equations.fit_selection`; by default, it is about the
+    categories of X.
+    """
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
     binary = spec.outcome_kind == "binary"
@@ -42,7 +47,8 @@ def fit_model(
     else:
         left = LevelsLeft(spec.columns, [*spec.selection, *spec.prediction])
         # Replicates keep the columns of the fit, whatever levels their rows have.
-        selection, moments = compress_sample(spec, sample, left if spec.guarded else None)
+        check = check_left or (left if spec.guarded else None)
+        selection, moments = compress_sample(spec, sample, check)
         spec = replace(spec, columns=left.columns)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))

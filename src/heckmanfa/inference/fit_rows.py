@@ -111,8 +111,14 @@ def read_given_rows(
                 raise InputError(
                     "the formulas define the outcome and who is selected: pass the data frame alone"
                 )
-            design = FormulaDesign.build(*fit.origin.design.texts, X, labels=fit.is_binary)
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
+            design = FormulaDesign.build(
+                *fit.origin.design.texts,
+                X,
+                labels=fit.is_binary,
+                weight=sample_weight,
+                reference=fit.origin.design.reference,
+            )
             groups = groups_of(fit, X, groups) if clusters else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
