@@ -78,3 +78,28 @@ def test_warnings_and_diagnostics_name_options_on_the_console_in_json_and_in_the
     for one in (text, *texts, page):
         assert not PARAMETER.search(one), PARAMETER.search(one)
         assert "uncertainty_interval(" not in one
+
+
+def test_a_reference_is_named_by_column_and_level(shell, table):
+    group = np.where(np.arange(400) % 3 == 0, "a", np.where(np.arange(400) % 3 == 1, "b", "c, d"))
+    frame = table.drop(columns=["rare", "w"]).assign(group=group)
+    # A row without features ends the table, as a total does.
+    total = pd.DataFrame({"y": [frame["y"].sum()], "group": ["A total"]})
+    pd.concat([frame, total]).to_csv("in.csv", index=False)
+    words = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--json", "j.json", "--force")
+    for option, level in ((), "a"), (("--reference", '"group=c, d"'), "c, d"):
+        status, text = shell(*words, *option, "--report", "page.html", "--save", "model.skops")
+        assert status == 0, text
+        answer = json.loads((shell.folder / "j.json").read_text(encoding="utf-8"))
+        assert answer["reference_levels"] == {"group": level}
+        assert "A total" not in (shell.folder / "page.html").read_text(encoding="utf-8")
+    assert "no level 'e'" in shell.refuses(*words, "--reference", "group=e")
+    error = shell.refuses(*words, "--reference", "group=A total")
+    assert error.startswith("error: --reference: no row of the fit has the level 'A total'")
+    error = shell.refuses("predict", "model.skops", "in.csv", "--out", "p.csv")
+    assert "not fitted with: 'A total' (1 row" in error
+    status, text = shell(
+        "predict", "model.skops", "in.csv", "--out", "p.csv", "--unknown", "missing"
+    )
+    assert status == 0, text
+    assert pd.read_csv("p.csv").iloc[:, 0].isna().tolist() == [False] * 400 + [True]

@@ -16,6 +16,7 @@ from heckmanfa.analysis.best_set import (
     set_words,
 )
 from heckmanfa.analysis.held_out import QUICK_ROWS
+from heckmanfa.analysis.level_checks import checks_of_levels
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
@@ -121,6 +122,7 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
         *_of_rows(subject),
         *_of_codes(subject),
         *_of_derived(subject),
+        *checks_of_levels(subject.prepared, outcome),
     ]
     found += [_not_run(missed, outcome)] if missed.n else []
     found = _with_form(found, ml=subject.prepared.question.estimated == "ml")

@@ -198,9 +198,9 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_groups(question.cluster, counted[question.cluster].gaps)
 
 
-def number_tally(values: Floats) -> NumberTally:
-    """Count the numbers of a column; NaN is missing."""
-    counted = NumberTally(few=True)
+def number_tally(values: Floats, *, distinct: bool = False) -> NumberTally:
+    """Count the numbers of a column; NaN is missing. ``distinct`` is as in `NumberTally`."""
+    counted = NumberTally(few=True, distinct=distinct)
     counted.add(values)
     return counted
 
@@ -315,7 +315,8 @@ def joint_groups(encoding: Encoding) -> dict[str, list[str]]:
 def in_sources(text: str, encoding: Encoding) -> str:
     """Replace each quoted dummy in a message with its column and level."""
     for name, dummies in encoding.groups.items():
-        for dummy, level in zip(dummies, encoding.levels[name][1:], strict=True):
+        levels = encoding.levels[name]
+        for dummy, level in zip(dummies, levels[1:] or levels, strict=True):
             text = text.replace(quoted(dummy), f"column {quoted(name)} (level {quoted(level)})")
     return text
 

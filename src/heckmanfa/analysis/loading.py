@@ -23,6 +23,7 @@ from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
     Prepared,
+    binary_after,
     refuse_leaks,
     refuse_rows,
 )
@@ -31,18 +32,28 @@ from heckmanfa.analysis.request import (
     check_question,
     feature_names,
     question_of_kind,
+    references_in,
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
+from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.columns.fitted_levels import (
+    count_levels_in,
+    read_references,
+    recoded,
+    with_fitted_levels,
+    with_references,
+)
+from heckmanfa.data.columns.missing_codes import blank, codes_of, columns_named, notes_on_codes
+from heckmanfa.data.columns.name_hints import find_coded_numbers, is_code_name
 from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.lost_rows import GapCounts
 from heckmanfa.data.row_parts import count_parts
-from heckmanfa.data.row_rules import decide_rows, explain_known_only
+from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
@@ -124,6 +135,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         thousands=question.thousands,
         sheet=question.sheet,
         na_values=question.na_values,
+        literal=_literal(question),
         tell=tell,
     )
     columns = [str(name) for name in table.frame.columns]
@@ -137,6 +149,17 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
     )
     files = () if piped else (Path(question.data),)
     return _encode(question, table, columns, files, tell)
+
+
+def _literal(question: Question) -> list[str]:
+    """Return the columns of which the user says that they are categories, or what is missing."""
+    # Which columns a file has is not known yet; it is checked later.
+    named = [item[:place] for item in question.na_values for place in _equals(item)]
+    return [*question.categorical, *(name.strip() for name in named)]
+
+
+def _equals(item: str) -> list[int]:
+    return [place for place, sign in enumerate(item) if sign == "="]
 
 
 def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
@@ -202,6 +225,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
+        literal=columns_named(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append("--dates does nothing here: no feature holds dates.")
@@ -221,6 +245,15 @@ def _encode(
         },
         question.outcome,
     )
+    # What the user calls a number is one.
+    coded = find_coded_numbers(
+        {
+            name: number_tally(X[name].to_numpy(), distinct=True)
+            for name in encoding.sources
+            if name not in {*encoding.levels, *encoding.dates, *question.numeric}
+            and is_code_name(name)
+        }
+    )
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
     made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
@@ -235,6 +268,8 @@ def _encode(
         observed=int(np.count_nonzero(status.selected & status.kept)),
         lost=lost,
     )
+    encoding, X = _settle(question, encoding, X, status, weight)
+    kept = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     X = X.loc[kept]
     return Prepared(
         question=question,
@@ -252,9 +287,37 @@ def _encode(
         files=files,
         notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        coded_numbers=coded,
         target=target,
         lost=lost,
     )
+
+
+def _settle(
+    question: Question,
+    encoding: Encoding,
+    X: pd.DataFrame,
+    status: RowStatus,
+    weight: Floats | None,
+) -> tuple[Encoding, pd.DataFrame]:
+    """Let categories have the levels of the rows that will be fitted."""
+    asked = _references(question, encoding)
+    fitted = status.kept if weight is None else status.kept & (weight > 0)
+    rows = count_levels_in(encoding, X, fitted)
+    settled = with_fitted_levels(encoding, rows, asked, "--reference")
+    return settled, recoded(X, encoding, settled)
+
+
+def _references(question: Question, encoding: Encoding) -> dict[str, str]:
+    """Return the reference that a question names for each of some categories, or refuse it."""
+    asked = references_in(question, [*encoding.sources, *encoding.left_out])
+    for name in asked:
+        if name in encoding.left_out:
+            raise InputError(
+                f"--reference names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
+            )
+    sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
+    return read_references(sources, asked, "--reference")
 
 
 def _is_binary(values: Floats) -> bool:
@@ -298,6 +361,7 @@ def _prepare_stream(
     check_counted(question, learned.roles, table.n_rows)
     if question.missing == "mean":
         _refuse_filled(question, table, learned)
+    encoding = with_references(learned.encoding, _references(question, learned.encoding))
     rows = scan(
         table.engine,
         question.outcome,
@@ -305,7 +369,7 @@ def _prepare_stream(
         sample_weight=question.weights,
         groups=question.cluster,
         missing="drop",
-        encoding=learned.encoding,
+        encoding=encoding,
     )
     if target.classes is not None:
         rows = rows.reading_outcome(target.classes)
@@ -316,14 +380,17 @@ def _prepare_stream(
     )
     return Prepared(
         question=question,
-        encoding=learned.encoding,
+        encoding=encoding,
         rows=rows,
         n_rows=table.n_rows,
         n_columns=len(table.columns),
-        binary=learned.binary,
+        binary=binary_after(learned.binary, learned.encoding, encoding),
         files=table.paths,
         notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        coded_numbers=find_coded_numbers(
+            {name: tally for name, tally in learned.numbers.items() if name not in question.numeric}
+        ),
         target=target,
         lost=None,
     )

@@ -5,7 +5,6 @@ The command line, its JSON and the report are views of an `Analysis`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_ou
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.analysis.question_model import model_of
+from heckmanfa.analysis.question_model import fit_question, model_of
 from heckmanfa.analysis.request import Question, question_about
 from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
@@ -419,10 +418,7 @@ def analyse(
     prepared = prepare(question, tell, frame)
     loaded = prepared.loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
-    model = model_of(prepared.question, prepared.encoding)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        prepared.fit(model)
+    prepared, model, caught = fit_question(prepared)
     messages = {
         in_options(in_sources(str(warning.message), prepared.encoding)): warning.category
         for warning in caught

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import errors_in_sources
 from heckmanfa.analysis.outcome_kind import Target
-from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.fitted_levels import recoded
+from heckmanfa.data.columns.name_hints import CodedNumbers
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.lost_rows import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
-from heckmanfa.estimators.fitting import name_outcome
+from heckmanfa.estimators.fitting import EncodedRows, name_outcome
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.leakage import refuse_partial_copies
@@ -67,6 +69,8 @@ class Prepared:
     """sentences about how the table was read, if that could be done in several ways"""
     suspicions: tuple[Suspicion, ...]
     """numbers that may be codes for missing, those of the outcome first"""
+    coded_numbers: tuple[CodedNumbers, ...]
+    """features that are used as amounts and may be codes"""
     target: Target
     """what the outcome is, and the model that fits it"""
     lost: LostRows | None
@@ -99,15 +103,36 @@ class Prepared:
         source = StoredTable(self.rows.engine).described
         return f"rows were read from {source} in passes, not loaded"
 
-    def fit(self, model: Model) -> None:
-        """Fit a model to the rows; errors name the columns of the table."""
+    def with_encoding(self, encoding: Encoding) -> Self:
+        """Return the same rows as an encoding with some of these levels makes them."""
+        rows: Loaded | ArrowRows
+        if isinstance(self.rows, ArrowRows):
+            rows = self.rows.re_encoded(encoding.as_fitted())
+        else:
+            rows = replace(self.rows, X=recoded(self.rows.X, self.encoding, encoding))
+        binary = binary_after(self.binary, self.encoding, encoding)
+        return replace(self, encoding=encoding, rows=rows, binary=binary)
+
+    def fit(self, model: Model, *, settle: bool = False) -> None:
+        """Fit a model to the rows; errors name the columns of the table.
+
+        If it is to ``settle`` the levels of categories, it takes the references that the question
+        names, and raises `LevelsChangedError` if the rows of the fit need another encoding.
+        """
+        settle = settle and bool(self.encoding.levels)
+        if settle and self.question.reference:
+            model.set_params(reference=references_in(self.question, self.encoding.sources))
         with explain_lost(self.lost), errors_in_sources(self.encoding):
             if isinstance(self.rows, ArrowRows):
-                _fit_streamed(self.rows, model, self.encoding)
+                rows = EncodedRows(self.rows, self.encoding) if settle else self.rows
+                _fit_streamed(self.rows, model, self.encoding, rows)
             else:
+                X: Any = self.rows.X
                 device = self.question.device
+                if device != "cpu" and not self.question.honest:
+                    X = to_device(X, device)
                 model.fit(
-                    self.rows.X if device == "cpu" else to_device(self.rows.X, device),
+                    EncodedRows(X, self.encoding) if settle else X,
                     self.outcome,
                     selected=self.rows.selected,
                     sample_weight=self.rows.weight,
@@ -118,10 +143,22 @@ class Prepared:
             name_outcome(model, self.question.outcome)
 
 
-def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding) -> None:
-    """Fit a model to rows in files, which only the fit itself can check."""
+def binary_after(binary: frozenset[str], before: Encoding, after: Encoding) -> frozenset[str]:
+    """Return which features hold only 0 and 1 after another encoding made them."""
+    found = {column for column in after.columns if column in binary}
+    for name, dummies in before.groups.items():
+        if binary.issuperset(dummies):
+            found |= {*after.columns_of(name)}
+    return frozenset(found)
+
+
+def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding, given: Any) -> None:
+    """Fit a model to rows in files, which only the fit itself can check.
+
+    ``given`` is what the model gets, the rows or these with their encoding.
+    """
     try:
-        model.fit(rows)
+        model.fit(given)
     except MissingValueError as error:
         raise InputError(f"{error} {EXCLUDE}") from error
     except NoOutcomeError as error:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 from heckmanfa.analysis.column_roles import joint_groups
-from heckmanfa.analysis.prepared import Model
+from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.fitted_levels import LevelsChangedError
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
@@ -84,6 +87,32 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     if question.criterion is not None:
         trained.set_params(criterion=question.criterion)
     return trained
+
+
+def fit_question(prepared: Prepared) -> tuple[Prepared, Model, list[warnings.WarningMessage]]:
+    """Fit the model of a question, with the levels that the rows of the fit have.
+
+    Returns the rows as the model took them, the model, and the warnings of its fit.
+    """
+    # Each time, a category has fewer levels, or another reference.
+    for _ in range(len(prepared.encoding.columns) + 1):
+        model = model_of(prepared.question, prepared.encoding)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                prepared.fit(model, settle=True)
+            except LevelsChangedError as changed:
+                prepared = prepared.with_encoding(changed.encoding)
+                continue
+        fitted = model.fit_.spec.columns.encoding
+        if prepared.encoding.levels and fitted is not None:
+            encoding = replace(prepared.encoding, level_rows=fitted.level_rows)
+            prepared = replace(prepared, encoding=encoding)
+        return prepared, model, caught
+    raise InputError(
+        "--on-separation drop leaves no level that every part of the rows has as a reference; "
+        "merge rare levels with --min-level-rows"
+    )
 
 
 def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list[str]:

@@ -14,6 +14,8 @@ from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
+from heckmanfa.data.columns.missing_codes import split_item
+from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.scan.places import is_url, name_of
@@ -100,6 +102,8 @@ class Question:
     """values that mean missing, in all columns, or as ``column=value``"""
     dates: Unit | None = None
     """unit in which dates become numbers; None leaves them out"""
+    reference: tuple[str, ...] = ()
+    """reference levels of categories, as ``column=level``, or a dictionary of them"""
     min_level_rows: int = 0
     """levels of a category with fewer rows become one; 0 and 1 merge none"""
     seed: int = 0
@@ -117,6 +121,9 @@ class Question:
         object.__setattr__(self, "data", local_path(self.data))
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "reference" and isinstance(value, Mapping):
+                value = tuple(f"{name}={label_of(level)}" for name, level in value.items())
+                object.__setattr__(self, field.name, value)
             if field.default == () and not isinstance(value, tuple):
                 names = () if value is None else (value,) if isinstance(value, str) else value
                 object.__setattr__(self, field.name, tuple(names))
@@ -373,6 +380,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     for field in ("categorical", "numeric"):
         for name in getattr(question, field):
             _refuse_unknown(columns, name, _flag(field), list(role_of))
+    references_in(question, columns)
     names = [
         name
         for name in columns
@@ -390,6 +398,19 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     if not names:
         raise InputError("no column is left as a feature; see --features and --exclude")
     return names
+
+
+def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
+    """Return the reference that a question names for each of some categories."""
+    found: dict[str, str] = {}
+    for item in question.reference:
+        pair = split_item(item, columns, "--reference")
+        if pair is None or not pair[1]:
+            raise InputError(
+                f"--reference names a column and its level, as in region=north; got {quoted(item)}"
+            )
+        found[pair[0]] = pair[1]
+    return found
 
 
 def _refuse_unknown(

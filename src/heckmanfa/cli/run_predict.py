@@ -143,8 +143,8 @@ def _write(
     if stored is None:
         # A few rows may reveal less about how numbers are written than all rows of the fit.
         like = MarkOptions(saved.encoding.decimal, saved.encoding.thousands, by_model=True)
-        codes = saved.encoding.missing_codes
-        table = open_table(data, na_values=codes, like=like, tell=say, **reading)
+        codes, literal = saved.encoding.missing_codes, saved.encoding.literal
+        table = open_table(data, na_values=codes, literal=literal, like=like, tell=say, **reading)
     else:
         # Encoding names the columns that are absent.
         needed = [name for name in stored.columns if columns is None or name in columns]

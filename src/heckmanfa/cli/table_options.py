@@ -68,6 +68,14 @@ Dates = Annotated[
     str | None,
     Option(help="Use dates as numbers: days or years since a column's earliest date."),
 ]
+Reference = Annotated[
+    Names,
+    Option(
+        help="Level that the others of a category are compared with, as in region=north (the "
+        "first that rows of the fit have, unless given).",
+        metavar="COLUMN=LEVEL",
+    ),
+]
 MinLevelRows = Annotated[
     int,
     Option(

@@ -101,6 +101,8 @@ class _CountTask:
     """(k,) which columns every row needs"""
     drops_missing: bool
     transform: OutcomeTransform | None = None
+    dummies: tuple[int, ...] = ()
+    """those of the k columns whose rows are counted by level"""
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> RowCounts:
         return sum((self._count(chunk) for chunk in chunks), RowCounts())
@@ -130,7 +132,12 @@ class _CountTask:
             bad_flags=bad_flags,
             odd_flag=odd_flag,
             features=count_features(
-                chunk.features, status.selected, everywhere, status.kept, all_finite=all_finite
+                chunk.features,
+                status.selected,
+                everywhere,
+                status.kept,
+                all_finite=all_finite,
+                dummies=self.dummies,
             ),
             gaps=gaps,
             sums=RowSums.of(block, with_squares=True),
@@ -142,18 +149,20 @@ def count_parts(
     columns: Sequence[int],
     everywhere: Mask,
     transform: OutcomeTransform | None = None,
+    dummies: Sequence[int] = (),
 ) -> tuple[tuple[int, ...], RowCounts]:
     """Count the rows of each part, and all rows by what the rules decide, in one pass.
 
     ``columns`` are the k features of either equation. Every row needs those that are True in
     ``everywhere`` (k,), those of the selection equation; only selected rows need the others.
-    ``transform`` is the scale that the outcome is fitted on.
+    ``transform`` is the scale that the outcome is fitted on, and ``dummies`` are as in
+    `count_features`.
     """
     reading = Reading(tuple(columns), rows_per_block(source.n_features))
     lengths: list[int] = []
     counts = RowCounts()
     # Parts come in order.
-    task = _CountTask(everywhere, source.drops_missing, transform)
+    task = _CountTask(everywhere, source.drops_missing, transform, tuple(dummies))
     for counted in source.run(task, reading):
         lengths.append(counted.total)
         counts += counted

@@ -107,6 +107,10 @@ class FeatureCounts:
     n_selected: int = 0
     """all selected rows"""
     n_unselected: int = 0
+    ones: Any = 0
+    """(k,) rows of the fit that have the level of a dummy; zero for other columns"""
+    zeros: Any = 0
+    """(k,) rows of the fit that have another level"""
 
     @classmethod
     def of_gaps(cls, gaps: Sequence[Mask], selected: Mask) -> FeatureCounts:
@@ -126,7 +130,7 @@ class FeatureCounts:
 
     def of(self, columns: Sequence[int]) -> FeatureCounts:
         """Return the counts of some of the columns."""
-        per_column = ("missing", "infinite", "gaps", "gaps_selected")
+        per_column = ("missing", "infinite", "gaps", "gaps_selected", "ones", "zeros")
         parts: dict[str, Any] = {
             name: np.atleast_1d(getattr(self, name))[list(columns)] for name in per_column
         }
@@ -156,20 +160,22 @@ def count_features(
     kept: Mask | None = None,
     *,
     all_finite: bool | None = None,
+    dummies: Positions = (),
 ) -> FeatureCounts:
     """Count the values of a chunk (b, k) that are missing or infinite.
 
     Every row of the fit needs the columns that are True in ``everywhere`` (k,); only selected rows
     need the others. ``kept`` (b,) are the rows of the fit, by default all. ``all_finite`` saves a
-    pass if the caller knows it.
+    pass if the caller knows it. ``dummies`` are the columns whose rows are counted by level.
     """
     n_selected = _count(selected)
     n_unselected = len(selected) - n_selected
+    levels = _count_levels(features, kept, len(everywhere), dummies)
     if all_finite is None:
         all_finite = bool(namespace(features).isfinite(features).all())
     if all_finite:
         nothing = np.zeros(len(everywhere), dtype=np.int64)
-        return FeatureCounts(nothing, nothing, nothing, nothing, n_selected, n_unselected)
+        return FeatureCounts(nothing, nothing, nothing, nothing, n_selected, n_unselected, *levels)
     features, chosen = host(features), host(selected)
     needed = everywhere | chosen[:, None]
     if kept is not None:
@@ -182,7 +188,22 @@ def count_features(
         gaps_selected=empty[chosen].sum(axis=0),
         n_selected=n_selected,
         n_unselected=n_unselected,
+        ones=levels[0],
+        zeros=levels[1],
     )
+
+
+def _count_levels(
+    features: Array, kept: Mask | None, k: int, dummies: Positions
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the rows of a chunk that have the level of each dummy, and those that have another."""
+    ones, zeros = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
+    if len(dummies):
+        rows = features if kept is None else features[kept]
+        for column in dummies:
+            ones[column] = _count(rows[:, column] == 1)
+            zeros[column] = _count(rows[:, column] == 0)
+    return ones, zeros
 
 
 @dataclass(frozen=True)
@@ -375,7 +396,10 @@ def refuse_not_finite(
     ]
     marks = ""
     if any(label in categories for label, *_ in lacking):
-        marks = " In a category, empty text and marks such as 'NA' are missing."
+        marks = (
+            " In a category, empty text and marks such as 'NA' are missing; a mark is a level if "
+            "its type or categorical_features declares it."
+        )
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(
         f"Input X contains NaN or infinity in rows that need it: {', '.join(found[:_SHOWN])}"

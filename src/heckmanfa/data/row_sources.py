@@ -75,8 +75,8 @@ class Reading:
         return None if self.heads is None else self.heads.get(part, 0)
 
 
-CategoryType = Literal["category", "text", "objects"]
-"""what makes a column a category: its type or the user, text, or objects that are all text"""
+CategoryType = Literal["category", "named", "text", "objects"]
+"""what makes a column a category: its type, the user, text, or objects that are all text"""
 Task = Callable[[int, Iterable[Chunk]], Any]
 
 
@@ -134,6 +134,8 @@ class RowSource(ABC):
     """the features made from each encoded column, whose name stands for all of them"""
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
+    reference: Mapping[str, str] = MappingProxyType({})
+    """levels that the user names as references, by category"""
     order_is_stable: bool = True
     """whether every pass gets the rows in the same order; otherwise bits may differ between fits"""
     reads_parts: bool = True
@@ -155,6 +157,10 @@ class RowSource(ABC):
     def classes(self) -> tuple[Any, Any] | None:
         """The two classes that the outcome is read by; None if it holds numbers."""
         return self.outcome_as if isinstance(self.outcome_as, tuple) else None
+
+    def re_encoded(self, encoding: Any) -> RowSource:
+        """Return the same rows with other levels; a level that is left out is missing."""
+        raise NotImplementedError
 
     def reading_outcome(self, outcome_as: OutcomeAs) -> Self:
         """Return the same rows, with the outcome read in another way."""

@@ -7,7 +7,8 @@ are the same, whatever their order. So a query that adds floats up in another or
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,19 @@ class RowSums:
             products=np.column_stack([known.sum(axis=1), products]),
             squares=squares,
             feature_squares=feature_squares,
+        )
+
+    def moved(self, places: Sequence[int | None]) -> RowSums:
+        """Return the sums of other columns, given the place of each here.
+
+        Columns that have none are not compared.
+        """
+        known = [0, *(0 if place is None else 1 + place for place in places)]
+        new = np.array([False, *(place is None for place in places)])
+        return replace(
+            self,
+            products=np.where(new, np.nan, self.products[:, known]),
+            feature_squares=self.feature_squares[known],
         )
 
     def __add__(self, other: RowSums) -> RowSums:

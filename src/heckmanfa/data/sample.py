@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
@@ -34,6 +34,7 @@ from heckmanfa.data.columns.column_numbers import (
     plain_array,
 )
 from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.fitted_levels import rows_by_level
 from heckmanfa.data.dask.dask_rows import dask_source
 from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
@@ -89,6 +90,8 @@ class Sample:
     """what outcomes of 0 and 1 stand for; None if outcomes are amounts"""
     lost: LostRows | None = None
     """rows that were left out because they lack a feature; None if such rows are refused"""
+    level_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """rows that have each level, of the categories whose dummies were all read"""
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
@@ -215,6 +218,7 @@ def read_sample(
     """
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
+    dummies = [place for place, column in enumerate(columns) if column in table.dummies]
     source = table.native
     if isinstance(source, RowSource):
         # The source itself knows y and the others.
@@ -222,7 +226,7 @@ def read_sample(
             source = source.reading_outcome(classes)
         elif binary:
             source, classes = learn_classes(source)
-        lengths, counts = count_parts(source, columns, everywhere, transform)
+        lengths, counts = count_parts(source, columns, everywhere, transform, dummies)
         weighted, lost = source.has_weight, None
         if source.drops_missing:
             made_from = {name: column for column, made in source.dummies.items() for name in made}
@@ -239,7 +243,8 @@ def read_sample(
         parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
-        return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost)
+        levels = rows_by_level(table.fitted(""), columns, counts.features)
+        return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost, levels)
     beside = source if table.tensors else None
     given = read_rows(
         y,
@@ -271,13 +276,16 @@ def read_sample(
         group=codes,
         kept=None if kept.all() else kept,
     )
-    found = sum(rows.map(_feature_counts, everywhere, columns=columns), FeatureCounts())
+    counted = rows.map(_feature_counts, everywhere, dummies, columns=columns)
+    found = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, found, everywhere)
-    return Sample(rows, counts.public(), n_groups, counts.unselected == 0, given.classes)
+    levels = rows_by_level(table.fitted(""), columns, found)
+    every = counts.unselected == 0
+    return Sample(rows, counts.public(), n_groups, every, given.classes, level_rows=levels)
 
 
-def _feature_counts(block: Block, everywhere: Mask) -> FeatureCounts:
-    return count_features(block.features, block.selected, everywhere)
+def _feature_counts(block: Block, everywhere: Mask, dummies: Positions) -> FeatureCounts:
+    return count_features(block.features, block.selected, everywhere, dummies=dummies)
 
 
 def _check_counts(

@@ -60,7 +60,7 @@ class HeckmanAverage(ChoiceModel, Heckman):
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform, categorical_features, unknown
+outcome_transform, categorical_features, reference, unknown
         As in `Heckman`. Weights are those of two-step fits; "ml" refits the ``n_refits`` heaviest
         assignments. That is better if the errors are normal, and much worse if they are skewed.
         Assignments of collinear features weigh nothing. "drop" leaves a column that the selection
@@ -136,6 +136,7 @@ outcome_transform, categorical_features, unknown
         start: Any = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

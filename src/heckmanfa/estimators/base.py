@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.formula.formula_levels import ReferenceLostError
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.outcome_scale import read_on_fit_scale
@@ -57,6 +58,7 @@ class SelectionModel(ReportedModel):
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
         "rho": [Interval(Real, -1, 1, closed="neither"), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "reference": [dict, None],
         "unknown": [StrOptions({"error", "missing"})],
     }
 
@@ -147,24 +149,43 @@ class SelectionModel(ReportedModel):
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
                 )
         classes = issubclass(cls, ClassifierMixin)
-        design = FormulaDesign.build(prediction, selection, data, labels=classes)
-        model = cls(
-            prediction_features=design.prediction_columns,
-            selection_features=design.selection_columns,
-            **cls._with_terms(parameters, design.prediction_terms),
-        )
-        fit_rows(
-            model,
-            design.features,
-            design.outcome,
-            design.selected,
-            design.rows_of(data, sample_weight, "sample_weight"),
-            design.rows_of(data, groups, "groups"),
-            design=design,
-            weight_column=sample_weight if isinstance(sample_weight, str) else None,
-            group_column=groups if isinstance(groups, str) else None,
-        )
-        return model
+        asked = parameters.get("reference") or {}
+        moved: dict[str, Any] = {}
+        while True:
+            design = FormulaDesign.build(
+                prediction,
+                selection,
+                data,
+                labels=classes,
+                weight=sample_weight,
+                reference={**moved, **asked},
+            )
+            model = cls(
+                prediction_features=design.prediction_columns,
+                selection_features=design.selection_columns,
+                **cls._with_terms(parameters, design.prediction_terms),
+            )
+            try:
+                fit_rows(
+                    model,
+                    design.features,
+                    design.outcome,
+                    design.selected,
+                    design.rows_of(data, sample_weight, "sample_weight"),
+                    design.rows_of(data, groups, "groups"),
+                    design=design,
+                    weight_column=sample_weight if isinstance(sample_weight, str) else None,
+                    group_column=groups if isinstance(groups, str) else None,
+                )
+                return model
+            except ReferenceLostError as lost:
+                for name in lost.levels:
+                    if name in asked or name in moved:
+                        raise InputError(
+                            "reference: on_separation='drop' leaves no row of the reference of "
+                            f"{quoted(name)}; name another of its levels"
+                        ) from lost
+                moved |= lost.levels
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what scikit-learn's metadata routing passes to each method.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.data.arrays import Array, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
+from heckmanfa.data.columns.fitted_levels import LevelsChangedError, LevelsLeft
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.missing_features import (
     Gaps,
@@ -30,6 +31,7 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish
@@ -123,8 +125,22 @@ class ObservedRegressor(ScoredRegressor):
             selection=selection,
             prediction=prediction,
         )
+        table, sample = settle_levels(table, sample, self.reference)
         given = selected is not None if source is None else source.has_selected
-        return RowsRead(type(self).__name__, table, sample, selection, prediction, given)
+        return self._resolved(table, sample, selection_features, given)
+
+    def _resolved(
+        self, table: FeatureTable, sample: Sample, selection_features: Any, given: bool
+    ) -> RowsRead:
+        """Return rows with the columns of each equation, by the names that they have now."""
+        return RowsRead(
+            type(self).__name__,
+            table,
+            sample,
+            resolve(table, selection_features, "selection_features"),
+            resolve(table, self.prediction_features, "prediction_features"),
+            given,
+        )
 
     def columns_read(self) -> FittedColumns:
         """Return the columns of X that the model was fitted to."""
@@ -261,7 +277,7 @@ class NaiveOLS(_LinearRegressor):
         Names, positions or a mask of X's columns; None is all of them.
     on_collinear : {"error", "drop"}
         As in `Heckman`.
-    categorical_features, unknown
+    categorical_features, reference, unknown
         As in `Heckman`.
 
     Attributes
@@ -291,6 +307,7 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
         *,
         on_collinear: OnProblem = "error",
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
@@ -314,7 +331,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
         The largest weight, at least 1. Larger weights are clipped, and counted in ``n_clipped_``.
     on_collinear, on_separation : {"error", "drop"}
         As in `Heckman`.
-    categorical_features, unknown
+    categorical_features, reference, unknown
         As in `Heckman`.
 
     Attributes
@@ -360,6 +377,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
@@ -381,14 +399,27 @@ class InverseProbabilityWeighted(_LinearRegressor):
                 AllObservedWarning,
             )
             return weighting | self._regress(read, read.sample.rows, read.prediction)
-        fitted = fit_selection(
-            read.sample.rows,
-            read.selection,
-            read.labels,
-            on_collinear=self.on_collinear,
-            on_separation=self.on_separation,
-        )
+        while True:
+            left = LevelsLeft(read.columns, [*read.selection, *read.prediction])
+            try:
+                fitted = fit_selection(
+                    read.sample.rows,
+                    read.selection,
+                    read.labels,
+                    on_collinear=self.on_collinear,
+                    on_separation=self.on_separation,
+                    check_left=left,
+                )
+                break
+            except LevelsChangedError as changed:
+                asked = references_asked(read.table, self.reference)
+                refuse_moved(read.table, changed, asked)
+                table, sample = re_encode(read.table, read.sample, changed.encoding)
+                read = self._resolved(table, sample, self.selection_features, read.selected_given)
+        if read.table.raw is not None:
+            read = replace(read, table=replace(read.table, raw=left.columns))
         probit = fitted.probit
+        weighting["selection_coef_"] = np.zeros(read.table.shape[1])
         weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]
         weighting["selection_intercept_"] = float(probit.coef[0])
         counted = fitted.rows.map(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,22 @@ from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
+from heckmanfa.data.columns.fitted_levels import LevelsChangedError
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.lost_rows import explain_lost
 from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
+from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.option_types import Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.text.printable import quoted_list
 
 
 def fit_rows(
@@ -48,6 +52,9 @@ def fit_rows(
     given, name = selected is not None, getattr(y, "name", None)
     name = name if isinstance(name, str) else None
     written = name if design is None else design.outcome_text
+    encoding = None
+    if isinstance(X, EncodedRows):
+        X, encoding = X.rows, X.encoding
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
         given = source.has_selected
@@ -63,7 +70,10 @@ def fit_rows(
             categorical=estimator.categorical_features if design is None else None,
             lists=(estimator.prediction_features, estimator.selection_features),
         )
-        spec, choose = estimator._specify(table, design)
+        if encoding is not None:
+            raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
+            table = replace(table, raw=raw)
+        spec, _ = estimator._specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
             sample = read_sample(
@@ -78,6 +88,11 @@ def fit_rows(
                 binary=spec.outcome_kind == "binary",
                 transform=spec.outcome_transform,
             )
+        # Formulas have settled the levels of theirs.
+        reference = estimator.reference if design is None else None
+        table, sample = settle_levels(table, sample, reference)
+        if encoding is not None and encoding.columns != list(table.names or ()):
+            raise LevelsChangedError(table.fitted("").encoding or encoding)
         origin = Origin(
             given,
             None if design is None else design.without_data(),
@@ -86,9 +101,8 @@ def fit_rows(
             outcome=name,
             classes=sample.classes,
         )
-        random_state = getattr(estimator, "random_state", None)
         with explain_lost(sample.lost if design is None else design.lost):
-            fit = fit_model(spec, sample, choose, random_state, origin)
+            fit = _fit_settled(estimator, design, table, sample, origin, fixed=encoding is not None)
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
@@ -101,6 +115,59 @@ def fit_rows(
         )
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))
+
+
+def _fit_settled(
+    estimator: Any,
+    design: FormulaDesign | None,
+    table: FeatureTable,
+    sample: Sample,
+    origin: Origin,
+    *,
+    fixed: bool,
+) -> Fit:
+    """Fit the model, with another reference where separation leaves no row of the first.
+
+    Columns that are ``fixed`` were encoded by the caller, who gets `LevelsChangedError`.
+    """
+    random_state = getattr(estimator, "random_state", None)
+    if design is not None:
+        spec, choose = estimator._specify(table, design)
+        left = FactorsLeft(design.factors or {})
+        fit = fit_model(spec, sample, choose, random_state, origin, left)
+        formulas = replace(design.without_data(), dropped_levels=left.lost)
+        return replace(fit, origin=replace(fit.origin, design=formulas))
+    asked = references_asked(table, estimator.reference)
+    tried: list[dict[str, str]] = []
+    while True:
+        spec, choose = estimator._specify(table, None)
+        try:
+            return fit_model(spec, sample, choose, random_state, origin)
+        except LevelsChangedError as changed:
+            refuse_moved(table, changed, asked)
+            if fixed:
+                raise
+            references = changed.encoding.references
+            if references in tried:
+                # Halves of an honest search may lose one level each.
+                raise InputError(
+                    "on_separation='drop' leaves no level that every part of the rows has, so "
+                    f"{quoted_list([*references], 3)} would have no reference; merge rare levels"
+                ) from changed
+            tried.append(references)
+            table, sample = re_encode(table, sample, changed.encoding)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows whose columns the caller encoded, and knows by their names.
+
+    A fit to them raises `LevelsChangedError` if its rows need another encoding.
+    """
+
+    rows: Any
+    """what `fit` takes as X"""
+    encoding: Encoding
 
 
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:

@@ -75,8 +75,11 @@ class Heckman(ScoredRegressor, SelectionModel):
     categorical_features : {"from_dtype"}, sequence of str, int or bool, or None
         Columns of X that are categories: by default text and categories by their type, otherwise
         names, positions or a mask; None refuses text. Each becomes a dummy ``column[level]`` for
-        every level but the first that occurs, its reference. Features named in other parameters
+        every level that rows of the fit have, but the reference. Features named in other parameters
         are columns of X, each with all of its dummies, or single dummies.
+    reference : dict, optional
+        The reference level of some categories, as in ``{"region": "north"}``; that of the others is
+        the first that rows of the fit have.
     unknown : {"error", "missing"}
         What to do in predictions with a level that the fit did not have: raise an error that
         names it, or count it as missing.
@@ -162,6 +165,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         rho: float | None = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

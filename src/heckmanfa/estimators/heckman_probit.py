@@ -63,7 +63,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         (-1, 1) is a rho (with all else at its best), and an array holds all parameters, as in
         ``params_`` of a model with the same columns in the same order. The fit reports the maximum
         reached from there, and warns if it knows another.
-    categorical_features, unknown
+    categorical_features, reference, unknown
         As in `Heckman`.
     rho : float, optional
         A value inside (-1, 1) at which rho is held; None estimates it. Standard errors take it as
@@ -128,6 +128,7 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         start: Any = None,
         rho: float | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

@@ -65,7 +65,7 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         are refused, or dropped with ``on_collinear="drop"``, and those that decide the class among
         the selected rows with ``on_separation="drop"``.
     selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
-categorical_features, unknown
+categorical_features, reference, unknown
         As in `HeckmanProbit`. The search uses the information of the likelihood whatever
         ``cov_type`` is; ``start`` is for the chosen model. There is no ``rho_range``: the
         approximation knows a rho of each assignment only roughly, so a window of it would cut
@@ -139,6 +139,7 @@ categorical_features, unknown
         on_separation: OnProblem = "error",
         start: Any = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

@@ -71,7 +71,7 @@ class RURegressor(ObservedRegressor):
         Seed of the networks and of the order of rows.
     verbose : int
         Show progress on a terminal.
-    categorical_features, unknown
+    categorical_features, reference, unknown
         As in `Heckman`.
 
     Attributes
@@ -120,6 +120,7 @@ class RURegressor(ObservedRegressor):
         random_state: Any = None,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

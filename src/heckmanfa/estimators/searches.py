@@ -72,7 +72,7 @@ class HeckmanFA(SearchModel, Heckman):
         Record the probabilities in ``path_`` every this many epochs; 0 records nothing.
     prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
 on_separation, start, outcome_transform, \
-categorical_features, unknown
+categorical_features, reference, unknown
         As in `HeckmanBestSubset`.
 
     Attributes
@@ -143,6 +143,7 @@ categorical_features, unknown
         start: Any = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
@@ -238,7 +239,7 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform, categorical_features, unknown
+outcome_transform, categorical_features, reference, unknown
         As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
         ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
         collinear features are never chosen. "drop" leaves a column that the selection equation
@@ -305,6 +306,7 @@ outcome_transform, categorical_features, unknown
         start: Any = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
@@ -331,7 +333,7 @@ class HeckmanLasso(SearchModel, Heckman):
     rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, \
 verbose, prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
 on_separation, start, outcome_transform, \
-categorical_features, unknown
+categorical_features, reference, unknown
         As in `HeckmanBestSubset`, but groups of several columns are refused: name each dummy of
         a category in a group of its own.
 
@@ -379,6 +381,7 @@ categorical_features, unknown
         start: Any = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
+        reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())

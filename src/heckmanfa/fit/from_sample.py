@@ -6,9 +6,12 @@ features, and estimates their coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from heckmanfa.data.columns.fitted_levels import LevelsLeft
+from heckmanfa.data.rows import Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import SeparationError
 from heckmanfa.fit.binary import fit_binary, fit_binary_without_selection
@@ -27,8 +30,13 @@ def fit_model(
     choose: Choose,
     random_state: Any = None,
     origin: Origin | None = None,
+    check_left: Callable[[Rows], None] | None = None,
 ) -> Fit:
-    """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
+    """Fit both equations to a sample, with the prediction features that ``choose`` returns.
+
+    ``check_left`` is as in `heckmanfa.model.equations.fit_selection`; by default, it is about the
+    categories of X.
+    """
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
     binary = spec.outcome_kind == "binary"
@@ -37,7 +45,11 @@ def fit_model(
         fit = fit_alone(spec, sample, kind)
         search, average = choose.without_selection(spec), None
     else:
-        selection, moments = compress_sample(spec, sample)
+        left = LevelsLeft(spec.columns, [*spec.selection, *spec.prediction])
+        # Replicates keep the columns of the fit, whatever levels their rows have.
+        check = check_left or (left if spec.guarded else None)
+        selection, moments = compress_sample(spec, sample, check)
+        spec = replace(spec, columns=left.columns)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
         choice = choose(spec, selection, moments, kind, random_state)
@@ -56,10 +68,15 @@ def fit_model(
     return fit if sample.all_selected else choose.finish(fit)
 
 
-def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
-    """Fit the selection equation and compress the selected rows."""
+def compress_sample(
+    spec: Spec, sample: Sample, check_left: Callable[[Rows], None] | None = None
+) -> tuple[Selection, Moments]:
+    """Fit the selection equation and compress the selected rows.
+
+    ``check_left`` is as in `heckmanfa.model.equations.fit_selection`.
+    """
     try:
-        return _compress(spec, sample)
+        return _compress(spec, sample, check_left or _unchecked)
     except SeparationError as error:
         # The level that all dummies of a category say together has no name among the columns.
         levels = spec.columns.references_of(error.columns)
@@ -72,7 +89,13 @@ def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
         raise SeparationError(f"{error}{''.join(hints)}", error.columns) from error
 
 
-def _compress(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
+def _unchecked(rows: Rows) -> None:
+    """Take any rows."""
+
+
+def _compress(
+    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+) -> tuple[Selection, Moments]:
     if spec.outcome_kind == "binary":
         return fit_binary_selection(
             sample.rows,
@@ -81,6 +104,7 @@ def _compress(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
             spec.labels,
             on_collinear=spec.on_collinear,
             on_separation=spec.on_separation,
+            check_left=check_left,
         )
     selection = fit_selection(
         sample.rows,
@@ -88,6 +112,7 @@ def _compress(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
         spec.labels,
         on_collinear=spec.on_collinear,
         on_separation=spec.on_separation,
+        check_left=check_left,
     )
     prediction = [column for column in spec.prediction if column not in selection.separating]
     return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])

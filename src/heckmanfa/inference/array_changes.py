@@ -142,18 +142,21 @@ def _moves(
 ) -> list[_Move]:
     """Return the changes of columns: slopes, from 0 to 1, and from a category's reference."""
     wanted = estimates.columns if features is None else resolve(table, features, "features")
+    categories = {column: one for one in _categories(fit) for column in one.dummies}
+    # A level whose rows were all left out has no effect that anything could tell.
+    unknown = {column for column, one in categories.items() if one.level(column) not in one.known}
+    wanted = [column for column in wanted if column not in unknown]
     refuse_none(wanted)
     binary = np.ones(len(wanted), dtype=bool)
     for _, block in design_blocks(table, wanted):
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
-    categories = {column: one for one in _categories(fit) for column in one.dummies}
     moves = []
     for column, discrete in zip(wanted, binary, strict=True):
         if column in categories:
-            name, levels, dummies = categories[column]
-            pair = (levels[0], levels[1 + dummies.index(column)])
-            before, after = (categories[column].values(level) for level in pair)
-            moves.append(_Move(name, " to ".join(pair), after, before, pair))
+            category = categories[column]
+            pair = (category.levels[0], category.level(column))
+            before, after = (category.values(level) for level in pair)
+            moves.append(_Move(category.name, " to ".join(pair), after, before, pair))
         elif discrete:
             moves.append(_Move(table.label(column), "0 to 1", {column: 1.0}, {column: 0.0}))
         else:
@@ -169,6 +172,12 @@ class _Category(NamedTuple):
     """the reference first"""
     dummies: list[int]
     """of all other levels"""
+    known: tuple[str, ...]
+    """the levels that rows of the fit have"""
+
+    def level(self, dummy: int) -> str:
+        """Return the level that a dummy stands for."""
+        return self.levels[1 + self.dummies.index(dummy)]
 
     def values(self, level: str) -> dict[int, float]:
         """Return what the dummies are if the category has a level."""
@@ -182,7 +191,12 @@ def _categories(fit: Fit) -> list[_Category]:
         return []
     places = {name: place for place, name in enumerate(encoding.columns)}
     return [
-        _Category(name, levels, [places[dummy] for dummy in encoding.columns_of(name)])
+        _Category(
+            name,
+            levels,
+            [places[dummy] for dummy in encoding.columns_of(name)],
+            encoding.known_levels(name),
+        )
         for name, levels in encoding.levels.items()
         if len(levels) > 1
     ]
@@ -191,11 +205,11 @@ def _categories(fit: Fit) -> list[_Category]:
 def _merged_levels(fit: Fit, moves: Sequence[_Move]) -> Iterator[str]:
     """Say which levels a model does not tell from the reference, since it has no dummy for them."""
     terms = {move.term for move in moves}
-    for name, levels, dummies in _categories(fit):
+    for name, levels, dummies, known in _categories(fit):
         merged = [
             level
             for level, column in zip(levels[1:], dummies, strict=True)
-            if column in fit.dropped
+            if column in fit.dropped and level in known
         ]
         if merged and name in terms:
             yield (
@@ -213,15 +227,15 @@ def _fixed_columns(
     category = next((one for one in _categories(fit) if columns[0] in one.dummies), None)
     if category is not None and label == name:
         # The other dummies would stay as they are, and rows would have two levels at once.
-        level = category.levels[1 + category.dummies.index(columns[0])]
+        level = category.level(columns[0])
         raise InputError(
             f"at: {quoted(name)} is one level of a category; name the column and its levels, as "
             f"in at={{{quoted(category.name)}: {quoted(level)}}}"
         )
     if category is None:
         return label, [{columns[0]: fixed_number(name, value)} for value in values]
-    places = [fixed_level(category.name, value, category.levels) for value in values]
-    return category.name, [category.values(category.levels[place]) for place in places]
+    places = [fixed_level(category.name, value, category.known) for value in values]
+    return category.name, [category.values(category.known[place]) for place in places]
 
 
 def _without_groups(fit: Fit, X: Any, over: Any) -> tuple[Any, Any]:

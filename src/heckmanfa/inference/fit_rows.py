@@ -111,8 +111,14 @@ def read_given_rows(
                 raise InputError(
                     "the formulas define the outcome and who is selected: pass the data frame alone"
                 )
-            design = FormulaDesign.build(*fit.origin.design.texts, X, labels=fit.is_binary)
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
+            design = FormulaDesign.build(
+                *fit.origin.design.texts,
+                X,
+                labels=fit.is_binary,
+                weight=sample_weight,
+                reference=fit.origin.design.reference,
+            )
             groups = groups_of(fit, X, groups) if clusters else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
@@ -126,7 +132,10 @@ def read_given_rows(
             groups = groups_of(fit, X, groups)
         if spec.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
-        table = read_features(X if source is None else source, spec.columns)
+        # Rows that the fit left out may have levels that it did not have.
+        columns = spec.columns.as_fitted()
+        given = X if source is None else source
+        table = read_features(given, columns, unknown="missing")
         sample = read_sample(
             table,
             y,

@@ -64,7 +64,8 @@ def formula_rows(
     assert fit.origin.design is not None
     frame, formulas = to_pandas(X), fit.origin.design
     in_prediction, in_selection = (
-        uses_of(equation, frame) for equation in (formulas.prediction, formulas.selection)
+        uses_of(equation, frame, lost=formulas.dropped_levels)
+        for equation in (formulas.prediction, formulas.selection)
     )
     uses = [
         *(in_prediction if estimates.prediction else []),
@@ -233,7 +234,7 @@ def _fitted_uses(
                 terms.add(term)
                 for variable in _names_in(uses_of(equation, frame, {term})):
                     moved_by[variable] = moved_by.get(variable, frozenset()) | moved
-        uses += uses_of(equation, frame, terms)
+        uses += uses_of(equation, frame, terms, lost=design.dropped_levels)
     return uses, moved_by
 
 

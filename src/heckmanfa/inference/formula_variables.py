@@ -7,8 +7,9 @@ evaluated again at other values. Slopes are central differences.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,15 +60,32 @@ class Use(NamedTuple):
     """whether a small change in a number can make the factor jump"""
 
 
-def uses_of(equation: Equation, frame: pd.DataFrame, terms: set[str] | None = None) -> list[Use]:
-    """Return how each factor of a formula, or of some of its terms, uses the columns of a frame."""
-    return [
+def uses_of(
+    equation: Equation,
+    frame: pd.DataFrame,
+    terms: set[str] | None = None,
+    *,
+    lost: Mapping[str, list[Any]] = MappingProxyType({}),
+) -> list[Use]:
+    """Return how each factor of a formula, or of some of its terms, uses the columns of a frame.
+
+    ``lost`` are levels that the model does not know, by column.
+    """
+    uses = [
         _use(factor.expr, equation.encodings.get(factor.expr, ("", None))[1], frame)
         for term in equation.spec().formula
         if terms is None or str(term) in terms
         for factor in term.factors
         if factor.eval_method.value != "literal"
     ]
+    return [_known(use, lost) for use in uses]
+
+
+def _known(use: Use, lost: Mapping[str, list[Any]]) -> Use:
+    gone = [level for name in use.names for level in lost.get(name, ())]
+    if use.categories is None or not gone:
+        return use
+    return use._replace(categories=[level for level in use.categories if level not in gone])
 
 
 def _use(expression: str, categories: list[Any] | None, frame: pd.DataFrame) -> Use:

@@ -12,6 +12,7 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.rows import ArrayRows, Block, Positions, Rows, Source, held, total
 from heckmanfa.data.sample import find_row_source, read_sample
+from heckmanfa.data.settling import settle_levels
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
@@ -58,6 +59,7 @@ def compress(
     selection_features: Any = None,
     standardize: Standardize = False,
     categorical_features: Any = "from_dtype",
+    reference: Any = None,
 ) -> Compressed:
     """Fit the selection equation once and reduce the data to what every assignment needs.
 
@@ -70,7 +72,7 @@ def compress(
     standardize : bool or "features"
         Centre and scale features and outcome (or only the features) by the mean and standard
         deviation of the selected rows.
-    categorical_features
+    categorical_features, reference
         As in `Heckman`.
 
     Returns
@@ -110,6 +112,9 @@ def compress(
         selection=selection,
         prediction=prediction,
     )
+    table, sample = settle_levels(table, sample, reference)
+    selection = resolve(table, selection_features, "selection_features")
+    prediction = resolve(table, prediction_features, "prediction_features")
     if sample.all_selected:
         raise NotIdentifiedError("no outcome is missing, so there is no selection equation to fit")
     rows = sample.rows

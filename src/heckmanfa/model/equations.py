@@ -6,7 +6,7 @@ computed from are refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -78,11 +78,13 @@ def fit_selection(
     on_collinear: OnProblem = "error",
     on_separation: OnProblem = "error",
     suspects: Collection[int] = (),
+    check_left: Callable[[Rows], None] = lambda rows: None,
 ) -> Selection:
     """Fit the probit on columns ``features``, refusing or dropping collinear and separating ones.
 
     ``labels`` name every column of X. ``suspects`` are columns that are collinear because rows were
-    left out before.
+    left out before. ``check_left`` gets the rows that are left whenever separating columns decided
+    others, before anything is said about them.
     """
     if len(features) == 0:
         raise InputError(
@@ -124,10 +126,11 @@ def fit_selection(
             refuse_separation(found, rows, features, labels)
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
-        say_decided(found.n_decided, support, labels)
         rows = rows.without(
             decided, coordinates.mean, coordinates.scale, found.direction, columns=features
         )
+        check_left(rows)
+        say_decided(found.n_decided, support, labels)
         suspects = support
     if not probit.converged:
         warn(

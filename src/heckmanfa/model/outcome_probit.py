@@ -6,7 +6,7 @@ estimates are compared with, and a proof that no feature decides the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from heckmanfa.data.arrays import Array, Floats, like, namespace
 from heckmanfa.data.rows import Block, Positions, Rows
@@ -70,11 +70,13 @@ def fit_binary_selection(
     *,
     on_collinear: OnProblem = "error",
     on_separation: OnProblem = "error",
+    check_left: Callable[[Rows], None] = lambda rows: None,
 ) -> tuple[Selection, Moments]:
     """Fit the selection equation, compress the selected rows, and make sure of the outcome.
 
     Columns of ``prediction`` that decide the outcome among the selected rows are refused, or left
     out of both equations together with the rows that they decide, selected or not.
+    ``check_left`` is as in `fit_selection`.
     """
     away: list[int] = []
     suspects: list[int] = []
@@ -88,6 +90,7 @@ def fit_binary_selection(
             on_collinear=on_collinear,
             on_separation=on_separation,
             suspects=suspects,
+            check_left=check_left,
         )
         gone = {*away, *selection.separating}
         columns = [column for column in prediction if column not in gone]
@@ -120,6 +123,7 @@ def fit_binary_selection(
         scaling = probit.coordinates.mean, probit.coordinates.scale
         before, _ = count_rows(selection.rows)
         rows = selection.rows.without(_outside, *scaling, found.direction, columns=kept)
+        check_left(rows)
         n_left_out = before - count_rows(rows)[0]
         say_decided(n_left_out, suspects, labels, OUTCOME)
         n_decided += selection.n_decided + n_left_out

@@ -104,6 +104,27 @@ ROW_CHECK_WORDS: dict[str, CheckWords] = {
         "If they mean missing, name them with --na-values.",
         gravest="caution",
     ),
+    "reference_rows": CheckWords(
+        Kind.ROWS,
+        "rows of reference levels",
+        "Levels of a category are compared with one that few rows have.",
+        "Name a level that many rows have with --reference.",
+        gravest="caution",
+    ),
+    "level_spellings": CheckWords(
+        Kind.ROWS,
+        "spellings of levels",
+        "Levels of a category differ only in case or blanks.",
+        "If they mean the same, spell them in one way in the table: each has its own coefficient.",
+        gravest="caution",
+    ),
+    "coded_numbers": CheckWords(
+        Kind.ROWS,
+        "numbers that may be codes",
+        "A column that is named like one of codes is used as an amount.",
+        "If its numbers name things, pass it to --categorical.",
+        gravest="caution",
+    ),
     "derived": CheckWords(
         Kind.ROWS,
         "columns made from others",

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Blanked, Codes, blank, codes_of
-from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of, with_columns
+from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS, shape_of, with_columns
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.marks import (
     BLANK,
@@ -63,6 +64,18 @@ class Layout:
     names: tuple[str, ...]
     titles: int = 0
     """those of them that are titles"""
+    literal: tuple[str, ...] = ()
+    """columns in which marks such as NA are text"""
+
+    @property
+    def marks(self) -> Any:
+        """Missing marks, by column if they differ."""
+        if not self.literal:
+            return list(MISSING_SPELLINGS)
+        return {
+            name: list(EMPTY_SPELLINGS if name in self.literal else MISSING_SPELLINGS)
+            for name in self.names
+        }
 
 
 def read_delimited(
@@ -70,14 +83,16 @@ def read_delimited(
     columns: Sequence[str] | None,
     asked: MarkOptions,
     na_values: Sequence[str] | Codes = (),
+    literal: Sequence[str] = (),
 ) -> MarkedTable:
     """Read a delimited text file, compressed with gzip if its name ends in ``.gz``.
 
     ``columns`` must exist; all are read, because all show how numbers are written. In a row with
-    fewer fields than columns, the last columns are missing. ``na_values`` are as in `codes_of`.
+    fewer fields than columns, the last columns are missing. ``na_values`` are as in `codes_of`. In
+    columns that are ``literal``, marks such as NA are text.
     """
     try:
-        layout = find_layout(path)
+        layout = replace(find_layout(path), literal=tuple(literal))
         if columns is not None:
             check_wanted(columns, layout.names, path)
         _refuse_cut(path, layout)
@@ -184,7 +199,7 @@ def _parse(
                 skipinitialspace=True,
                 encoding=encoding,
                 keep_default_na=False,
-                na_values=list(MISSING_SPELLINGS),
+                na_values=layout.marks,
                 low_memory=not whole,
             )
         except pd.errors.DtypeWarning:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import tidy_names
-from heckmanfa.data.columns.values import MISSING_SPELLINGS
+from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
@@ -34,15 +34,18 @@ class Sheet:
     """rows above the names that were skipped"""
 
 
-def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
-    """Read one sheet of an Excel file: by name, by number from 1, or the first with any value."""
+def read_excel(path: Path, ending: str, sheet: str | None, literal: Sequence[str] = ()) -> Sheet:
+    """Read one sheet of an Excel file: by name, by number from 1, or the first with any value.
+
+    In columns that are ``literal``, marks such as NA are text.
+    """
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:
         with warnings.catch_warnings():
             # openpyxl warns about decorations that it ignores.
             warnings.simplefilter("ignore", UserWarning)
             with pd.ExcelFile(path, engine=engine) as book:
-                return _read(book, path, sheet)
+                return _read(book, path, sheet, literal)
     except ImportError as error:
         way_out = (
             "pip install 'heckmanfa[excel]'"
@@ -54,7 +57,7 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
         ) from error
 
 
-def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
+def _read(book: Any, path: Path, sheet: str | None, literal: Sequence[str]) -> Sheet:
     names = _names(book)
     filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
     chosen, *others = filled or [names[0] if sheet is None else _chosen(names, sheet, path)]
@@ -62,14 +65,15 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
     cells, titles = _below_titles(cells)
+    raw = _cells(book, chosen, literal=True) if literal else cells
     if not others:
-        return Sheet(_table(cells, path), None, "", titles)
+        return Sheet(_table(cells, path, raw, literal), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
         f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
     )
     try:
-        frame = _table(cells, path)
+        frame = _table(cells, path, raw, literal)
     except InputError as error:
         raise InputError(f"{error}{hint}") from error
     note = (
@@ -96,7 +100,7 @@ def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
     )
 
 
-def _cells(book: Any, name: str, rows: int | None = None) -> pd.DataFrame:
+def _cells(book: Any, name: str, rows: int | None = None, *, literal: bool = False) -> pd.DataFrame:
     cells: pd.DataFrame = pd.read_excel(
         book,
         sheet_name=name,
@@ -104,7 +108,7 @@ def _cells(book: Any, name: str, rows: int | None = None) -> pd.DataFrame:
         dtype=object,
         nrows=rows,
         keep_default_na=False,
-        na_values=list(MISSING_SPELLINGS),
+        na_values=list(EMPTY_SPELLINGS if literal else MISSING_SPELLINGS),
     )
     return cells.dropna(how="all").dropna(how="all", axis="columns")
 
@@ -119,9 +123,17 @@ def _below_titles(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return (cells.iloc[titles:], titles) if is_header else (cells, 0)
 
 
-def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
-    frame = cells.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index(tidy_names(list(cells.iloc[0]), path))
+def _table(
+    cells: pd.DataFrame, path: Path, raw: pd.DataFrame, literal: Sequence[str]
+) -> pd.DataFrame:
+    """Name the columns of cells; those that are ``literal`` are in ``raw`` as they are written."""
+    names = tidy_names(list(cells.iloc[0]), path)
+    cells = cells.iloc[1:].copy(deep=False)
+    for column, name in zip(cells.columns, names, strict=True):
+        if name in literal:
+            cells[column] = raw.loc[cells.index, column]
+    frame = cells.reset_index(drop=True)
+    frame.columns = pd.Index(names)
     return frame.infer_objects()
 
 

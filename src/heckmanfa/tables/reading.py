@@ -195,12 +195,14 @@ def open_table(
     thousands: str | None = None,
     sheet: str | None = None,
     na_values: Sequence[str] | Codes = (),
+    literal: Sequence[str] = (),
     like: MarkOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Table:
     """Read a table as `read_table` does, and what is known about how it was written.
 
-    ``na_values`` are values of text and Excel files that mean missing, as in `codes_of`. ``like``
+    ``na_values`` are values of text and Excel files that mean missing, as in `codes_of`. In
+    columns that are ``literal``, marks such as NA are text. ``like``
     are options for such files if neither ``decimal`` nor ``thousands`` is given; ``tell`` gets a
     few words about what it is waiting for. Columns in doubt are included, as text or in one of the
     ways to read them.
@@ -208,8 +210,8 @@ def open_table(
     asked = MarkOptions(decimal, thousands)
     if is_piped(path):
         with spooled(path, tell) as copy:
-            return _open(copy, columns, asked, like, sheet, na_values)
-    return _open(existing(local_path(path)), columns, asked, like, sheet, na_values)
+            return _open(copy, columns, asked, like, sheet, na_values, literal)
+    return _open(existing(local_path(path)), columns, asked, like, sheet, na_values, literal)
 
 
 def _open(
@@ -219,6 +221,7 @@ def _open(
     like: MarkOptions | None,
     sheet: str | None,
     na_values: Sequence[str] | Codes,
+    literal: Sequence[str],
 ) -> Table:
     ending = ending_of(path)
     if ending not in _KNOWN:
@@ -234,7 +237,7 @@ def _open(
     if path.stat().st_size == 0:
         raise InputError(f"{shown(path)} is empty")
     try:
-        table = _read(path, ending, columns, asked, sheet, na_values)
+        table = _read(path, ending, columns, asked, sheet, na_values, literal)
     except (HeckmanfaError, MemoryError):
         raise
     # A damaged file can make a reader fail in any way.
@@ -268,14 +271,15 @@ def _read(
     asked: MarkOptions,
     sheet: str | None,
     na_values: Sequence[str] | Codes,
+    literal: Sequence[str],
 ) -> Table:
     hint, notes = "", []
     if ending.startswith(_TEXT):
-        marked = read_delimited(path, columns, asked, na_values)
+        marked = read_delimited(path, columns, asked, na_values, literal)
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
-        found = read_excel(path, ending, sheet)
+        found = read_excel(path, ending, sheet, literal)
         hint, notes = found.hint, [found.note] if found.note else []
         read = blank(found.frame, codes_of(na_values, list(found.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)

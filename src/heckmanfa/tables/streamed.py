@@ -220,7 +220,10 @@ def learn_streamed(
     ``tell`` gets a few words about progress.
     """
     asked = asked_for(categorical, numeric)
-    columns = {name: stored_column(table.schema, name, asked.get(name)) for name in features}
+    columns = {
+        name: stored_column(table.schema, name, asked.get(name), named=name in categorical)
+        for name in features
+    }
     known = {
         name: kind
         for name, column in columns.items()

@@ -85,6 +85,7 @@ _PHRASES = (
         "with --categorical",
     ),
     (r"\bcolumns in never\b", "columns in --select-only"),
+    (r"^reference(:| names)", r"--reference\1"),
     (r"\bstopped at max_nodes = ", "stopped at the limit of "),
     (r"\bmissing=['\"](error|nan)['\"]", "--missing"),
 )
@@ -109,6 +110,7 @@ _OPTIONS = {
     "start": "--start",
     "outcome_transform": "--outcome-transform",
     "unknown": "--unknown",
+    "reference": "--reference",
     "categorical_features": "--categorical",
     "scale": "--scale",
     "feature_groups": "the groups of dummies",
@@ -123,7 +125,7 @@ _OPTIONS = {
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.
-_WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "scale"}
+_WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "reference", "scale"}
 _ASSIGNED = re.compile(
     rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
 )

@@ -22,10 +22,10 @@ from heckmanfa.data.columns.kinds import (
     Column,
     Kind,
     asked_for,
-    is_identifier_name,
     may_count_rows,
 )
 from heckmanfa.data.columns.level_order import order_levels
+from heckmanfa.data.columns.name_hints import is_identifier_name
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
@@ -39,8 +39,10 @@ _ROWS_AT_ONCE = 2**13
 _STEPS, _ROWS_BETWEEN = 10, 2**16
 
 
-def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
-    """Return what the schema of files says about a column."""
+def stored_column(
+    schema: Any, name: str, asked: Asked | None = None, *, named: bool = False
+) -> Column:
+    """Return what the schema of files says about a column; the others are those of `Column`."""
     from pyarrow import types
 
     stored = schema.field(name).type
@@ -59,6 +61,7 @@ def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
         time=time_of(stored) if kind == "date" else "dates",
         declared=is_category(stored) and (stored.ordered or was_category(schema.field(name))),
         of_numbers=is_declared,
+        named=named,
     )
 
 
@@ -149,7 +152,10 @@ def learn_encoding(
         name: "category" for name in sources if declares_category(schema, name)
     }
     asked |= _asked_for(sources, categorical, numeric)
-    columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
+    columns = {
+        name: stored_column(schema, name, asked.get(name), named=name in categorical)
+        for name in sources
+    }
     for column in columns.values():
         if column.stored == "objects" and column.asked != "category":
             reason = f"is {schema.field(column.name).type}, which no model can use"

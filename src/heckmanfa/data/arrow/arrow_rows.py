@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -22,7 +23,7 @@ from heckmanfa.data.arrow.arrow_columns import (
 )
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.arrow.scan_columns import Role, ScanColumns, wrong_type
-from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.row_sources import Chunk, Reading, RowSource, cut_chunks, refuse_no_outcome
 from heckmanfa.data.rows import Columns
 from heckmanfa.errors import InputError
@@ -47,29 +48,34 @@ class ArrowRows(RowSource):
         self.sources = tuple(sources)
         """the columns that features are made from"""
         self._roles: dict[Role, str] = asked.roles
-        # Without an outcome, nothing is learned: columns are as they are stored.
-        self._encoding = Encoding.plain(sources) if encoding is None else encoding
-        self._coded = frozenset(
-            name
-            for name in self._encoding.sources
-            if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
-        )
         self.has_outcome = "outcome" in asked.roles
         self.outcome_name = asked.roles.get("outcome")
         self._text_outcome: tuple[str, ...] = ()
         if self.has_outcome and self._kind_of_role("outcome") == "text":
             self._text_outcome = (asked.roles["outcome"],)
+        self.has_selected = "selected" in asked.roles
+        self.has_weight = "sample_weight" in asked.roles
+        self.has_groups = "groups" in asked.roles
+        self.drops_missing = asked.drops_missing
+        self.reference = dict(asked.reference)
+        self.order_is_stable = engine.order_is_stable
+        self.steady = engine.steady
+        # Without an outcome, nothing is learned: columns are as they are stored.
+        self._take(Encoding.plain(sources) if encoding is None else encoding, "error")
+
+    def _take(self, encoding: Encoding, unknown: Unknown) -> None:
+        """Make features of columns by an encoding."""
+        self._encoding, self._unknown = encoding, unknown
+        self._coded = frozenset(
+            name
+            for name in self._encoding.sources
+            if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
+        )
         self._feature_sources = [
             name for name in self._encoding.sources for _ in self._encoding.columns_of(name)
         ]
         self.names = tuple(self._encoding.columns)
         self.n_features = len(self.names)
-        self.has_selected = "selected" in asked.roles
-        self.has_weight = "sample_weight" in asked.roles
-        self.has_groups = "groups" in asked.roles
-        self.drops_missing = asked.drops_missing
-        self.order_is_stable = engine.order_is_stable
-        self.steady = engine.steady
         self.dummies = self._encoding.groups
         self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
 
@@ -79,6 +85,12 @@ class ArrowRows(RowSource):
         if not self.has_outcome and not self._encoding.levels:
             return None
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
+
+    def re_encoded(self, encoding: Encoding) -> ArrowRows:
+        """Return the same rows with other levels; a level that is left out is missing."""
+        changed = copy(self)
+        changed._take(encoding, "missing")
+        return changed
 
     @property
     def roles(self) -> dict[Role, str]:
@@ -173,7 +185,8 @@ class ArrowRows(RowSource):
 
             frame = pd.DataFrame({name: text_in(batch.column(name)) for name in coded})
             try:
-                encoded = replace(self._encoding, sources=tuple(coded)).transform(frame)
+                partial = replace(self._encoding, sources=tuple(coded))
+                encoded = partial.transform(frame, unknown=self._unknown)
             except InputError as error:
                 raise InputError(f"{self._place(part, start)}: {error}") from error
             columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}

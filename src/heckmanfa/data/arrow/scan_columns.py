@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -12,6 +12,8 @@ from heckmanfa.data.arrow.common_schema import Needed
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.columns.fitted_levels import read_references, with_references
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 
@@ -34,6 +36,8 @@ class ScanColumns:
     encoding: Encoding | None
     """how columns become features, if that was learned before"""
     drops_missing: bool
+    reference: Mapping[str, str]
+    """levels that are to be the references of categories"""
 
     @classmethod
     def asked(
@@ -48,6 +52,7 @@ class ScanColumns:
         categorical: Sequence[str],
         numeric: Sequence[str],
         encoding: Encoding | None,
+        reference: Mapping[str, Any] | None = None,
     ) -> ScanColumns:
         """Check the arguments of a scan, which are those of `scan`."""
         if missing not in ("error", "drop"):
@@ -74,6 +79,7 @@ class ScanColumns:
             tuple(numeric),
             encoding,
             missing == "drop",
+            {} if reference is None else reference,
         )
 
     def opened(
@@ -91,7 +97,11 @@ class ScanColumns:
 
         engine = open_engine(needed)
         self.check(engine.schema)
-        return engine, sources, self.learn(engine, sources)
+        learned = self.learn(engine, sources)
+        if learned is not None:
+            columns = FittedColumns("", len(sources), tuple(sources), None, learned)
+            learned = with_references(learned, read_references(columns, self.reference))
+        return engine, sources, learned
 
     def sources(self, schema: Any, what: Any) -> list[str]:
         """Return the columns that features are made from; refuse those that are not there.

@@ -90,20 +90,23 @@ def _declares_levels(series: nw.Series[Any]) -> bool:
     return isinstance(series.dtype, nw.Enum)
 
 
-def category_column(series: nw.Series[Any], name: str, *, is_declared: bool) -> Column:
-    """Return a category before its rows are counted; ``is_declared`` is as in `learn_categories`.
+def category_column(
+    series: nw.Series[Any], name: str, *, is_declared: bool, named: bool = False
+) -> Column:
+    """Return a category before its rows are counted; the others are as in `learn_categories`.
 
     ``series`` may be without rows: only its type counts.
     """
     asked: Asked | None = "category" if is_declared else None
-    return Column(name, "text", asked, declared=_declares_levels(series))
+    return Column(name, "text", asked, declared=_declares_levels(series), named=named)
 
 
 def count_levels(
     column: Column, values: pd.Series[Any], *, capped: bool = True
 ) -> tuple[TextTally, Levels]:
     """Count the levels of some rows of a category."""
-    found = Encoding.plain([column.name]).levels_in(values, column.name)
+    plain = Encoding.plain([column.name])
+    found = plain.levels_in(values, column.name, literal=column.literal)
     tally = column.start(capped=capped)
     assert isinstance(tally, TextTally)
     tally.add_levels(found, values)
@@ -129,19 +132,24 @@ def encoding_of(names: tuple[str, ...], levels: Mapping[str, tuple[str, ...]]) -
 
 
 def learn_categories(
-    frame: nw.DataFrame[Any], names: tuple[str, ...], categories: Mapping[int, bool]
+    frame: nw.DataFrame[Any],
+    names: tuple[str, ...],
+    categories: Mapping[int, bool],
+    *,
+    named: bool = False,
 ) -> EncodedColumns:
     """Learn the levels of some columns, and return the frame encoded.
 
     ``names`` are those of all columns. The values of ``categories`` say which columns the user or a
-    type declares as categories; the others are text, which is refused if it labels rows.
+    type declares as categories; the others are text, which is refused if it labels rows. ``named``
+    says that it is the user.
     """
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
     made_by_pandas = _made_by_pandas(frame)
     for position, is_declared in categories.items():
         name, series = names[position], frame[:, position]
-        column = category_column(series, name, is_declared=is_declared)
+        column = category_column(series, name, is_declared=is_declared, named=named)
         values = to_pandas_column(series)
         if name in made_by_pandas and isinstance(values.dtype, pd.CategoricalDtype):
             column = replace(column, declared=True)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.declared_levels import as_declared
 from heckmanfa.data.columns.values import NEARLY_ALL, is_plain_number, levels_of, time_in
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
@@ -163,3 +164,13 @@ def _day(label: str, order: Order) -> float | None:
 def _two_digits(label: str) -> str:
     match = _DATE.fullmatch(label)
     return " (years need four digits)" if match and len(match["last"] or "1234") == 2 else ""
+
+
+def scales_of(frame: pd.DataFrame, unit: Unit, categorical: Sequence[str]) -> dict[str, DateScale]:
+    """Return how columns of dates become numbers; those that are to be categories stay."""
+    found = {
+        str(name): scale_of(as_declared(frame[name], numeric=True), str(name), unit)
+        for name in frame.columns
+        if name not in categorical
+    }
+    return {name: scale for name, scale in found.items() if scale is not None}

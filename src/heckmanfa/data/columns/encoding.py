@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent
-from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
-from heckmanfa.data.columns.declared_levels import as_declared, frame_as_declared
+from heckmanfa.data.columns.dates import DateScale, Unit, scales_of
+from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
 from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, UNSEEN_ADVICE_FILLED, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
     Levels,
+    is_mark,
     is_plain_number,
     is_text,
     levels_of,
@@ -45,7 +46,7 @@ class Encoding:
     """How each column of a table becomes numbers; `learn` makes it, `transform` applies it.
 
     Numbers stay as they are, and true and false become 1 and 0. A category becomes a dummy named
-    ``column[level]`` for each level but the first that occurs, its reference.
+    ``column[level]`` for each level but the first, its reference.
     """
 
     sources: tuple[str, ...]
@@ -76,6 +77,9 @@ class Encoding:
     """rare levels of categories that have the level ``(other)``"""
     dates: dict[str, DateScale] = field(default_factory=dict)
     """sources of dates, and how they become numbers"""
+    level_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """rows of the fit that have each level, in the order of ``levels``; a level without rows is
+    not known to the model, even if it has a dummy"""
 
     @classmethod
     def learn(
@@ -90,6 +94,7 @@ class Encoding:
         missing_codes: Codes | None = None,
         dates: Unit | None = None,
         min_level_rows: int = 0,
+        literal: Sequence[str] = (),
     ) -> tuple[Self, pd.DataFrame]:
         """Learn from the rows of a fit, in memory, and return them encoded as by `transform`.
 
@@ -101,7 +106,8 @@ class Encoding:
 
         ``missing_codes`` are values that mean missing, by column. ``dates`` makes numbers of
         dates: days or years since the earliest. Levels of a category with fewer than
-        ``min_level_rows`` rows become one level, ``(other)``.
+        ``min_level_rows`` rows become one level, ``(other)``. In columns that are ``literal`` or
+        ``categorical``, marks such as NA are levels.
         """
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
@@ -116,7 +122,7 @@ class Encoding:
             if missing_codes and name in missing_codes
         }
         frame = given = blank(frame[features], codes).frame
-        scales = {} if dates is None else _date_scales(frame, dates, categorical)
+        scales = {} if dates is None else scales_of(frame, dates, categorical)
         numbers = {
             name: pd.Series(scale.numbers(frame[name], name), index=frame.index)
             for name, scale in scales.items()
@@ -128,6 +134,7 @@ class Encoding:
             # Days that count the rows are not an identifier.
             numeric=[name for name in features if name in numeric or name in scales],
             untyped=untyped,
+            literal=literal,
         )
         encoding = cls.of_columns(learned, missing, min_level_rows)
         encoding = replace(
@@ -198,13 +205,29 @@ class Encoding:
         """The level of each category that has no dummy."""
         return {name: levels[0] for name, levels in self.levels.items() if len(levels) > 1}
 
+    @property
+    def literal(self) -> list[str]:
+        """Categories of which a level is a mark such as NA."""
+        return [name for name, levels in self.levels.items() if any(map(is_mark, levels))]
+
     def of_sources(self, sources: Sequence[str]) -> Self:
         """Return the encoding of some of the sources, in this order."""
         return replace(
             self,
             sources=tuple(sources),
             levels={name: self.levels[name] for name in sources if name in self.levels},
+            level_rows={name: self.level_rows[name] for name in sources if name in self.level_rows},
         )
+
+    def known_levels(self, name: str) -> tuple[str, ...]:
+        """Return the levels of a category that rows of the fit have, the reference first."""
+        levels = self.levels[name]
+        rows = self.level_rows.get(name, (1,) * len(levels))
+        return tuple(level for level, n in zip(levels, rows, strict=True) if n)
+
+    def as_fitted(self) -> Self:
+        """Return the encoding for the rows of the fit, some of which it left out."""
+        return replace(self, level_rows={})
 
     def columns_of(self, source: str) -> list[str]:
         """Names of the encoded columns that a source becomes."""
@@ -267,10 +290,11 @@ class Encoding:
                 "table of the fit; store it as numbers"
             )
 
-    def levels_in(self, series: pd.Series[Any], name: str) -> Levels:
-        """Find the levels that a category has in a table."""
+    def levels_in(self, series: pd.Series[Any], name: str, *, literal: bool = False) -> Levels:
+        """Find the levels that a category has in a table; ``literal`` is as in `levels_of`."""
+        known = {*self.levels.get(name, ()), *self.merged.get(name, ())}
         try:
-            return levels_of(self._without_codes(series, name))
+            return levels_of(self._without_codes(series, name), known, literal=literal)
         except TypeError as error:
             raise InputError(
                 f"column {quoted(name)} holds lists or other objects, not levels"
@@ -284,7 +308,8 @@ class Encoding:
 
     def _known(self, name: str) -> dict[str, int]:
         """Return the levels of a source, merged ones included, with their indices."""
-        known = {level: index for index, level in enumerate(self.levels[name])}
+        fitted = {*self.known_levels(name)}
+        known = {level: i for i, level in enumerate(self.levels[name]) if level in fitted}
         if OTHER in known:
             known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
         return known
@@ -323,7 +348,8 @@ class Encoding:
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
-                f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
+                f"{', '.join(examples)}{more}; known are "
+                f"{quoted_list(self.known_levels(name), _SHOWN)}. "
                 f"{UNSEEN_ADVICE if self.missing == 'drop' else UNSEEN_ADVICE_FILLED}"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
@@ -400,18 +426,6 @@ class Encoding:
                 which = "a column"
             sentences.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
         return sentences
-
-
-def _date_scales(
-    frame: pd.DataFrame, unit: Unit, categorical: Sequence[str]
-) -> dict[str, DateScale]:
-    """Return how columns of dates become numbers; those that are to be categories stay."""
-    found = {
-        str(name): scale_of(as_declared(frame[name], numeric=True), str(name), unit)
-        for name in frame.columns
-        if name not in categorical
-    }
-    return {name: scale for name, scale in found.items() if scale is not None}
 
 
 def refuse_same_names(columns: Sequence[str]) -> None:

@@ -92,7 +92,7 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
         used = columns_named(table.fitted(estimator), lists)
         refuse_categories(table.native, [column for column in used if column not in found])
     names = tuple(table.labels(range(table.shape[1])))
-    encoded = learn_categories(table.native, names, found)
+    encoded = learn_categories(table.native, names, found, named=not by_type)
     return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
 
 
@@ -103,7 +103,7 @@ def _read_raw(
     table = _read_features(source, fresh)
     found: dict[int, CategoryType]
     if not _is_by_type(categorical):
-        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), "category")
+        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), "named")
     elif source.column_types is None:
         found = {}
     else:
@@ -140,6 +140,10 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
+    if isinstance(X, RowSource) and X.encoding is not None:
+        # Rows of a scan have the levels of all rows, and the fit those of its own.
+        other = X.encoding.levels != encoding.levels
+        X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
     if _is_encoded(X, columns):
         return replace(_read_features(X, columns.encoded()), raw=columns)
     if isinstance(X, RawRowSource):

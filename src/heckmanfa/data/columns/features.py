@@ -80,6 +80,10 @@ class FittedColumns:
             if len(group) > 1 and wanted.issuperset(group)
         }
 
+    def as_fitted(self) -> FittedColumns:
+        """Return the columns for the rows of the fit; see `Encoding.as_fitted`."""
+        return self if self.encoding is None else replace(self, encoding=self.encoding.as_fitted())
+
     def encoded(self) -> FittedColumns:
         """Return the K columns of the model as columns of X that are numbers."""
         if self.encoding is None:
@@ -207,6 +211,15 @@ class FeatureTable:
         """Names of the columns of X that are categories."""
         encoding = None if self.raw is None else self.raw.encoding
         return frozenset() if encoding is None else frozenset(encoding.levels)
+
+    @property
+    def dummies(self) -> frozenset[int]:
+        """Positions of the dummies of categories."""
+        if self.raw is None or self.raw.encoding is None:
+            return frozenset()
+        levels = self.raw.encoding.levels
+        groups = zip(self.raw.encoding.sources, self.raw.positions, strict=True)
+        return frozenset(column for name, group in groups if levels.get(name) for column in group)
 
     @property
     def tensors(self) -> bool:

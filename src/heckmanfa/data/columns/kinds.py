@@ -19,7 +19,6 @@ column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed ma
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -30,6 +29,7 @@ import pandas as pd
 from heckmanfa.data.columns.dates import are_dates
 from heckmanfa.data.columns.declared_levels import as_declared
 from heckmanfa.data.columns.level_order import encoded_names, order_levels
+from heckmanfa.data.columns.name_hints import is_code_name, is_id_name, is_identifier_name
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
@@ -56,14 +56,6 @@ MOST_LEVELS = 50
 """levels of a category"""
 _FEW_ROWS = 20
 _BOOLEAN = "is true or false, read as 1 or 0"
-
-_ID = re.compile(r"(?:^|[\W_])(?:id|ids|uuid|guid)$|^(?:id|uuid|guid)[\W_]", re.IGNORECASE)
-_CAMEL_ID = re.compile(r"[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)$")
-_INDEX = re.compile(
-    r"(?:^|[\W_])(?:index|idx|key|row|row_?id|row_?num(?:ber)?|record|serial|nr|no)$"
-    r"|^Unnamed: \d+$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -104,6 +96,13 @@ class Column:
     """whether text that spells numbers is numbers"""
     of_numbers: bool = False
     """whether the data declares it as a category, and its levels are numbers"""
+    named: bool = False
+    """whether the user names it as a category, or says which of its values are missing"""
+
+    @property
+    def literal(self) -> bool:
+        """Whether marks such as NA are levels, since somebody declares what its levels are."""
+        return self.declared or self.named
 
     def kind_by_type(self) -> Kind | None:
         """Return the kind that the type alone decides; None if rows have to be counted."""
@@ -127,12 +126,18 @@ class Column:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
         as_text = self.stored == "text" or self.asked == "category"
         # Spelled numbers may count the rows, which is unknown until they are read.
-        distinct = is_identifier_name(self.name) or (as_text and self.by_spelling)
+        distinct = is_identifier_name(self.name) or is_code_name(self.name)
+        distinct = distinct or (as_text and self.by_spelling)
         numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
         if not as_text:
             return numbers
         spelled = self.by_spelling or self.asked == "number"
-        return TextTally(numbers if spelled else None, declared=self.declared, capped=capped)
+        return TextTally(
+            numbers if spelled else None,
+            declared=self.declared,
+            literal=self.literal,
+            capped=capped,
+        )
 
     def kind(self, tally: NumberTally | TextTally) -> Kind:
         """Decide what the column is from the counts of all its rows."""
@@ -259,11 +264,13 @@ def learn_columns(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     untyped: bool = False,
+    literal: Sequence[str] = (),
 ) -> list[LearnedColumn]:
     """Learn what each column of a table in memory is, by the rules of `kinds`.
 
     The user has decided for the columns ``categorical`` and ``numeric``. If the table is
-    ``untyped``, as CSV and Excel files are, text that spells numbers is numbers.
+    ``untyped``, as CSV and Excel files are, text that spells numbers is numbers. In columns that
+    are ``literal`` or ``categorical``, marks such as NA are levels.
     """
     names = [str(name) for name in frame.columns]
     asked = asked_for(categorical, numeric, names)
@@ -273,15 +280,16 @@ def learn_columns(
             name,
             asked,
             untyped=untyped,
+            named=name in literal or asked.get(name) == "category",
         )
         for name in names
     ]
 
 
 def _learn(
-    series: pd.Series[Any], name: str, asked: Mapping[str, Asked], *, untyped: bool
+    series: pd.Series[Any], name: str, asked: Mapping[str, Asked], *, untyped: bool, named: bool
 ) -> LearnedColumn:
-    column = _column_of(series, name, asked.get(name), untyped=untyped)
+    column = replace(_column_of(series, name, asked.get(name), untyped=untyped), named=named)
     kind = column.kind_by_type()
     if kind is not None:
         return LearnedColumn(column, kind, None)
@@ -411,19 +419,10 @@ def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
     distinct = spread.distinct
     if counts and distinct >= NEARLY_ALL * n:
         return Kind(name, "identifier", "counts the rows")
-    if distinct >= NEARLY_ALL * n or (_is_id(name) and distinct > _FEW_ROWS):
+    if distinct >= NEARLY_ALL * n or (is_id_name(name) and distinct > _FEW_ROWS):
         many = _count(distinct, spread.more)
         return Kind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
-
-
-def is_identifier_name(name: str) -> bool:
-    """Whether a column is named like an identifier or a row number."""
-    return _is_id(name) or _INDEX.search(name) is not None
-
-
-def _is_id(name: str) -> bool:
-    return _ID.search(name) is not None or _CAMEL_ID.search(name) is not None
 
 
 def may_count_rows(n: int, low: float, high: float) -> bool:

@@ -44,25 +44,38 @@ def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, 
     return {name: tuple(dict.fromkeys(codes)) for name, codes in found.items()}
 
 
-def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Return the columns that an item is about, and its value."""
+def columns_named(given: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the columns of which ``column=value`` says what is missing."""
+    pairs = [split_item(item, columns, "--na-values") for item in given]
+    return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
+
+
+def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str] | None:
+    """Return the column and the value of ``column=value``; None if no equals sign is in it."""
     # A column's name may hold an equals sign itself; the longest name counts.
     places = [place for place, sign in enumerate(item) if sign == "="]
     for place in reversed(places):
         if item[:place].strip() in columns:
-            code = item[place + 1 :].strip()
-            if not code:
-                raise InputError(
-                    f"--na-values: {quoted(item)} has no value after '='; empty cells are missing "
-                    "anyway"
-                )
-            return [item[:place].strip()], code
-    if places:
-        name = item[: places[0]].strip()
-        raise UnknownFeatureError(
-            f"--na-values: the data has no column {quoted(name)}{nearest(name, columns)}"
+            return item[:place].strip(), item[place + 1 :].strip()
+    if not places:
+        return None
+    name = item[: places[0]].strip()
+    raise UnknownFeatureError(
+        f"{option}: the data has no column {quoted(name)}{nearest(name, columns)}"
+    )
+
+
+def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Return the columns that an item is about, and its value."""
+    found = split_item(item, columns, "--na-values")
+    if found is None:
+        return columns, item.strip()
+    name, code = found
+    if not code:
+        raise InputError(
+            f"--na-values: {quoted(item)} has no value after '='; empty cells are missing anyway"
         )
-    return columns, item.strip()
+    return [name], code
 
 
 def blank(frame: pd.DataFrame, codes: Codes) -> Blanked:

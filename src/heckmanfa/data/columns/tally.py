@@ -201,11 +201,16 @@ class TextTally:
 
     ``numbers`` counts the texts as numbers, in which true and false are not numbers. ``declared``
     says that the data declares the levels and their order. A pandas category alone does not say so:
-    readers make categories of plain text.
+    readers make categories of plain text. ``literal`` is as in `levels_of`.
     """
 
     def __init__(
-        self, numbers: NumberTally | None = None, *, declared: bool = False, capped: bool = True
+        self,
+        numbers: NumberTally | None = None,
+        *,
+        declared: bool = False,
+        literal: bool = False,
+        capped: bool = True,
     ) -> None:
         self.counts: dict[str, int] = {}
         """rows of each level, in order of appearance"""
@@ -220,10 +225,11 @@ class TextTally:
         self.n_bad = self.n_missing = 0
         """rows that are not numbers, and rows that are missing if read as numbers"""
         self._most = MOST_LABELS if capped else math.inf
+        self._literal = literal
 
     def add(self, series: pd.Series[Any], start: int = 0) -> None:
         """Count a chunk whose first row has number ``start`` in the data."""
-        self.add_levels(levels_of(series), series, start)
+        self.add_levels(levels_of(series, literal=self._literal), series, start)
 
     def add_levels(self, found: Levels, series: pd.Series[Any], start: int = 0) -> None:
         """Count a chunk whose levels are known."""
@@ -232,7 +238,8 @@ class TextTally:
         self.gaps += len(found.codes) - n_given
         self._count(dict(zip(found.labels, found.counts().tolist(), strict=True)))
         if isinstance(series.dtype, pd.CategoricalDtype):
-            self._declare(dict.fromkeys(levels_of(pd.Series(series.cat.categories)).labels))
+            levels = levels_of(pd.Series(series.cat.categories), literal=self._literal)
+            self._declare(dict.fromkeys(levels.labels))
         if self.numbers is not None:
             self._read_numbers(self.numbers, found.codes, found.labels, start)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -18,16 +18,22 @@ from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
+# What programs write for a missing value is one, whoever declares the levels.
+_NO_LEVELS = frozenset({"", "<na>", "nan", "-nan"})
 # Among numbers, none is a missing mark; among words it may be a level, such as no schooling.
 NUMBER_MARKS = _MARKS | {"none"}
 """missing marks among numbers, in lower case"""
-MISSING_SPELLINGS: tuple[str, ...] = tuple(
-    sorted(
-        {spelled for mark in _MARKS for spelled in (mark, mark.upper(), mark.capitalize())}
-        | {"NaN"}
-    )
-)
+
+
+def _spellings(marks: frozenset[str]) -> tuple[str, ...]:
+    spelled = {spelled for mark in marks for spelled in (mark, mark.upper(), mark.capitalize())}
+    return tuple(sorted(spelled | {"NaN"}))
+
+
+MISSING_SPELLINGS = _spellings(_MARKS)
 """the missing marks as files spell them"""
+EMPTY_SPELLINGS = _spellings(_NO_LEVELS)
+"""those of them that are never levels"""
 
 TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
 """words for a selected row, in lower case"""
@@ -138,19 +144,28 @@ def label_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def levels_of(series: pd.Series[Any]) -> Levels:
+def is_mark(label: str) -> bool:
+    """Whether a level is a missing mark where nobody declares it as a level."""
+    return label.lower() in _MARKS
+
+
+def levels_of(
+    series: pd.Series[Any], known: Container[str] = (), *, literal: bool = False
+) -> Levels:
     """Find the distinct values of a column.
 
-    Missing marks are missing values, and values that differ only in white space are the same.
-    Objects without a hash, such as lists, raise a TypeError.
+    Missing marks are missing values, except for levels that are ``known``, and in a ``literal``
+    column, whose levels somebody declares: there, only empty text and NaN are. Values that differ
+    only in white space are the same. Objects without a hash, such as lists, raise a TypeError.
     """
+    marks = _NO_LEVELS if literal else _MARKS
     codes, uniques = pd.factorize(series)
     labels: dict[str, int] = {}
     # The last entry is for -1, pandas' code for missing values.
     new = np.full(len(uniques) + 1, -1, dtype=np.min_scalar_type(-max(len(uniques), 1)))
     for code, value in enumerate(uniques):
         label = label_of(value)
-        if label.lower() not in _MARKS:
+        if label in known or label.lower() not in marks:
             new[code] = labels.setdefault(label, len(labels))
     return Levels(new[codes], list(labels))
 

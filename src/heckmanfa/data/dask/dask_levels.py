@@ -43,7 +43,8 @@ class CountLevels:
         found = []
         for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True)):
             series = frame[:, place]
-            column = category_column(series, name, is_declared=kind == "category")
+            is_declared, named = kind in ("category", "named"), kind == "named"
+            column = category_column(series, name, is_declared=is_declared, named=named)
             values = to_pandas_column(series)
             held = "string"
             if kind == "objects":

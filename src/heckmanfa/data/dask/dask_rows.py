@@ -193,6 +193,10 @@ class EncodedDaskSource(RowSource):
         """A short description of the rows."""
         return self._raw.described
 
+    def re_encoded(self, encoding: Encoding) -> RowSource:
+        """Return the same rows with other levels; a level that is left out is missing."""
+        return self._raw.encoded_by(encoding, "missing").reading_outcome(self.outcome_as)
+
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every partition, in their order."""
         needed = tuple(sorted({self._made_from[column] for column in reading.columns}))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,13 @@ from heckmanfa.data.formula.expressions import (
     right_side,
 )
 from heckmanfa.data.formula.formula_frame import is_numeric, to_pandas
+from heckmanfa.data.formula.formula_levels import (
+    FactorRows,
+    factor_rows,
+    factors_in,
+    read_references,
+    with_fitted_levels,
+)
 from heckmanfa.data.formula.matrix import (
     check_kinds,
     check_variables,
@@ -125,14 +132,29 @@ class FormulaDesign:
     """(n_rows,) which rows of the frame are used"""
     lost: LostRows | None = None
     """the rows that lack a variable"""
+    factors: dict[str, FactorRows] | None = None
+    """levels of the rows that are used, by column"""
+    dropped_levels: dict[str, list[Any]] = field(default_factory=dict)
+    """levels of columns of which separation left no row, so the model does not know them"""
+    reference: dict[str, Any] = field(default_factory=dict)
+    """references that are not the first level of their column"""
 
     @classmethod
     def build(
-        cls, prediction: str, selection: str, data: Any, *, labels: bool = False
+        cls,
+        prediction: str,
+        selection: str,
+        data: Any,
+        *,
+        labels: bool = False,
+        weight: Any = None,
+        reference: Mapping[str, Any] | None = None,
     ) -> FormulaDesign:
         """Evaluate both formulas on a frame; the selection formula's left side is optional.
 
-        With ``labels``, the outcome holds classes, which may be texts and booleans.
+        With ``labels``, the outcome holds classes, which may be texts and booleans. Rows whose
+        ``weight``, a column or an array, is zero lend no levels to categories. ``reference`` has
+        the reference level of some of these.
         """
         frame = to_pandas(data)
         for text in (prediction, selection):
@@ -157,6 +179,10 @@ class FormulaDesign:
                 f"no row is left: each of the {len(frame)} rows lacks a regressor. {lost.advice}"
             )
         warn_of_lost(lost)
+        factors = factors_in((drivers, right), frame)
+        asked = read_references(factors, frame, reference)
+        unfitted = (chosen & missing_in(outcome)) | _weightless(frame, weight)
+        frame = with_fitted_levels(frame, factors, kept & ~unfitted, asked)
         refuse_many_levels(drivers, frame[kept], "selection")
         refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
         # A stateful term (a center, a spline) learns from the rows that have its variables.
@@ -199,6 +225,8 @@ class FormulaDesign:
             selected=None if who is None else chosen[rows],
             kept=rows,
             lost=lost,
+            factors=factor_rows(factors, frame, rows),
+            reference=_plain(asked),
         )
 
     def variables(self, columns: Sequence[str]) -> list[str]:
@@ -214,7 +242,9 @@ class FormulaDesign:
 
     def without_data(self) -> FormulaDesign:
         """Return only what prediction needs, without rows of data."""
-        return replace(self, features=None, outcome=None, selected=None, kept=None, lost=None)
+        return replace(
+            self, features=None, outcome=None, selected=None, kept=None, lost=None, factors=None
+        )
 
     def rows_of(self, data: Any, values: Any, what: str) -> Any:
         """Return the used rows of a column of the frame, or of an array of the same length."""
@@ -273,7 +303,7 @@ class FormulaDesign:
             if needed:
                 spec = learned.spec()
                 check_variables(spec.formula, frame)
-                check_kinds(learned.numeric, learned.encodings, frame)
+                check_kinds(learned.numeric, learned.encodings, frame, self.dropped_levels)
                 rows = complete_rows(spec.formula, frame)
                 if rows.any():
                     part, _ = matrix_of(spec, frame[rows], equation)
@@ -285,7 +315,8 @@ class FormulaDesign:
         """Return a frame in which categories that the fit did not have are missing."""
         frame = to_pandas(data)
         for equation in (self.prediction, self.selection):
-            for name, unseen in unseen_categories(equation.encodings, frame).items():
+            unknown = unseen_categories(equation.encodings, frame, self.dropped_levels)
+            for name, unseen in unknown.items():
                 frame = frame.assign(**{name: frame[name].mask(frame[name].isin(unseen))})
         return frame
 
@@ -308,6 +339,15 @@ class FormulaDesign:
 
 def _outcome(left: Formula, frame: pd.DataFrame, labels: bool) -> Any:
     return labels_of_left(left, frame) if labels else one_column(left, frame, "prediction")
+
+
+def _weightless(frame: pd.DataFrame, weight: Any) -> Mask:
+    """Return which rows have a weight of zero; weights of other kinds are refused later."""
+    values = frame.get(weight) if isinstance(weight, str) else weight
+    array = np.asarray(values)
+    if values is None or array.shape != (len(frame),) or array.dtype.kind not in "biuf":
+        return np.zeros(len(frame), dtype=bool)
+    return np.asarray(array == 0)
 
 
 def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:

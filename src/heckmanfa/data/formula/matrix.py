@@ -44,14 +44,14 @@ _ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.st
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
 
 
-def _expressions(formula: Formula) -> list[str]:
+def expressions_of(formula: Formula) -> list[str]:
     """Return the different factors of a formula, in order."""
     return list(dict.fromkeys(factor.expr for term in formula for factor in term.factors))
 
 
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
-    expressions = {*_expressions(formula)}
+    expressions = {*expressions_of(formula)}
     names: set[str] = set()
     for variable in (str(name) for name in formula.required_variables):
         dotted = [
@@ -75,7 +75,7 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
 def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a formula uses; others could hide functions of the same name."""
     names = variables_of(formula, frame)
-    for expression in _expressions(formula):
+    for expression in expressions_of(formula):
         both = called_in(expression) & {*names} if expression not in frame else set()
         if both:
             raise FormulaError(
@@ -89,10 +89,11 @@ def check_kinds(
     numeric: Sequence[str],
     encodings: Mapping[str, tuple[str, list[Any] | None]],
     frame: pd.DataFrame,
+    lost: Mapping[str, list[Any]],
 ) -> None:
     """Refuse text in columns that held numbers in the fit, and categories that it did not have.
 
-    ``encodings`` are those of a `design.Equation`.
+    ``encodings`` are those of a `design.Equation`, and ``lost`` those of its `FormulaDesign`.
     """
     for name in numeric:
         _refuse_absent(name, frame)
@@ -101,7 +102,7 @@ def check_kinds(
                 f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
-    for name, unseen in unseen_categories(encodings, frame).items():
+    for name, unseen in unseen_categories(encodings, frame, lost).items():
         some = ", ".join(quoted(category) for category in sorted(unseen, key=str)[:5])
         raise InputError(
             f"column {quoted(name)} has categories that the model was not fitted with: {some}. "
@@ -110,21 +111,23 @@ def check_kinds(
 
 
 def unseen_categories(
-    encodings: Mapping[str, tuple[str, list[Any] | None]], frame: pd.DataFrame
+    encodings: Mapping[str, tuple[str, list[Any] | None]],
+    frame: pd.DataFrame,
+    lost: Mapping[str, list[Any]],
 ) -> dict[str, list[Any]]:
     """Return the categories of each column that the fit did not have."""
     found = {}
     for expression, (_, categories) in encodings.items():
-        column = None if categories is None else _column_of(expression, frame, ("C",))
+        column = None if categories is None else column_of(expression, frame, ("C",))
         if column is not None:
-            known = {*(categories or ())}
+            known = {*(categories or ())} - {*lost.get(str(column.name), ())}
             unseen = [category for category in column.dropna().unique() if category not in known]
             if unseen:
                 found[str(column.name)] = unseen
     return found
 
 
-def _column_of(
+def column_of(
     expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
 ) -> pd.Series[Any] | None:
     """Return the column that a factor is, by itself or as the first argument of a function."""
@@ -145,8 +148,8 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
 
     This comes before any dummy is made, since dummies could fill the memory.
     """
-    for expression in _expressions(formula):
-        column = _column_of(expression, frame, ("C",))
+    for expression in expressions_of(formula):
+        column = column_of(expression, frame, ("C",))
         if column is None or (expression in frame and is_numeric(column)) or is_time(column):
             continue
         try:
@@ -164,7 +167,7 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
 
 def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
     """Refuse a left side that depends on other rows: in other data its values would differ."""
-    for expression in _expressions(formula):
+    for expression in expressions_of(formula):
         if expression in frame:
             continue
         try:
@@ -263,8 +266,8 @@ def matrix_of(
 def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
     parsed = formula.formula if isinstance(formula, ModelSpec) else formula
     used = _used(parsed, frame)
-    for expression in _expressions(parsed):
-        column = _column_of(expression, used, ("C", "I"))
+    for expression in expressions_of(parsed):
+        column = column_of(expression, used, ("C", "I"))
         if column is not None and is_time(column):
             raise InputError(advice_on_times(str(column.name)))
         if column is not None:
@@ -297,7 +300,7 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
         # Checked before the evaluation: text would become a column for each of its values, unless
         # it is compared with something.
         text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
-        if all(map(compares, _expressions(formula))):
+        if all(map(compares, expressions_of(formula))):
             text = [name for name in text if is_time(frame[name])]
         times = [name for name in text if is_time(frame[name])]
         if times:
@@ -329,8 +332,8 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
     A comparison gives True and False, and a column the values that it holds. An ordered category
     stays one, for its order.
     """
-    (expression,) = _expressions(formula)
-    column = _column_of(expression, frame, ("I",))
+    (expression,) = expressions_of(formula)
+    column = column_of(expression, frame, ("I",))
     if column is None:
         values = one_column(formula, frame, "prediction")
         found = values == 1 if compares(expression) else values

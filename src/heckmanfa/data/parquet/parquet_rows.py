@@ -7,7 +7,7 @@ the columns that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -125,6 +125,7 @@ def scan_parquet(
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    reference: Mapping[str, Any] | None = None,
     encoding: Encoding | None = None,
 ) -> ParquetRows:
     """Return the rows of Parquet files, which may be larger than memory, for a fit.
@@ -158,6 +159,8 @@ def scan_parquet(
         are always refused.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.
+    reference : dict, optional
+        The reference level of some categories, as in ``{"region": "north"}``.
     encoding : Encoding, optional
         How columns become features, if that was learned before.
 
@@ -182,6 +185,7 @@ def scan_parquet(
         missing=missing,
         categorical=categorical,
         numeric=numeric,
+        reference=reference,
         encoding=encoding,
     )
     engine, sources, learned = asked.opened(lambda needed: ParquetEngine(*scan_files(path, needed)))

@@ -32,6 +32,7 @@ def scan(
     missing: str = "error",
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    reference: Mapping[str, Any] | None = None,
     encoding: Encoding | None = None,
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -67,6 +68,8 @@ def scan(
         Whether rows that lack a feature are refused, or left out; infinite values are refused.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.
+    reference : dict, optional
+        The reference level of some categories, as in ``{"region": "north"}``.
     encoding : Encoding, optional
         How columns become features, if that was learned before: that of other rows or of a model.
     filesystem : pyarrow.fs.FileSystem or fsspec file system, optional
@@ -98,6 +101,7 @@ def scan(
         missing=missing,
         categorical=categorical,
         numeric=numeric,
+        reference=reference,
         encoding=encoding,
     )
     return _rows_of(asked, source, filesystem=filesystem, storage_options=storage_options)
