@@ -269,7 +269,7 @@ def test_other_misuse_says_what_to_do(mroz):
         Heckman.from_formula(WAGE, WORK, pl.from_pandas(mroz).lazy())
     with pytest.raises(InputError, match="0 rows"):
         Heckman.from_formula(WAGE, WORK, mroz[:0])
-    with pytest.raises(InputError, match=r"lacks a regressor: 'age' \(753 missing\)"):
+    with pytest.raises(InputError, match=r"lacks a regressor.*'age' \(753 missing\)"):
         Heckman.from_formula(WAGE, WORK, mroz.assign(age=np.nan))
     with pytest.raises(FormulaError) as caught:
         Heckman.from_formula("lwage ~ educ ++* age", WORK, mroz)

@@ -386,7 +386,7 @@ def test_a_category_seen_in_one_file_only_has_its_dummy(tmp_path, frame):
 @pytest.mark.parametrize("fill", ["drop", "mean"])
 def test_a_given_encoding_is_used(tmp_path, frame, fill):
     table = with_words(frame)
-    table.loc[::7, "region"] = None
+    table.loc[::13, "region"] = None
     table.loc[::11, "x1"] = np.nan
     folder = write(tmp_path / "words", table, [9_000, 6_000, 1_000], 3_001)
     encoding, X = Encoding.learn(table, WORDS, missing=fill)

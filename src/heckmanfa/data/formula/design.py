@@ -406,7 +406,7 @@ def _lost_rows(drivers: Formula, right: Formula, frame: pd.DataFrame, chosen: Ma
     names = list(dict.fromkeys([*everywhere, *variables_of(right, frame)]))
     gaps = frame[names].isna().to_numpy(dtype=bool)
     # Rows that are not selected do not need what only predicts.
-    gaps &= chosen[:, None] | np.isin(names, everywhere)
+    gaps = gaps & (chosen[:, None] | np.isin(names, everywhere))
     return GapCounts.of(gaps).lost(names)
 
 
