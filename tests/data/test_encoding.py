@@ -167,7 +167,7 @@ def test_what_cannot_be_learned(frame):
 def test_the_story(frame, learned):
     assert learned[0].explain() == [
         "4 columns became 5 features: 3 numbers and 1 category.",
-        "The category 'region' became 2 dummies, compared with its first level, 'north'.",
+        "The category 'region' became 2 dummies, compared with its reference, 'north'.",
         "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
         "Left out: 'id' counts the rows.",
         "To use a column all the same, pass it to --numeric or --categorical.",
@@ -193,7 +193,7 @@ def test_a_search_holds_dummies_together(simulated):
 def test_many_categories_take_one_sentence():
     rows = pd.DataFrame({f"c{i}": ["a", "a", "b"] * 10 for i in range(20)})
     encoding, _ = Encoding.learn(rows, list(rows.columns))
-    said = [text for text in encoding.explain() if "its first level" in text]
+    said = [text for text in encoding.explain() if "its reference" in text]
     assert len(said) == 1
     assert "'c0' with 'a', " in said[0]
     assert said[0].endswith("more.")

@@ -104,6 +104,10 @@ def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
         encoding.missing in ("drop", "mean")
         and {*encoding.levels} <= {*encoding.sources}
         and all(encoding.levels.values())
+        and {*encoding.level_rows} <= {*encoding.levels}
+        and all(
+            len(rows) == len(encoding.levels[name]) for name, rows in encoding.level_rows.items()
+        )
         and {*needed} <= {*encoding.columns}
         and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
         and {*encoding.dates} <= {*encoding.sources} - {*encoding.levels}

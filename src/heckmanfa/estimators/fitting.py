@@ -24,7 +24,7 @@ from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.fit import Fit, Origin, Spec, fit_model
+from heckmanfa.fit import Choose, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.option_types import Method
@@ -73,7 +73,7 @@ def fit_rows(
         if encoding is not None:
             raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
             table = replace(table, raw=raw)
-        spec, _ = estimator._specify(table, design)
+        spec, choose = estimator._specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
             sample = read_sample(
@@ -90,9 +90,15 @@ def fit_rows(
             )
         # Formulas have settled the levels of theirs.
         reference = estimator.reference if design is None else None
+        names = table.names
         table, sample = settle_levels(table, sample, reference)
-        if encoding is not None and encoding.columns != list(table.names or ()):
-            raise LevelsChangedError(table.fitted("").encoding or encoding)
+        if table.names != names:
+            if encoding is not None:
+                raise LevelsChangedError(table.fitted("").encoding or encoding)
+            specified = estimator._specify(table, design)
+        else:
+            columns = table.fitted(type(estimator).__name__)
+            specified = replace(spec, columns=columns), choose
         origin = Origin(
             given,
             None if design is None else design.without_data(),
@@ -101,8 +107,9 @@ def fit_rows(
             outcome=name,
             classes=sample.classes,
         )
+        rows = table, sample, encoding is not None
         with explain_lost(sample.lost if design is None else design.lost):
-            fit = _fit_settled(estimator, design, table, sample, origin, fixed=encoding is not None)
+            fit = _fit_settled(estimator, design, rows, specified, origin)
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
@@ -120,19 +127,19 @@ def fit_rows(
 def _fit_settled(
     estimator: Any,
     design: FormulaDesign | None,
-    table: FeatureTable,
-    sample: Sample,
+    rows: tuple[FeatureTable, Sample, bool],
+    specified: tuple[Spec, Choose],
     origin: Origin,
-    *,
-    fixed: bool,
 ) -> Fit:
     """Fit the model, with another reference where separation leaves no row of the first.
 
-    Columns that are ``fixed`` were encoded by the caller, who gets `LevelsChangedError`.
+    ``rows`` end with whether their columns were encoded by the caller, who gets
+    `LevelsChangedError`.
     """
+    table, sample, fixed = rows
+    spec, choose = specified
     random_state = getattr(estimator, "random_state", None)
     if design is not None:
-        spec, choose = estimator._specify(table, design)
         left = FactorsLeft(design.factors or {})
         fit = fit_model(spec, sample, choose, random_state, origin, left)
         formulas = replace(design.without_data(), dropped_levels=left.lost)
@@ -140,7 +147,6 @@ def _fit_settled(
     asked = references_asked(table, estimator.reference)
     tried: list[dict[str, str]] = []
     while True:
-        spec, choose = estimator._specify(table, None)
         try:
             return fit_model(spec, sample, choose, random_state, origin)
         except LevelsChangedError as changed:
@@ -156,6 +162,7 @@ def _fit_settled(
                 ) from changed
             tried.append(references)
             table, sample = re_encode(table, sample, changed.encoding)
+            spec, choose = estimator._specify(table, None)
 
 
 @dataclass(frozen=True, eq=False)

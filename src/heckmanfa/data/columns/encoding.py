@@ -377,7 +377,7 @@ class Encoding:
         if len(categories) > _SHOWN:
             first = [f"{quoted(name)} with {quoted(categories[name][0])}" for name in categories]
             sentences.append(
-                "Each category became dummies, compared with its first level: "
+                "Each category became dummies, compared with its reference: "
                 f"{', '.join(first[:_SHOWN])} and {len(first) - _SHOWN} more."
             )
         for name, levels in categories.items():
@@ -385,7 +385,7 @@ class Encoding:
                 sentences.append(
                     f"The category {quoted(name)} became "
                     f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
-                    f"compared with its first level, {quoted(levels[0])}."
+                    f"compared with its reference, {quoted(levels[0])}."
                 )
             unit = _unit_of(levels)
             if unit:
