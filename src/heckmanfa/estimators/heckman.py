@@ -83,7 +83,7 @@ class Heckman(ScoredRegressor, SelectionModel):
     rho : float, optional
         A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
         those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
-        exclusion is needed. It has a zero row in `vcov`; AIC and BIC count J + 1 coefficients.
+        exclusion is needed. It has a zero row in `vcov`, and AIC and BIC do not count it.
 
     Attributes
     ----------
@@ -95,10 +95,12 @@ class Heckman(ScoredRegressor, SelectionModel):
     rho_, sigma_ : float
         Error correlation and standard deviation; a two-step ``rho_`` may lie outside (-1, 1).
     adjusted_r2_, aic_, bic_ : float
-        To compare sets of features: criteria of the two-step prediction equation with J features
-        and m selected rows. They are 1 - (1 - R^2) (m - 1) / (m - J - 1),
-        m log(SSE/m) + 2 (J + 2), and m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count
-        lambda, as in Mai and Wu's paper; AIC and BIC do.
+        Adjusted R^2 is of the two-step prediction equation with J features and m selected rows,
+        1 - (1 - R^2) (m - 1) / (m - J - 1); it does not count lambda, as in Mai and Wu's paper.
+        After two steps, AIC and BIC are of that equation too: m log(SSE/m) + 2 (J + 2) and
+        m log(SSE/m) + (J + 2) log m. With method "ml" they are of the joint likelihood of the n
+        rows of both equations: -2 log L + 2 k and -2 log L + k log n, with k parameters in all.
+        Those in ``candidates_`` of a search are of the two-step equation always.
     log_likelihood_ : float or None
         With method "ml"; the log pseudolikelihood if the covariance is robust or clustered.
     params_ : ndarray or None

@@ -62,15 +62,15 @@ def fit_binary(
         start = choice.rho
         found = fit_probit_likelihood(*given, start, alone=alone)
     warn_of_likelihood(found, start)
-    n_selected = count(moments.n_selected, counts["selected"], kind)
-    aic, bic = likelihood_criteria(found.log_likelihood, len(features), n_selected)
+    n_obs = count(probit.n, counts["unselected"] + counts["selected"], kind)
+    aic, bic = found.criteria(n_obs)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     rho = found.rho if held is None else held
     return Fit(
         spec=spec,
         row_counts=counts,
-        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
-        n_selected=n_selected,
+        n_obs=n_obs,
+        n_selected=count(moments.n_selected, counts["selected"], kind),
         moments=moments,
         dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
         support=np.isin(np.arange(len(spec.labels)), features),
@@ -166,7 +166,7 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     gradient = np.zeros(len(coef))
     gradient[[0, *(features.index(column) + 1 for column in kept)]] = in_kept
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    aic, bic = likelihood_criteria(probit.log_likelihood, len(features), n)
+    aic, bic = likelihood_criteria(probit.log_likelihood, 1 + len(kept), n)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return Fit(
         spec=spec,

@@ -19,6 +19,7 @@ from heckmanfa.fit.fitted import (
     rho_without_selection,
     spread_over,
 )
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.held_two_step import fit_held_two_step
@@ -119,6 +120,7 @@ def _with_likelihood(
     fit: Fit, found: MaximumLikelihood, probit: Probit, kind: CovarianceKind, rows: Rows
 ) -> Fit:
     spec, own_scale = fit.spec, None
+    aic, bic = found.criteria(fit.n_obs)
     if spec.needs_own_scale:
         own_scale = likelihood_own_scale(fit.moments, probit, found, kind, rows)
     return replace(
@@ -131,6 +133,8 @@ def _with_likelihood(
         sigma=found.sigma,
         selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
         selection_intercept=float(found.selection_coef[0]),
+        aic=aic,
+        bic=bic,
         log_likelihood=found.log_likelihood,
         params=found.params,
         converged=probit.converged and found.converged,
@@ -154,10 +158,7 @@ def _fit_held(
     counts: dict[str, int],
     rho: float,
 ) -> Fit:
-    """Estimate everything but rho, which the user gives, by either method.
-
-    The criteria compare prediction equations, so they are of the two-step estimates with that rho.
-    """
+    """Estimate everything but rho, which the user gives, by either method."""
     probit, rows = selection.probit, selection.rows
     features = tuple(sorted(choice.features))
     ml = spec.method == "ml"
@@ -215,7 +216,11 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         AllObservedWarning,
     )
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    own_scale = None
+    aic, bic, log_likelihood, own_scale = found.aic, found.bic, None, None
+    if spec.method == "ml":
+        log_likelihood = found.log_likelihood
+        # The coefficients, the intercept and sigma.
+        aic, bic = likelihood_criteria(log_likelihood, len(spec.prediction) + 2, n)
     if spec.needs_own_scale:
         columns = sorted(spec.prediction)
         own_scale = least_squares_own_scale(moments, columns, found, kind, sample.rows)
@@ -235,9 +240,9 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         selection_coef=np.zeros(k),
         selection_intercept=float("inf"),
         adjusted_r2=found.adjusted_r2,
-        aic=found.aic,
-        bic=found.bic,
-        log_likelihood=found.log_likelihood if spec.method == "ml" else None,
+        aic=aic,
+        bic=bic,
+        log_likelihood=log_likelihood,
         converged=True,
         terms=label_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,

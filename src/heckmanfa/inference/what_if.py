@@ -20,7 +20,6 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
-from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
@@ -165,12 +164,12 @@ class Alternative:
         )
 
     @classmethod
-    def of_binary(cls, found: ProbitMaximum, n_selected: float) -> Alternative:
+    def of_binary(cls, found: ProbitMaximum, n_obs: float) -> Alternative:
         """Take the numbers of the Heckman probit."""
         j, features = len(found.features), found.features
         covariance = found.reported_covariance()
         errors = np.sqrt(np.diag(covariance))
-        _, bic = likelihood_criteria(found.log_likelihood, j, n_selected)
+        _, bic = found.criteria(n_obs)
         return cls(
             features,
             np.append(found.coef, found.rho),
@@ -215,7 +214,7 @@ def binary_what_if(
 
     def solve(features: list[int]) -> Alternative | str:
         found = refit_binary(fit, read, features, alone=True)
-        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_selected)
+        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_obs)
 
     with one_blas_thread():
         base = solve(fit.features)

@@ -22,6 +22,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     warn,
 )
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.climbing import climb_from, higher_maxima, newton
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
@@ -63,6 +64,8 @@ class JointMaximum(ABC):
     log_likelihood: float
     n_iterations: int
     converged: bool
+    n_free: int
+    """number of parameters that were estimated: all but a rho that is held"""
     information_is_positive: bool
     """whether the observed information is positive definite at the estimates"""
     second_maximum: tuple[float, float] | None
@@ -73,6 +76,10 @@ class JointMaximum(ABC):
     @abstractmethod
     def instead(self) -> str:
         """What to do if the climb does not converge."""
+
+    def criteria(self, n: float) -> tuple[float, float]:
+        """AIC and BIC of the whole likelihood of n rows: every estimated parameter counts."""
+        return likelihood_criteria(self.log_likelihood, self.n_free, n)
 
     @property
     def params(self) -> Floats:
@@ -268,6 +275,7 @@ def _estimates(
         "log_likelihood": float(state.log_likelihood),
         "n_iterations": passes,
         "converged": converged,
+        "n_free": len(best) if free is None else free,
         "information_is_positive": positive,
         "second_maximum": None,
     }

@@ -46,17 +46,15 @@ SELECTED_SCORES = Caveat(
     "accuracy, AUC, Brier score and calibration can be computed only where the outcome is known, "
     "and those rows are selected.",
 )
+CRITERIA = (
+    "AIC and BIC are of the joint likelihood of both equations, and count every parameter that is "
+    "estimated."
+)
 _SLOPES = Caveat(
     "slopes",
     "note",
     "Coefficients are those of the index x'b of P(y = 1) = Phi(x'b), not changes of the "
     "probability; margins() has these.",
-)
-
-_CRITERIA = Caveat(
-    "criteria",
-    "note",
-    "AIC and BIC count the prediction features alone: they compare sets of these.",
 )
 
 
@@ -82,7 +80,7 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
         claim = "That 95% intervals hold the truth 95% of the time"
         why = f"the rarer class has {finding.short}, where a rule of thumb asks for 10."
         found.append(Caveat("few_events", "caution", words, claim, why))
-    return [*found, *_of_boundary(fit), _SLOPES, _CRITERIA]
+    return [*found, *_of_boundary(fit), _SLOPES, Caveat("criteria", "note", CRITERIA)]
 
 
 def _of_boundary(fit: Fit) -> list[Caveat]:

@@ -247,7 +247,9 @@ def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
     bic = float(search.bic[place[0]]) if search is not None and place else nan
     if np.array_equal(mask, fit.support):
         rho = own.rho
-        bic = fit.bic if np.isnan(bic) else bic
+        if np.isnan(bic):
+            # As of other sets: only the features count.
+            _, bic = likelihood_criteria(fit.log_likelihood, len(fit.features), fit.n_selected)
         return Assignment(mask, bic, rho.estimate, (rho.low, rho.high), UNKNOWN, own.own)
     if search is not None and search.refits is not None and place:
         coef, rho_hat = search.refits.coef[place[0]], search.rho[place[0]]
