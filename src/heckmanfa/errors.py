@@ -37,6 +37,7 @@ __all__ = [
     "NotIdentifiedError",
     "NotSearchedError",
     "RhoOutsideWarning",
+    "RhoUncertainWarning",
     "SearchWarning",
     "SecondMaximumWarning",
     "SeparationError",
@@ -204,6 +205,10 @@ class FewClustersWarning(HeckmanfaWarning):
 
 class RhoOutsideWarning(HeckmanfaWarning):
     """The two-step estimate of rho lies outside (-1, 1)."""
+
+
+class RhoUncertainWarning(HeckmanfaWarning):
+    """Maximum likelihood puts rho near 1 or -1, or the likelihood is flat in rho."""
 
 
 class SecondMaximumWarning(HeckmanfaWarning):

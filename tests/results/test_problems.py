@@ -165,7 +165,7 @@ def test_after_a_climb_that_stopped_short_nothing_is_tested_and_no_maximum_is_cl
         assert claim not in words, claim
     assert "Some standard errors are missing. The variance" in words
     assert "two maxima" not in warned
-    assert "Start from another rho first (there is a maximum at -0.132)." in warned
+    assert "Start from another rho first (there is a maximum at 0.993)." in warned
 
 
 def test_without_a_start_another_one_is_not_the_first_advice(to_the_boundary):

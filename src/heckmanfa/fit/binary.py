@@ -15,6 +15,7 @@ from heckmanfa.fit.fitted import (
     count,
     estimated_atanh,
     label_terms,
+    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
@@ -87,10 +88,11 @@ def fit_binary(
         log_likelihood=found.log_likelihood,
         converged=probit.converged and found.converged,
         terms=label_terms(spec, features, probit, ["rho"]),
-        covariance=found.reported_covariance(),
+        covariance=likelihood_covariance(found, probit, kind, rows),
         index_range=found.index_range,
         params=found.params,
         atanh_rho=estimated_atanh(spec, found),
+        doubts=found.doubts,
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
         binary=BinaryOutcome(

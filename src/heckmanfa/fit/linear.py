@@ -16,6 +16,7 @@ from heckmanfa.fit.fitted import (
     count,
     estimated_atanh,
     label_terms,
+    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
@@ -41,6 +42,7 @@ from heckmanfa.model.own_scale import (
     two_step_own_scale,
 )
 from heckmanfa.model.probit import Probit
+from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
 
@@ -53,8 +55,25 @@ def fit_linear(
     counts: dict[str, int],
 ) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
-    if spec.rho is not None:
-        return _fit_held(spec, selection, moments, choice, kind, counts, spec.rho)
+    given = spec, selection, moments, choice, kind, counts
+    fit = _fit_free(*given) if spec.rho is None else _fit_held(*given, spec.rho)
+    if not (spec.errors_differ and spec.guarded):
+        return fit
+    rows = selection.rows
+    return replace(
+        fit, rho_scores=gather_rho_scores(moments, selection.probit, fit.features, kind, rows)
+    )
+
+
+def _fit_free(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+) -> Fit:
+    """Estimate rho with all else, by either method."""
     probit, rows = selection.probit, selection.rows
     # These features have standard errors only if they are what is reported.
     passing = spec.method == "ml" or choice.average is not None
@@ -139,9 +158,10 @@ def _with_likelihood(
         params=found.params,
         converged=probit.converged and found.converged,
         terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
-        covariance=found.reported_covariance(),
+        covariance=likelihood_covariance(found, probit, kind, rows),
         index_range=found.index_range,
         atanh_rho=estimated_atanh(spec, found),
+        doubts=found.doubts,
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,

@@ -11,7 +11,6 @@ from heckmanfa.results.binary_problems import (
 )
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.effects import effects_of
-from heckmanfa.results.problems import about_rho
 from heckmanfa.text.wording import effects
 
 ALL_OBSERVED = Caveat(
@@ -87,7 +86,7 @@ def _of_boundary(fit: Fit) -> list[Caveat]:
     """Say that the interval of rho leans on the boundary."""
     rho = effects_of(fit).rho
     # Other caveats say of such a rho that it is not estimated at all.
-    if fit.probit is None or not fit.converged or about_rho(fit.rho).verdict == "problem":
+    if fit.probit is None or not fit.converged or fit.doubts:
         return []
     if not rho_leans_on_boundary((rho.low, rho.high)):
         return []

@@ -231,12 +231,15 @@ def _of_problem(problem: Finding, fit: Fit) -> Caveat:
         why = "its variance changes, which biases maximum likelihood."
     else:
         key = "rho_at_bounds"
-        words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
+        but = "but " if problem.case == "flat" else ""
+        words = f"rho is estimated at {problem.value}, {but}{meaning[0].lower()}{meaning[1:]}"
         claim = "That rho is estimated"
         why = (
             f"{rho_text(fit.rho)} is practically one, which usually means that the model does not "
             "fit."
         )
+        if problem.case == "flat":
+            why = "the likelihood is flat in rho, and the data do not tell it from other values."
         if not abs(fit.rho) < 1:
             claim = "That rho is a correlation"
             why = (
