@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbit
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.results import assignment_tests
+from heckmanfa.results.effects import effects_of
+from heckmanfa.results.reference import reference_of
 
 PREDICTION = [0, 1]
 N = 600
@@ -120,3 +123,44 @@ def test_other_exclusions_have_them_given_the_rows(linear, options):
             expected = other.tidy().set_index(["equation", "term"]).loc[("prediction", row.feature)]
             assert row.t == pytest.approx(expected["statistic"], rel=1e-9)
             assert row.p_value == pytest.approx(expected["p_value"], rel=1e-9)
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_least_squares_beside_the_model_has_them(linear, options):
+    given = rows_of(options)
+    model = Heckman(PREDICTION, **options).fit(linear.X, linear.y, **given)
+    seen = linear.selected
+    x = np.column_stack([np.ones(seen.sum()), linear.X[seen][:, PREDICTION]])
+    weight = given.get("sample_weight", np.ones(N))
+    w = (weight / weight.mean())[seen]
+    coef = np.linalg.solve(x.T @ (x * w[:, None]), x.T @ (w * linear.y[seen]))
+    scores = x * (w * (linear.y[seen] - x @ coef))[:, None]
+    n = N
+    if "groups" in given:
+        scores = pd.DataFrame(scores).groupby(given["groups"][seen]).sum().to_numpy()
+        n = len(np.unique(given["groups"]))
+    inverse = np.linalg.inv(x.T @ (x * w[:, None]))
+    expected = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse) * n / (n - 1))
+    beside = effects_of(model.fit_).least_squares
+    found = np.asarray(beside.values)[PREDICTION]
+    np.testing.assert_allclose(found[:, 0], coef[1:], rtol=1e-9)
+    quantile = reference_of(model.fit_).quantile(0.95)
+    np.testing.assert_allclose((found[:, 2] - found[:, 0]) / quantile, expected[1:], rtol=1e-8)
+
+
+def test_tests_of_the_assignments_of_an_average_have_them(linear):
+    groups = np.arange(N) // 10
+    model = HeckmanAverage("bic", cov_type="cluster").fit(linear.X, linear.y, groups=groups)
+    found = assignment_tests.tests_of(model.fit_, model.fit_.average.average)
+    plain = HeckmanAverage("bic").fit(linear.X, linear.y)
+    other = assignment_tests.tests_of(plain.fit_, plain.fit_.average.average)
+    np.testing.assert_allclose(found.rho, other.rho, rtol=1e-9)
+    assert np.max(np.abs(found.rho_errors / other.rho_errors - 1)) > 0.05
+
+
+def test_what_stays_classical_is_said(linear):
+    model = HeckmanBestSubset(cov_type="robust").fit(linear.X, linear.y)
+    said = " ".join(str(model.summary()).split())
+    assert "other sets of features are by classical standard errors" in said
+    plain = HeckmanBestSubset().fit(linear.X, linear.y)
+    assert "classical standard errors" not in " ".join(str(plain.summary()).split())

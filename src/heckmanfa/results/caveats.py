@@ -118,9 +118,21 @@ def caveats_of_fit(
         elif not fit.rho_is_conditioned:
             found.append(_RHO_SCALE)
         found += [] if fit.is_binary else [_of_criteria(fit)]
+    if fit.search is not None or fit.average is not None or table is not None:
+        found += _of_other_sets(fit)
     found += [*caveats_of_log(fit), *binary_caveats.caveats_of_classes(fit)]
     notes = reference_of(fit).notes(joint=True)
     return [*found, *(Caveat("reference_distribution", "note", note) for note in notes)]
+
+
+def _of_other_sets(fit: Fit) -> list[Caveat]:
+    """Say what has classical standard errors beside a model that has others."""
+    if fit.probit is None or not fit.spec.errors_differ:
+        return []
+    words = "Intervals and tests of other sets of features are by classical standard errors."
+    if fit.average is not None:
+        words = "Intervals of averaged least squares are by classical standard errors."
+    return [Caveat("classical_beside", "note", words)]
 
 
 def _of_criteria(fit: Fit) -> Caveat:

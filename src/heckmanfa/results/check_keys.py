@@ -61,7 +61,15 @@ CHECKS_OF_WARNING: dict[type[HeckmanfaWarning], tuple[str, ...]] = {
 
 NO_CHECKS = frozenset(
     {
-        *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
+        *(
+            "adjusted_r2",
+            "average",
+            "classical_beside",
+            "criteria",
+            "honest",
+            "honest_and_all_rows",
+        ),
+        "honest_fit",
         *("held_criteria", "honest_target", "imr_range", "rho_held"),
         *("honest_window", "kept_out", "naive_probit", "no_choice", "no_imr", "none_kept_out"),
         *("log_scale", "normal_law"),

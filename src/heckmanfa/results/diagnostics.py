@@ -347,7 +347,7 @@ def diagnose(
         findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),
         errors_missing=problems.lacks_errors(fit),
-        errors_withheld=problems.lacks_errors(fit) and bool(fit.doubts),
+        errors_withheld=problems.withholds_errors(fit),
         log_likelihood=fit.log_likelihood,
         maximum_rho=problems.rho_of_maximum(fit),
         second_maximum=fit.second_maximum,

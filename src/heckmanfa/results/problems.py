@@ -358,7 +358,7 @@ def problems_of(fit: Fit) -> list[Finding]:
     """
     found = [
         *about_convergence(unconverged(fit), binary=fit.is_binary, held=fit.held_rho is not None),
-        *about_errors(lacks_errors(fit), withheld=bool(fit.doubts)),
+        *about_errors(lacks_errors(fit), withheld=withholds_errors(fit)),
         *about_r2(r2_of(fit), saturated=is_saturated(fit)),
         *about_clusters(fit.n_clusters, n_parameters(fit)),
     ]
@@ -410,6 +410,13 @@ def lacks_errors(fit: Fit) -> bool:
         # Averages have intervals, and no covariance in the fit.
         return False
     return fit.probit is not None and not np.all(np.diag(fit.covariance) >= 0)
+
+
+def withholds_errors(fit: Fit) -> bool:
+    """Whether the likelihood says too little about rho for standard errors but of selection."""
+    own = np.array([equation == "selection" for equation, _ in fit.terms], dtype=bool)
+    known = np.diag(fit.covariance) >= 0
+    return bool(fit.doubts) and lacks_errors(fit) and bool(np.all(known[own]))
 
 
 def rho_of_maximum(fit: Fit) -> float:
