@@ -98,8 +98,8 @@ class Heckman(ScoredRegressor, SelectionModel):
         Adjusted R^2 is of the two-step prediction equation with J features and m selected rows,
         1 - (1 - R^2) (m - 1) / (m - J - 1); it does not count lambda, as in Mai and Wu's paper.
         After two steps, AIC and BIC are of that equation too: m log(SSE/m) + 2 (J + 2) and
-        m log(SSE/m) + (J + 2) log m. With method "ml" they are of the joint likelihood of all n
-        rows: -2 log L + 2 k and -2 log L + k log n, with k parameters in all.
+        m log(SSE/m) + (J + 2) log m. With method "ml" they are -2 log L + 2 k and
+        -2 log L + k log n, of the joint likelihood of all n rows with its k parameters.
     log_likelihood_ : float or None
         With method "ml"; the log pseudolikelihood if the covariance is robust or clustered.
     params_ : ndarray or None
@@ -356,9 +356,8 @@ class Heckman(ScoredRegressor, SelectionModel):
 
         Least squares on the selected rows is corrected for the selection bias at each rho
         (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
-        over the rows. Standard errors take rho as given, and allow for the estimation of the
-        selection equation and of sigma; they are of the model's ``cov_type``. Estimates are those
-        of ``Heckman(rho=...)`` in two steps, also if the model has method "ml".
+        over the rows. Estimates are those of ``Heckman(rho=...)`` in two steps, whatever the method.
+        Standard errors take rho as given; they are of the model's ``cov_type``.
 
         Parameters
         ----------
