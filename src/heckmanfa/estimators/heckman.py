@@ -356,7 +356,7 @@ class Heckman(ScoredRegressor, SelectionModel):
 
         Least squares on the selected rows is corrected for the selection bias at each rho
         (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
-        over the rows. Estimates are those of ``Heckman(rho=...)`` in two steps, whatever the method.
+        over the rows. Estimates are those of ``Heckman(rho=...)`` in two steps, for any method.
         Standard errors take rho as given; they are of the model's ``cov_type``.
 
         Parameters
