@@ -156,6 +156,10 @@ def test_maximum_likelihood_equals_stata(name, oracle, oracle_frame):
     scale = 1.0 if weight is None else weight.mean()
     assert model.log_likelihood_ * scale == pytest.approx(expected["ll"], rel=RTOL)
     assert (model.n_obs_, model.n_selected_) == (expected["N"], expected["N_selected"])
+    # As `estat ic` counts them: 3 and 4 coefficients, athrho and lnsigma.
+    assert model.aic_ == pytest.approx(-2 * expected["ll"] / scale + 2 * 9, rel=RTOL)
+    bic = -2 * expected["ll"] / scale + 9 * np.log(expected["N"])
+    assert model.bic_ == pytest.approx(bic, rel=RTOL)
 
 
 def test_the_second_maximum_of_greene_is_reported_with_both_log_likelihoods(case):
@@ -204,3 +208,7 @@ def test_the_heckman_probit_equals_r(name, binary_case, oracle):
     assert model.rho_ == pytest.approx(expected["errTerms"]["rho"][0], rel=RTOL)
     assert model.log_likelihood_ == pytest.approx(expected["fit"]["logLik"][0], rel=1e-12)
     assert model.n_obs_ == expected["fit"]["nObs"][0]
+    # As AIC() and BIC() of R's logLik.
+    deviance, k, n = -2 * expected["fit"]["logLik"][0], len(terms), expected["fit"]["nObs"][0]
+    assert model.aic_ == pytest.approx(deviance + 2 * k, rel=1e-12)
+    assert model.bic_ == pytest.approx(deviance + k * np.log(n), rel=1e-12)

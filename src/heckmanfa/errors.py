@@ -38,6 +38,7 @@ __all__ = [
     "NotIdentifiedError",
     "NotSearchedError",
     "RhoOutsideWarning",
+    "RhoUncertainWarning",
     "RowLabelsWarning",
     "SearchWarning",
     "SecondMaximumWarning",
@@ -213,6 +214,10 @@ class RowLabelsWarning(HeckmanfaWarning):
 
 class RhoOutsideWarning(HeckmanfaWarning):
     """The two-step estimate of rho lies outside (-1, 1)."""
+
+
+class RhoUncertainWarning(HeckmanfaWarning):
+    """Maximum likelihood puts rho near 1 or -1, or the likelihood is flat in rho."""
 
 
 class SecondMaximumWarning(HeckmanfaWarning):

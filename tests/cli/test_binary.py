@@ -192,3 +192,21 @@ def test_simulated_classes_can_be_fitted(shell):
     assert {*pd.read_csv("y.csv")["y"].dropna()} == {0.0, 1.0}
     said = shell.refuses("simulate", "z.csv", "--outcome-kind", "binary", "--sigma", "2")
     assert "--sigma is for linear outcomes" in said
+
+
+def test_a_rho_at_the_boundary_leaves_errors_empty_in_every_output(shell):
+    rng = np.random.default_rng(0)
+    X, errors = rng.normal(size=(400, 3)), rng.normal(size=(400, 2))
+    errors[:, 1] = 0.9 * errors[:, 0] + np.sqrt(0.19) * errors[:, 1]
+    y = (-2.2 + 0.5 * X[:, 0] + errors[:, 1] > 0).astype(float)
+    y[X @ [0.5, 0.5, 0.7] + errors[:, 0] <= 0] = np.nan
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(out=y).to_csv("rare.csv", index=False)
+    words = "fit", "rare.csv", "--outcome", "out", "--select-only", "c", "--search", "none"
+    status, text = shell(*words, "--json", "j.json", "--report", "page.html")
+    assert status in (0, 3), text
+    assert "practically one" in text
+    answer = json.loads((shell.folder / "j.json").read_text(), parse_constant=pytest.fail)
+    assert answer["rho"] > 0.98
+    estimates = {(one["equation"], one["term"]): one for one in answer["estimates"]}
+    assert estimates["prediction", "a"]["std_error"] is None
+    assert "practically one" in (shell.folder / "page.html").read_text(encoding="utf-8")

@@ -63,8 +63,8 @@ def test_it_publishes_what_a_binary_outcome_has(model, binary):
     assert model.params_.shape == (3 + 5 + 1,)
     assert model.rho_ == pytest.approx(np.tanh(model.params_[-1]))
     assert (model.n_obs_, model.n_selected_) == (500, binary.selected.sum())
-    assert model.aic_ == pytest.approx(-2 * model.log_likelihood_ + 2 * 2)
-    assert model.bic_ == pytest.approx(-2 * model.log_likelihood_ + 2 * log(model.n_selected_))
+    assert model.aic_ == pytest.approx(-2 * model.log_likelihood_ + 2 * 9)
+    assert model.bic_ == pytest.approx(-2 * model.log_likelihood_ + 9 * log(500))
     for name in ("imr_coef_", "sigma_", "adjusted_r2_"):
         assert not hasattr(model, name)
 

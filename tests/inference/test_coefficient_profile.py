@@ -118,7 +118,8 @@ def test_a_likelihood_that_is_no_parabola_has_an_uneven_interval():
     X = rng.normal(size=(400, 2))
     v, h = rng.normal(size=(2, 400))
     y = np.where(X @ [0.8, 0.05] + v > 0, 1 + X[:, 0] + 0.5 * v + h, np.nan)
-    model = Heckman([0], method="ml").fit(X, y)
+    with pytest.warns(SecondMaximumWarning):
+        model = Heckman([0], method="ml").fit(X, y)
     found = model.profile(X, y, 0)
     low, high = found.interval()
     estimate, error = model.tidy().loc[1, ["estimate", "std_error"]]

@@ -364,9 +364,10 @@ def test_a_report_says_what_its_standard_errors_leave_out(simulated):
     text = " ".join(str(interval).split())
     assert "A search chose the features" in text
     assert "because the search required it" in text
-    assert "unlike the robust ones" in text
+    assert "is robust, as in the model" in text
+    assert "two-step ones, and not those of maximum likelihood" in text
     assert "no data show that rho lies in it" in text
-    plain = Heckman(model.prediction_features_).fit(simulated.X, simulated.y)
+    plain = Heckman(model.prediction_features_, cov_type="robust").fit(simulated.X, simulated.y)
     pd.testing.assert_frame_equal(
         interval.tidy(), plain.uncertainty_interval((0.6, 0.9)).tidy(), rtol=1e-9
     )

@@ -245,13 +245,6 @@ def test_rho_zero_is_two_probits(data):
     assert binary.independent_log_likelihood < model.log_likelihood_
 
 
-def test_criteria_count_the_prediction_features(data):
-    model = HeckmanProbit(PREDICTION).fit(data.X, data.y)
-    m = model.n_selected_
-    assert model.aic_ == pytest.approx(-2 * model.log_likelihood_ + 4)
-    assert model.bic_ == pytest.approx(-2 * model.log_likelihood_ + 2 * np.log(m))
-
-
 def test_few_passes_are_needed(binary_case):
     for name, most in (("hp_mroz_wooldridge", 3), ("hp_sim_pos", 4)):
         case = binary_case(name)

@@ -165,7 +165,7 @@ def test_after_a_climb_that_stopped_short_nothing_is_tested_and_no_maximum_is_cl
         assert claim not in words, claim
     assert "Some standard errors are missing. The variance" in words
     assert "two maxima" not in warned
-    assert "Start from another rho first (there is a maximum at -0.132)." in warned
+    assert "Start from another rho first (there is a maximum at 0.993)." in warned
 
 
 def test_without_a_start_another_one_is_not_the_first_advice(to_the_boundary):
@@ -264,8 +264,8 @@ def test_clusters_are_spoken_of_in_whole_sentences_and_their_distribution_once(w
     assert "There are 20 clusters for 10 parameters. With fewer than 40 clusters," in said
     lines = lines_of(model)
     assert "Tests and intervals use t(19)." in lines["clusters"][3]
-    # These two have no clusters in them.
-    for name in ("rho from -0.3 to 0.3", "excluded features put back"):
-        assert "by classical standard errors" in lines[name][1]
+    assert "classical" not in lines["rho from -0.3 to 0.3"][1]
+    # These have no clusters in them, for which the rows would be needed.
+    assert "by classical standard errors" in lines["excluded features put back"][1]
     plain = Heckman.from_formula("lwage ~ educ + exper", "educ + exper + age + kids5", women)
     assert "classical" not in str(plain.diagnostics())

@@ -34,7 +34,7 @@ def every_bic(X: np.ndarray, y: np.ndarray) -> dict[tuple[int, ...], float]:
             except HeckmanfaError:
                 continue
             if model.converged_ and abs(model.rho_) < np.tanh(BOUNDARY_ATANH):
-                found[columns] = model.bic_
+                found[columns] = -2 * model.log_likelihood_ + size * np.log(model.n_selected_)
     return found
 
 

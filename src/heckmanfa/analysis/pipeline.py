@@ -138,7 +138,11 @@ class Analysis(Prepared):
         if rows is None or len(rows.y) > QUICK_ROWS:
             return None
         return self.model.uncertainty_interval(
-            rows.X, self.outcome, selected=rows.selected, sample_weight=rows.weight
+            rows.X,
+            self.outcome,
+            selected=rows.selected,
+            sample_weight=rows.weight,
+            groups=rows.groups,
         )
 
     @cached_property
@@ -150,10 +154,10 @@ class Analysis(Prepared):
         fit = self.model.fit_
         if not self.is_corrected or fit.average is not None or fit.held_rho is not None:
             return None
-        if isinstance(self.model, Heckman):
+        rows, linear = self.loaded, isinstance(self.model, Heckman)
+        if isinstance(self.model, Heckman) and (rows is None or not fit.spec.errors_differ):
             return self.model.what_if()
-        rows = self.loaded
-        if rows is None or not is_quick(self):
+        if rows is None or not (linear or is_quick(self)):
             return None
         return self.model.what_if(
             rows.X,

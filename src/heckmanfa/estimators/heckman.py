@@ -86,7 +86,7 @@ class Heckman(ScoredRegressor, SelectionModel):
     rho : float, optional
         A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
         those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
-        exclusion is needed. It has a zero row in `vcov`; AIC and BIC count J + 1 coefficients.
+        exclusion is needed. It has a zero row in `vcov`, and AIC and BIC do not count it.
 
     Attributes
     ----------
@@ -98,10 +98,11 @@ class Heckman(ScoredRegressor, SelectionModel):
     rho_, sigma_ : float
         Error correlation and standard deviation; a two-step ``rho_`` may lie outside (-1, 1).
     adjusted_r2_, aic_, bic_ : float
-        To compare sets of features: criteria of the two-step prediction equation with J features
-        and m selected rows. They are 1 - (1 - R^2) (m - 1) / (m - J - 1),
-        m log(SSE/m) + 2 (J + 2), and m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count
-        lambda, as in Mai and Wu's paper; AIC and BIC do.
+        Adjusted R^2 is of the two-step prediction equation with J features and m selected rows,
+        1 - (1 - R^2) (m - 1) / (m - J - 1); it does not count lambda, as in Mai and Wu's paper.
+        After two steps, AIC and BIC are of that equation too: m log(SSE/m) + 2 (J + 2) and
+        m log(SSE/m) + (J + 2) log m. With method "ml" they are -2 log L + 2 k and
+        -2 log L + k log n, of the joint likelihood of all n rows with its k parameters.
     log_likelihood_ : float or None
         With method "ml"; the log pseudolikelihood if the covariance is robust or clustered.
     params_ : ndarray or None
@@ -359,8 +360,8 @@ class Heckman(ScoredRegressor, SelectionModel):
 
         Least squares on the selected rows is corrected for the selection bias at each rho
         (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
-        over the rows. Standard errors take rho as given, and allow for the estimation of the
-        selection equation and of sigma; they are classical, whatever ``cov_type`` is.
+        over the rows. Estimates are those of ``Heckman(rho=...)`` in two steps, for any method.
+        Standard errors take rho as given; they are of the model's ``cov_type``.
 
         Parameters
         ----------
@@ -379,14 +380,24 @@ class Heckman(ScoredRegressor, SelectionModel):
         """
         return uncertainty_interval(self.fit_, rho, conf_level, n_grid)
 
-    def what_if(self) -> WhatIf:
+    def what_if(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> WhatIf:
         """Change one exclusion at a time: include each excluded feature, drop each included one.
 
-        Both use the two-step estimator without a pass over the rows. No data can prove that an
-        exclusion is valid. The result has `tidy` (the feature's t value, rho) and `coefficients`
-        (the change in every other coefficient).
+        Both use the two-step estimator. No data can prove that an exclusion is valid. The result
+        has `tidy` (the feature's t value, rho) and `coefficients` (the change in every other
+        coefficient). Arguments are as passed to `fit`, and only t values that are robust or for
+        clusters need them: without, these are classical, and the report says so.
         """
-        return what_if(self.fit_)
+        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
+        return what_if(self.fit_, X, y, **given)
 
     def exclusion_test(
         self,

@@ -80,8 +80,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
     rho_ : float
         Error correlation; NaN if no outcome is missing, and a plain probit is fitted.
     aic_, bic_ : float
-        To compare sets of J prediction features, with m selected rows: -2 log L + 2 J and
-        -2 log L + J log m, L being the joint likelihood.
+        -2 log L + 2 k and -2 log L + k log n, L being the joint likelihood of the n rows of both
+        equations and k the number of all its parameters. A rho that is held does not count.
     log_likelihood_ : float
         The log pseudolikelihood if the covariance is robust or clustered.
     params_ : ndarray

@@ -30,16 +30,17 @@ class ProbitInference(SelectionModel):
         *,
         selected: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> UncertaintyInterval:
         """Vary rho instead of estimating it: the range of each coefficient for a range of rho.
 
         The likelihood is maximised over all other parameters with rho held, as ui.probit in R does
         (Genback, Ng, Stanghellini and de Luna, 2018). This needs no exclusion restriction. Standard
-        errors take rho as given; they are classical, whatever ``cov_type`` is.
+        errors take rho as given; they are of the model's ``cov_type``.
 
         Parameters
         ----------
-        X, y, selected, sample_weight
+        X, y, selected, sample_weight, groups
             As passed to `fit`.
         rho : (float, float)
             The range, inside (-1, 1).
@@ -56,7 +57,7 @@ class ProbitInference(SelectionModel):
             With `tidy` (identification bounds, the union of the confidence intervals, and the
             rho at which a sign or its significance changes), `path` and `plot`.
         """
-        given = {"selected": selected, "sample_weight": sample_weight}
+        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
         return binary_uncertainty_interval(self.fit_, X, y, rho, conf_level, n_grid, **given)
 
     def what_if(

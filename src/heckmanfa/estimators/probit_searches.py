@@ -81,8 +81,9 @@ categorical_features, reference, unknown
         0 if none can be.
     candidates_ : DataFrame
         The assignments refitted, best first by the exact criterion: features, n_features, rho,
-        log_likelihood, aic, bic, ebic, approximate (the criterion by the approximation), rank and
-        approximate_rank. Those without a maximum come last, with NaN.
+        log_likelihood, aic, bic and ebic (which count prediction features and selected rows
+        alone, unlike ``aic_`` and ``bic_`` of the chosen model), approximate (the criterion by the
+        approximation), rank and approximate_rank. Those without a maximum come last, with NaN.
     n_assignments_ : int
         Number of assignments that the approximation evaluated; bounds ruled out all others.
     honest_ : Honest

@@ -15,6 +15,7 @@ from heckmanfa.fit.fitted import (
     count,
     estimated_atanh,
     label_terms,
+    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
@@ -62,15 +63,15 @@ def fit_binary(
         start = choice.rho
         found = fit_probit_likelihood(*given, start, alone=alone)
     warn_of_likelihood(found, start)
-    n_selected = count(moments.n_selected, counts["selected"], kind)
-    aic, bic = likelihood_criteria(found.log_likelihood, len(features), n_selected)
+    n_obs = count(probit.n, counts["unselected"] + counts["selected"], kind)
+    aic, bic = found.criteria(n_obs)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     rho = found.rho if held is None else held
     return Fit(
         spec=spec,
         row_counts=counts,
-        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
-        n_selected=n_selected,
+        n_obs=n_obs,
+        n_selected=count(moments.n_selected, counts["selected"], kind),
         moments=moments,
         dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
         support=np.isin(np.arange(len(spec.labels)), features),
@@ -87,10 +88,11 @@ def fit_binary(
         log_likelihood=found.log_likelihood,
         converged=probit.converged and found.converged,
         terms=label_terms(spec, features, probit, ["rho"]),
-        covariance=found.reported_covariance(),
+        covariance=likelihood_covariance(found, probit, kind, rows),
         index_range=found.index_range,
         params=found.params,
         atanh_rho=estimated_atanh(spec, found),
+        doubts=found.doubts,
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
         binary=BinaryOutcome(
@@ -166,7 +168,7 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     gradient = np.zeros(len(coef))
     gradient[[0, *(features.index(column) + 1 for column in kept)]] = in_kept
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    aic, bic = likelihood_criteria(probit.log_likelihood, len(features), n)
+    aic, bic = likelihood_criteria(probit.log_likelihood, 1 + len(kept), n)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return Fit(
         spec=spec,

@@ -16,11 +16,11 @@ from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
-from heckmanfa.data.rows import Mask, Positions
+from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
-from heckmanfa.model.likelihood import JointMaximum
+from heckmanfa.model.likelihood import Doubt, JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
@@ -34,7 +34,7 @@ from heckmanfa.model.option_types import (
     WeightKind,
 )
 from heckmanfa.model.own_scale import OwnScale
-from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
@@ -162,6 +162,8 @@ class Fit:
     atanh_rho: tuple[float, float] | None = None
     log_sigma: tuple[float, float] | None = None
     """maximum-likelihood estimates and their standard errors"""
+    doubts: tuple[Doubt, ...] = ()
+    """why the likelihood says little about rho"""
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another known maximum"""
     guards: LikelihoodGuards | None = None
@@ -176,6 +178,9 @@ class Fit:
     """None unless the estimates are averages over assignments"""
     binary: BinaryOutcome | None = None
     """what only a binary outcome has; None if the outcome is linear"""
+    rho_scores: Floats | None = None
+    """(2 J + p + 5) squared, for robust or cluster standard errors of J features and p selection
+    features at any given rho; None if they are classical, or the outcome is binary"""
     own_scale: OwnScale | None = None
     """what a fit on the log of an outcome knows of the outcome's own scale; None for averages"""
     origin: Origin = field(default_factory=Origin)
@@ -345,6 +350,21 @@ def estimated_atanh(spec: Spec, found: JointMaximum) -> tuple[float, float] | No
     if spec.rho is not None:
         return None
     return found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))
+
+
+def likelihood_covariance(
+    found: JointMaximum, probit: Probit, kind: CovarianceKind, rows: Rows
+) -> Floats:
+    """Return the covariance to report.
+
+    If the curvature does not give it, only the selection equation has one: its probit alone, in
+    which there is no rho.
+    """
+    covariance = found.reported_covariance()
+    if not found.errors_hold:
+        own = slice(len(found.coef), len(found.coef) + len(found.selection_coef))
+        covariance[own, own] = probit_covariance(rows, probit, kind)
+    return covariance
 
 
 def rho_without_selection(spec: Spec) -> str:

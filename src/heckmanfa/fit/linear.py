@@ -16,9 +16,11 @@ from heckmanfa.fit.fitted import (
     count,
     estimated_atanh,
     label_terms,
+    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.held_two_step import fit_held_two_step
@@ -40,6 +42,7 @@ from heckmanfa.model.own_scale import (
     two_step_own_scale,
 )
 from heckmanfa.model.probit import Probit
+from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
 
@@ -52,8 +55,25 @@ def fit_linear(
     counts: dict[str, int],
 ) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
-    if spec.rho is not None:
-        return _fit_held(spec, selection, moments, choice, kind, counts, spec.rho)
+    given = spec, selection, moments, choice, kind, counts
+    fit = _fit_free(*given) if spec.rho is None else _fit_held(*given, spec.rho)
+    if not (spec.errors_differ and spec.guarded):
+        return fit
+    rows = selection.rows
+    return replace(
+        fit, rho_scores=gather_rho_scores(moments, selection.probit, fit.features, kind, rows)
+    )
+
+
+def _fit_free(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+) -> Fit:
+    """Estimate rho with all else, by either method."""
     probit, rows = selection.probit, selection.rows
     # These features have standard errors only if they are what is reported.
     passing = spec.method == "ml" or choice.average is not None
@@ -119,6 +139,7 @@ def _with_likelihood(
     fit: Fit, found: MaximumLikelihood, probit: Probit, kind: CovarianceKind, rows: Rows
 ) -> Fit:
     spec, own_scale = fit.spec, None
+    aic, bic = found.criteria(fit.n_obs)
     if spec.needs_own_scale:
         own_scale = likelihood_own_scale(fit.moments, probit, found, kind, rows)
     return replace(
@@ -131,13 +152,16 @@ def _with_likelihood(
         sigma=found.sigma,
         selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
         selection_intercept=float(found.selection_coef[0]),
+        aic=aic,
+        bic=bic,
         log_likelihood=found.log_likelihood,
         params=found.params,
         converged=probit.converged and found.converged,
         terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
-        covariance=found.reported_covariance(),
+        covariance=likelihood_covariance(found, probit, kind, rows),
         index_range=found.index_range,
         atanh_rho=estimated_atanh(spec, found),
+        doubts=found.doubts,
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
@@ -154,10 +178,7 @@ def _fit_held(
     counts: dict[str, int],
     rho: float,
 ) -> Fit:
-    """Estimate everything but rho, which the user gives, by either method.
-
-    The criteria compare prediction equations, so they are of the two-step estimates with that rho.
-    """
+    """Estimate everything but rho, which the user gives, by either method."""
     probit, rows = selection.probit, selection.rows
     features = tuple(sorted(choice.features))
     ml = spec.method == "ml"
@@ -215,7 +236,11 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         AllObservedWarning,
     )
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    own_scale = None
+    aic, bic, log_likelihood, own_scale = found.aic, found.bic, None, None
+    if spec.method == "ml":
+        log_likelihood = found.log_likelihood
+        # The coefficients, the intercept and sigma.
+        aic, bic = likelihood_criteria(log_likelihood, len(spec.prediction) + 2, n)
     if spec.needs_own_scale:
         columns = sorted(spec.prediction)
         own_scale = least_squares_own_scale(moments, columns, found, kind, sample.rows)
@@ -235,9 +260,9 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         selection_coef=np.zeros(k),
         selection_intercept=float("inf"),
         adjusted_r2=found.adjusted_r2,
-        aic=found.aic,
-        bic=found.bic,
-        log_likelihood=found.log_likelihood if spec.method == "ml" else None,
+        aic=aic,
+        bic=bic,
+        log_likelihood=log_likelihood,
         converged=True,
         terms=label_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,

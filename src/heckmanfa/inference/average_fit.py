@@ -144,7 +144,7 @@ def _refit(
                 fitted = fit_likelihood(moments, probit, two_step, kind, selection.rows, start)
             except HeckmanfaError:
                 continue
-        if not fitted.converged:
+        if not (fitted.converged and fitted.errors_hold):
             continue
         if spec.guarded and not kept:
             given = moments, probit, two_step, fitted, kind, selection.rows, moments.n_selected
@@ -160,14 +160,14 @@ def _refit(
         covariances.append(covariance)
     if not kept:
         raise NoFeasibleAssignmentError(
-            f"maximum likelihood did not converge for any of the {len(masks)} heaviest "
-            "assignments; use method='two-step'"
+            f"maximum likelihood did not converge, or was flat in rho, for each of the "
+            f"{len(masks)} heaviest assignments; use method='two-step'"
         )
     failed = len(masks) - len(kept)
     if failed:
         warn(
-            f"maximum likelihood did not converge for {failed} of the {len(masks)} heaviest "
-            "assignments, which are left out of the average",
+            f"maximum likelihood did not converge, or was flat in rho, for {failed} of the "
+            f"{len(masks)} heaviest assignments, which are left out of the average",
             ConvergenceWarning,
         )
     weight = found.leading_weight[kept]

@@ -296,6 +296,10 @@ def _problems(found: JointMaximum) -> list[str]:
         notes.append("maximum likelihood did not converge; do not trust it")
     elif not found.information_is_positive:
         notes.append("the information is not positive definite, so there is no covariance")
+    elif "boundary" in found.doubts:
+        notes.append(f"rho is {rho_text(found.rho)}, practically one")
+    elif "flat" in found.doubts:
+        notes.append("the likelihood is flat in rho")
     higher = higher_maximum(found.log_likelihood, found.second_maximum)
     if higher is not None:
         notes.append(

@@ -5,7 +5,8 @@ decline in self-reported health", European Journal of Ageing 15): the likelihood
 all parameters but rho. It is so at some values of t = atanh rho, of which the ends of the range and
 zero are always some. In between, an estimate is the cubic with the heights and slopes of both
 neighbours. Along the maxima, the slope of the other parameters in t is -H_ff^-1 H_ft, H being the
-Hessian and f the free parameters. The standard error takes rho as given: it is from -H_ff^-1.
+Hessian and f the free parameters. The standard error takes rho as given: it is from -H_ff^-1 or,
+if robust or for clusters, from the sandwich with the scores of the rows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point
 from heckmanfa.model.climbing import ascent
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
+from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
@@ -56,10 +59,13 @@ class HeldRhoCurve:
         climbing: Ascent,
         terms: Sequence[str],
         ends: tuple[float, float],
+        kind: CovarianceKind = CLASSICAL,
         *,
         effects: bool = False,
     ) -> HeldRhoCurve:
         """Maximise the likelihood at values of rho; ``ends`` are those that must be among them.
+
+        A ``kind`` other than classical takes one pass more for each value.
 
         With ``effects``, values are average marginal effects on the probability of the positive
         class, over the selected rows; that of the intercept has no meaning.
@@ -73,7 +79,9 @@ class HeldRhoCurve:
                 f"the likelihood has a maximum for rho from {first:.3g} to {last:.3g}, and not "
                 "beyond; narrow the range of rho"
             )
-        found = [(_effects if effects else _coefficients)(climbing, point) for point in points]
+        found = [
+            (_effects if effects else _coefficients)(climbing, point, kind) for point in points
+        ]
         value, slope, error = (np.array(part) for part in zip(*found, strict=True))
         return cls(
             terms=tuple(terms),
@@ -182,15 +190,17 @@ def _around_zero(points: Sequence[Point]) -> list[Point]:
     return kept
 
 
-def _coefficients(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats]:
+def _coefficients(
+    climbing: Ascent, point: Point, kind: CovarianceKind
+) -> tuple[Floats, Floats, Floats]:
     """Return the coefficients at a point, their slopes in atanh rho, and standard errors."""
-    _, coef, slope, covariance = _at_maximum(climbing, point)
+    _, coef, slope, covariance = _at_maximum(climbing, point, kind)
     return coef, slope, np.sqrt(np.diag(covariance))
 
 
-def _effects(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats]:
+def _effects(climbing: Ascent, point: Point, kind: CovarianceKind) -> tuple[Floats, Floats, Floats]:
     """Return the same of average marginal effects: coefficients times the mean of phi(x'b)."""
-    theta, coef, slope, covariance = _at_maximum(climbing, point)
+    theta, coef, slope, covariance = _at_maximum(climbing, point, kind)
     problem, first = climbing.problem, climbing.first
     assert isinstance(first, Probit)
     assert isinstance(problem, ProbitProblem)
@@ -202,7 +212,9 @@ def _effects(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats]:
     return mean * coef, jacobian @ slope, np.sqrt(np.diag(spread))
 
 
-def _at_maximum(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats, Floats]:
+def _at_maximum(
+    climbing: Ascent, point: Point, kind: CovarianceKind
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Return theta; the coefficients, their slopes in atanh rho, and covariance given rho."""
     state, problem = point.state, climbing.problem
     free = len(state.theta) - 1
@@ -210,6 +222,12 @@ def _at_maximum(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats,
     half = sla.cho_factor(-state.hessian[:free, :free])
     slope = sla.cho_solve(half, state.hessian[:free, -1])
     inverse = sla.cho_solve(half, np.eye(free))
+    if kind.cov_type != "classical":
+        columns, size = problem.columns, len(theta)
+        squares = score_squares(
+            climbing.rows, kind, scores_of, problem, theta, columns=columns, size=size
+        )
+        inverse = inverse @ squares[:free, :free] @ inverse
     p, j = problem.sizes
     back, beta = problem.prediction_back * problem.scale, slice(p, p + j)
     return theta, back @ theta[beta], back @ slope[beta], back @ inverse[beta, beta] @ back.T

@@ -21,6 +21,7 @@ from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.held_rho import HeldRhoCurve
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
 from heckmanfa.inference.profile_climb import Ascent
+from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
@@ -143,7 +144,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     if not inside:
         return None
     columns = [int(column) for column in np.flatnonzero(mask)]
-    curve = _curve(fit, mask, rows)
+    curve, classical = _curve(fit, mask, rows)
     if curve is None:
         return None
     given = evidence.window is not None or evidence.held is not None
@@ -164,25 +165,36 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         no_bars=missing,
         window=evidence.window,
         second_maximum=second,
-        classical=fit.spec.errors_differ,
+        classical=classical,
         target=str(EffectWords.of(fit, evidence.naming.outcome).target) if fit.is_binary else "",
     )
 
 
-def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> RhoCurve | HeldRhoCurve | None:
-    """Return coefficients over rho, or the average slopes of a binary outcome; None if unknown."""
+def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoCurve | None, bool]:
+    """Return coefficients over rho, or the average slopes of a binary outcome; None if unknown.
+
+    Also return whether their standard errors are classical, unlike those of the model: those of
+    other assignments are, and those of a binary outcome for clusters, which are not at hand.
+    """
     columns = [int(column) for column in np.flatnonzero(mask)]
     labels = [fit.labels[column] for column in columns]
     if not fit.is_binary:
-        return RhoCurve.build(fit.moments, columns, labels)
+        own = columns == fit.features
+        scores = fit.rho_scores if own else None
+        linear = RhoCurve.build(fit.moments, columns, labels, scores)
+        return linear, fit.spec.errors_differ and scores is None
     assert rows is not None
+    clustered = fit.spec.cov_type == "cluster"
+    kind = CLASSICAL if clustered else fit.spec.covariance_kind(0)
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
             climbing = Ascent.build(_alone(fit, mask), rows)
-            return HeldRhoCurve.build(climbing, ["", *labels], (0.0, 0.0), effects=True)
+            terms = ["", *labels]
+            curve = HeldRhoCurve.build(climbing, terms, (0.0, 0.0), kind, effects=True)
         except HeckmanfaError:
-            return None
+            return None, False
+    return curve, clustered
 
 
 def _alone(fit: Fit, mask: Mask) -> Fit:

@@ -29,11 +29,16 @@ from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.reference import Reference, check_level, reference_of
-from heckmanfa.results.reports import BY_CLASSICAL, Report
+from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
+
+_KINDS = {
+    "robust": ", and is robust, as in the model",
+    "cluster": ", and for clusters, as in the model",
+}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,8 +57,6 @@ class UncertaintyInterval(Report):
     notes: tuple[str, ...]
     reference: Reference
     """the distribution of confidence intervals"""
-    errors_differ: bool = False
-    """whether the standard errors of the model are not classical, unlike those here"""
     rho_is_held: bool = False
     """whether the model holds rho at a value"""
     averaged: bool = False
@@ -184,8 +187,7 @@ class UncertaintyInterval(Report):
                 + (", features with a BIC share of 50% or more" if self.averaged else ""),
                 f"{len(turning)} of {plural(len(table), 'coefficient')} "
                 f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "
-                f"{'stays' if clear == 1 else 'stay'} significant"
-                + (BY_CLASSICAL if self.errors_differ else ""),
+                f"{'stays' if clear == 1 else 'stay'} significant",
                 "caution" if turning else "ok",
                 f"The sign of {listed(turning)} depends on rho; see uncertainty_interval()."
                 if turning
@@ -225,7 +227,12 @@ def uncertainty_interval(
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
     low, high = _check(fit, rho, conf_level, n_grid)
-    curve = RhoCurve.build(fit.moments, fit.features, _terms(fit))
+    if fit.spec.errors_differ and fit.rho_scores is None:
+        raise InputError(
+            f"this fit lacks what {fit.spec.cov_type} standard errors over rho need; fit the model "
+            "again"
+        )
+    curve = RhoCurve.build(fit.moments, fit.features, _terms(fit), fit.rho_scores)
     if not max(-low, high) < curve.reach:
         raise InputError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
@@ -244,12 +251,15 @@ def binary_uncertainty_interval(
     *,
     selected: Any,
     sample_weight: Any,
+    groups: Any,
 ) -> UncertaintyInterval:
     """Vary rho over a range in the rows of a fit; see `HeckmanProbit.uncertainty_interval`."""
     low, high = _check(fit, rho, conf_level, n_grid)
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    kind = fit.spec.covariance_kind(read.sample.n_groups)
     with one_blas_thread():
-        curve = HeldRhoCurve.build(Ascent.build(fit, read.rows), _terms(fit), (low, high))
+        climbing = Ascent.build(fit, read.rows)
+        curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
     return _interval(fit, curve, (low, high), conf_level, n_grid)
 
 
@@ -285,7 +295,6 @@ def _interval(
         curve=curve,
         notes=(*_notes(fit), *reference_of(fit).notes()),
         reference=reference_of(fit),
-        errors_differ=fit.spec.errors_differ,
         rho_is_held=fit.held_rho is not None,
         averaged=fit.average is not None,
     )
@@ -337,14 +346,13 @@ def _notes(fit: Fit) -> list[str]:
         f"it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
         f"{zero} the selected rows, which assumes that outcomes are missing at random.",
         "The standard error at each rho takes that rho as given. It allows for the estimation of "
-        f"the selection equation{known}.",
+        f"the selection equation{known}{_KINDS.get(fit.spec.cov_type or '', '')}.",
     ]
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")
     notes += search_notes(fit, "uncertainty_interval")
-    if fit.spec.errors_differ:
+    if fit.spec.method == "ml" and not fit.is_binary:
         notes.append(
-            "The standard errors treat rows as independent and equally weighted, unlike the "
-            f"{fit.spec.cov_type or 'classical'} ones of the model."
+            "The estimates at each rho are two-step ones, and not those of maximum likelihood."
         )
     return notes

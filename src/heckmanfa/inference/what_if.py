@@ -20,7 +20,6 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
-from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
@@ -165,12 +164,12 @@ class Alternative:
         )
 
     @classmethod
-    def of_binary(cls, found: ProbitMaximum, n_selected: float) -> Alternative:
+    def of_binary(cls, found: ProbitMaximum, n_obs: float) -> Alternative:
         """Take the numbers of the Heckman probit."""
         j, features = len(found.features), found.features
         covariance = found.reported_covariance()
         errors = np.sqrt(np.diag(covariance))
-        _, bic = likelihood_criteria(found.log_likelihood, j, n_selected)
+        _, bic = found.criteria(n_obs)
         return cls(
             features,
             np.append(found.coef, found.rho),
@@ -185,15 +184,27 @@ Solve = Callable[[list[int]], Alternative | str]
 """fits an assignment; returns the reason if that is not possible"""
 
 
-def what_if(fit: Fit) -> WhatIf:
+def what_if(
+    fit: Fit,
+    X: Any = None,
+    y: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
     refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
     moments, probit = fit.moments, fit.probit
     assert probit is not None
+    kind, rows = CLASSICAL, None
+    if X is not None:
+        read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+        kind, rows = fit.spec.covariance_kind(read.sample.n_groups), read.rows
 
     def solve(features: list[int]) -> Alternative | str:
-        found = solve_two_step(moments, probit, features)
+        found = solve_two_step(moments, probit, features, kind, rows)
         return found if isinstance(found, str) else Alternative.of_two_step(found)
 
     base = solve(fit.features)
@@ -202,7 +213,7 @@ def what_if(fit: Fit) -> WhatIf:
         ("Two-step rho", f"{base.rho:.4g}"),
         ("Two-step sigma", f"{base.criteria['sigma']:.4g}"),
     )
-    return _what_if(fit, base, solve, facts)
+    return _what_if(fit, base, solve, facts, classical=rows is None)
 
 
 def binary_what_if(
@@ -215,7 +226,7 @@ def binary_what_if(
 
     def solve(features: list[int]) -> Alternative | str:
         found = refit_binary(fit, read, features, alone=True)
-        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_selected)
+        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_obs)
 
     with one_blas_thread():
         base = solve(fit.features)
@@ -229,9 +240,18 @@ def binary_what_if(
 
 
 def _what_if(
-    fit: Fit, base: Alternative, solve: Solve, facts: tuple[tuple[str, str], ...]
+    fit: Fit,
+    base: Alternative,
+    solve: Solve,
+    facts: tuple[tuple[str, str], ...],
+    *,
+    classical: bool = False,
 ) -> WhatIf:
-    """Compare the current equation with those that differ from it in one feature."""
+    """Compare the current equation with those that differ from it in one feature.
+
+    ``classical`` is whether standard errors are, whatever those of the model are.
+    """
+    differs = classical and fit.spec.errors_differ
     excluded, moments, chosen = excluded_features(fit), fit.moments, fit.features
     probit, reference = moments.probit, reference_of(fit)
     assert probit is not None
@@ -271,8 +291,8 @@ def _what_if(
         facts=facts,
         changes=pd.DataFrame(changes, columns=[*_FIRST, *base.criteria, *_LAST]),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
-        notes=(*notes, *_what_if_notes(fit), *reference.notes()),
-        errors_differ=fit.spec.errors_differ and not fit.is_binary,
+        notes=(*notes, *_what_if_notes(fit, differs), *reference.notes()),
+        errors_differ=differs,
     )
 
 
@@ -370,7 +390,7 @@ def _summary(
     }
 
 
-def _what_if_notes(fit: Fit) -> list[str]:
+def _what_if_notes(fit: Fit, differs: bool) -> list[str]:
     notes = [
         "most moved: the other feature whose coefficient moves the furthest, in its current "
         "standard errors.",
@@ -386,9 +406,9 @@ def _what_if_notes(fit: Fit) -> list[str]:
             "What-if uses the two-step estimator, also for the current equation, and not the "
             "maximum likelihood of the model."
         )
-    if fit.spec.errors_differ:
+    if differs:
         notes.append(
             "Standard errors are classical, unlike those of the model: they treat rows as "
-            "independent and equally weighted."
+            "independent and equally weighted. Those of the model need the rows: what_if(X, y)."
         )
     return [*notes, *search_notes(fit, "what_if")]

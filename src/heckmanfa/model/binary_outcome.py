@@ -63,10 +63,11 @@ def average_slopes(
     return slopes, jacobian @ covariance @ jacobian.T
 
 
-def likelihood_criteria(log_likelihood: Any, n_features: Any, m: float) -> tuple[Any, Any]:
-    """AIC and BIC of prediction features, numbers or arrays, with m selected rows.
+def likelihood_criteria(log_likelihood: Any, n_parameters: Any, n: float) -> tuple[Any, Any]:
+    """AIC and BIC of a likelihood, numbers or arrays.
 
-    The other parameters of the joint likelihood never change, so they are not counted.
+    A fit counts every parameter, and all n rows. A search compares prediction features, and counts
+    these and the selected rows alone: no other parameter of the joint likelihood ever changes.
     """
     deviance = -2.0 * log_likelihood
-    return deviance + 2.0 * n_features, deviance + n_features * float(np.log(m))
+    return deviance + 2.0 * n_parameters, deviance + n_parameters * float(np.log(n))

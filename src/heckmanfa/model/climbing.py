@@ -17,11 +17,14 @@ from heckmanfa.model.likelihood_starts import Start, StartsByRho, inner_paramete
 _MAX_ITERATIONS = 100
 # As in the probit: an error of at most 1e-8 in the covariance, and far less in the estimates.
 _DECREMENT_PER_ROW = 1e-16
-# Where, how precisely and on how many rows the likelihood is profiled, to see if it rises again
-# towards |rho| = 1.
-_PROFILE_ATANH = (1.5, 3.0)
+# Where, how precisely and on how many rows the likelihood is profiled, to see if it rises again.
+_PROFILE_ATANH = (-3.0, -2.0, -1.25, -0.5, 0.5, 1.25, 2.0, 3.0)
 _PROFILE_DECREMENT = 0.5
+# A sample's profile rises by chance; that of all rows does not.
 _PROFILE_RISE = 0.1
+_HIGHER = 1e-3
+# Up to |rho| = 1, the likelihood hardly gains more than this many times its slope in atanh rho.
+_MOST_GAIN = 10.0
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
 LARGEST_ATANH = 12.0
@@ -123,13 +126,15 @@ def higher_maxima(
     starts: StartsByRho,
     pilot: Rows | None,
 ) -> list[State]:
-    """Search for higher maxima towards rho = -1 and rho = 1.
+    """Search for points higher than the maximum reached, at other rho.
 
-    The likelihood is profiled at a few fixed rho on each side, on a sample if there are many rows.
-    A full ascent starts only where the profile rises again away from the optimum.
+    The likelihood is profiled at eight fixed rho, on a sample if there are many rows. A full ascent
+    starts where the profile rises on the way from the optimum or, if it is of all rows, rises to a
+    height that could exceed it.
     """
-    free = len(found.theta) - 1
+    free, at = len(found.theta) - 1, float(found.theta[-1])
     sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
+    exact = sample is rows
     if isinstance(sample, ArrayRows):
         sample = sample.gathered(problem.columns)
 
@@ -139,28 +144,27 @@ def higher_maxima(
             problem,
             theta,
             free=free,
-            tolerance=_PROFILE_DECREMENT,
+            tolerance=_HIGHER if exact else _PROFILE_DECREMENT,
             max_iterations=_PROFILE_ITERATIONS,
         )
         # The last step, not taken, would gain half its decrement.
         return state, state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
 
-    if pilot is None:
-        here = problem.evaluate(sample, found.theta).log_likelihood
-    else:
-        # A sample has an optimum of its own at this rho, as at the others.
-        _, here = profiled(found.theta)
+    # A sample has an optimum of its own at this rho, as at the others.
+    here = found.log_likelihood if exact else profiled(found.theta)[1]
     higher: list[State] = []
     for side in (-1.0, 1.0):
-        previous = here
-        for target in (side * size for size in _PROFILE_ATANH):
-            if side * (target - found.theta[-1]) <= 0.25:
+        previous, reached = here, at + 0.25 * side
+        for target in sorted(_PROFILE_ATANH, key=lambda value: side * value):
+            if side * (target - reached) <= 0:
                 continue
             state, height = profiled(starts.at(target))
-            if height > previous + _PROFILE_RISE:
+            slope = side * float(state.gradient[-1])
+            rises = height > previous + (_HIGHER if exact else _PROFILE_RISE)
+            if rises or (exact and slope > 0 and height + _MOST_GAIN * slope > here + _HIGHER):
                 risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
-                if risen.log_likelihood > found.log_likelihood + 1e-3:
+                if risen.log_likelihood > found.log_likelihood + _HIGHER:
                     higher.append(risen)
-                break
+                reached = side * max(side * target, side * float(risen.theta[-1]))
             previous = height
     return higher

@@ -8,8 +8,8 @@ warnings afterwards. The fit of a linear outcome is here, and that of a binary o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import linalg as sla
@@ -19,9 +19,11 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.errors import (
     ConvergenceWarning,
     CovarianceWarning,
+    RhoUncertainWarning,
     SecondMaximumWarning,
     warn,
 )
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.climbing import climb_from, higher_maxima, newton
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
@@ -39,6 +41,12 @@ from heckmanfa.model.two_step import TwoStep
 
 # Two ascents that end this far apart in atanh rho have found two maxima.
 _APART = 0.01
+NEAR_ONE = 0.98
+"""a rho of larger size is practically one"""
+
+Doubt = Literal["boundary", "flat", "lower"]
+"""why a maximum says little: rho is practically one there, the likelihood is level in rho, or it is
+higher elsewhere"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class JointMaximum(ABC):
 
     usual_start: ClassVar[str]
     """what the climb starts from unless told otherwise"""
+    hiding: ClassVar[frozenset[Doubt]]
+    """doubts under which the curvature at the estimates does not give their standard errors"""
     features: tuple[int, ...]
     coef: Floats
     """(1 + J,) prediction equation, intercept first"""
@@ -63,6 +73,8 @@ class JointMaximum(ABC):
     log_likelihood: float
     n_iterations: int
     converged: bool
+    n_free: int
+    """number of parameters that were estimated: all but a rho that is held"""
     information_is_positive: bool
     """whether the observed information is positive definite at the estimates"""
     second_maximum: tuple[float, float] | None
@@ -73,6 +85,49 @@ class JointMaximum(ABC):
     @abstractmethod
     def instead(self) -> str:
         """What to do if the climb does not converge."""
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Why the maximum says little about rho; empty if rho is held."""
+        if self.n_free < len(self.params):
+            return ()
+        # Level: from any rho, one standard error leads to one that is practically another sign.
+        level = not float(self.inner_covariance[-1, -1]) < np.arctanh(NEAR_ONE) ** 2
+        higher = higher_maximum(self.log_likelihood, self.second_maximum) is not None
+        found: dict[Doubt, bool] = {
+            "boundary": abs(self.rho) > NEAR_ONE,
+            "flat": level and self.information_is_positive,
+            "lower": higher,
+        }
+        return tuple(doubt for doubt, holds in found.items() if holds)
+
+    @property
+    def errors_hold(self) -> bool:
+        """Whether the curvature at the estimates gives their standard errors."""
+        return self.hiding.isdisjoint(self.doubts)
+
+    def reported(self) -> Self:
+        """Return the estimates; without a covariance, where the curvature does not give it.
+
+        There it would be that of a known rho, or of anything: near |rho| = 1 a step in atanh rho
+        changes nothing, however little is known about rho.
+        """
+        if self.errors_hold:
+            return self
+        return replace(self, covariance=np.full_like(self.covariance, np.nan))
+
+    def criteria(self, n: float) -> tuple[float, float]:
+        """AIC and BIC of the whole likelihood of n rows: every estimated parameter counts."""
+        return likelihood_criteria(self.log_likelihood, self.n_free, n)
+
+    @abstractmethod
+    def reported_covariance(self) -> Floats:
+        """Covariance of what tables show, by the delta method."""
+
+    @property
+    @abstractmethod
+    def cures(self) -> str:
+        """What to do if rho is practically one, or not known."""
 
     @property
     def params(self) -> Floats:
@@ -95,6 +150,9 @@ class MaximumLikelihood(JointMaximum):
     """Maximum-likelihood estimates of the linear model; the first of ``ends`` is log sigma."""
 
     usual_start: ClassVar[str] = "the two-step estimates"
+    # A maximum inside remains the estimate where outliers make a higher one near |rho| = 1, and
+    # its curvature is known at any rho.
+    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
     index_range: tuple[float, float]
     """range of z'gamma among the selected rows"""
 
@@ -102,6 +160,14 @@ class MaximumLikelihood(JointMaximum):
     def instead(self) -> str:
         """What to do if the climb does not converge."""
         return "use method='two-step', or another set of features"
+
+    @property
+    def cures(self) -> str:
+        """What to do if rho is practically one, or not known."""
+        return (
+            "Look for outliers and a stronger exclusion, compare with method='two-step', and see "
+            "profile_rho()."
+        )
 
     @property
     def log_sigma(self) -> float:
@@ -179,7 +245,7 @@ def _of_outcome(
             "second_maximum": None if second is None else (second[0] - offset, second[1]),
         },
         index_range=index_range(rows, problem, found["inner_params"]),
-    )
+    ).reported()
 
 
 def maximize(
@@ -268,6 +334,7 @@ def _estimates(
         "log_likelihood": float(state.log_likelihood),
         "n_iterations": passes,
         "converged": converged,
+        "n_free": len(best) if free is None else free,
         "information_is_positive": positive,
         "second_maximum": None,
     }
@@ -331,6 +398,20 @@ def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
             ConvergenceWarning,
         )
         return
+    doubts = fit.doubts
+    errors = "" if fit.errors_hold else " There are no standard errors of prediction and rho."
+    if "boundary" in doubts:
+        warn(
+            f"rho is estimated at {rho_text(fit.rho)}, practically one: the model does not fit, or "
+            f"hardly anything but normality identifies it.{errors} {fit.cures}",
+            RhoUncertainWarning,
+        )
+    elif "flat" in doubts:
+        warn(
+            f"the likelihood is flat in rho: the data do not tell the rho reported, "
+            f"{rho_text(fit.rho)}, from others.{errors} {fit.cures}",
+            RhoUncertainWarning,
+        )
     if not fit.information_is_positive:
         warn(
             "the observed information is not positive definite at the maximum, so there are no "
@@ -340,12 +421,13 @@ def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     if higher is not None:
         height, rho = higher
+        also = "" if doubts != ("lower",) else errors
         origin = fit.usual_start if start is None else "the start given"
         warn(
             f"the likelihood has two maxima: the one reported, reached from {origin} "
             f"(log-likelihood {fit.log_likelihood:.4f}, rho {rho_text(fit.rho)}), and a higher one "
             f"(log-likelihood {height:.4f}, rho {rho_text(rho)}). A maximum near |rho| = 1 is "
-            "often a sign of misspecification; neither is picked for you. A start of "
+            f"often a sign of misspecification; neither is picked for you.{also} A start of "
             f"{rho_text(rho)} fits the higher one.",
             SecondMaximumWarning,
         )

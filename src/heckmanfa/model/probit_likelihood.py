@@ -17,7 +17,7 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.model.climbing import ascent, newton
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.joint_problem import JointProblem
-from heckmanfa.model.likelihood import JointMaximum, maximize, maximize_held
+from heckmanfa.model.likelihood import Doubt, JointMaximum, maximize, maximize_held
 from heckmanfa.model.likelihood_starts import ProbitStarts, Start
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
@@ -38,6 +38,8 @@ class ProbitMaximum(JointMaximum):
     """Maximum-likelihood estimates of the Heckman probit."""
 
     usual_start: ClassVar[str] = "two separate probits"
+    # The likelihood is bounded: what is not its highest point is not the estimate.
+    hiding: ClassVar[frozenset[Doubt]] = frozenset({"boundary", "flat", "lower"})
     index_range: tuple[float, float]
     """range of z'gamma among the selected rows"""
     mean_slopes: Floats
@@ -53,6 +55,14 @@ class ProbitMaximum(JointMaximum):
         return (
             "the likelihood rises up to |rho| = 1, as it often does with few rows: see "
             "uncertainty_interval() for what smaller rho would mean, or use another set of features"
+        )
+
+    @property
+    def cures(self) -> str:
+        """What to do if rho is practically one, or not known."""
+        return (
+            "Look for a stronger exclusion or let fewer features predict, and see profile_rho() "
+            "and uncertainty_interval(), which hold rho."
         )
 
     @property
@@ -110,7 +120,7 @@ def fit_probit_likelihood(
     )
     # Replicates keep it: without those near |rho| = 1, intervals would be too short.
     levelled = rho is None and not alone and reached.levelled_off
-    return replace(reached, converged=False) if levelled else reached
+    return replace(reached, converged=reached.converged and not levelled).reported()
 
 
 def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:

@@ -41,6 +41,7 @@ from heckmanfa.data.rows import Positions
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
+from heckmanfa.model.rho_sandwich import sandwich_variances
 
 # Roots of a polynomial this close to the real axis are real, in relative terms.
 _NEAR = 1e-7
@@ -63,14 +64,23 @@ class RhoCurve:
     shrinkage: float
     """A"""
     variance: Floats
-    """(1 + J, 4) relative variances: coefficients of the powers 0 to 3 of (kappa / s)^2 in a
-    variance divided by s^2 and the unit variance"""
+    """(1 + J, 7) relative variances: coefficients of the powers 0 to 6 of kappa / s in a variance
+    divided by s^2 and the unit variance; classical ones have even powers alone"""
     spread: RhoSpread
-    """the joint covariance of coefficients, log sigma and the selection equation"""
+    """the joint classical covariance of coefficients, log sigma and the selection equation"""
 
     @classmethod
-    def build(cls, moments: Moments, features: Positions, terms: Sequence[str] = ()) -> RhoCurve:
-        """Take the regressions of outcome and lambda on J features from the compressed data."""
+    def build(
+        cls,
+        moments: Moments,
+        features: Positions,
+        terms: Sequence[str] = (),
+        scores: Floats | None = None,
+    ) -> RhoCurve:
+        """Take the regressions of outcome and lambda on J features from the compressed data.
+
+        Standard errors are classical or, given the ``scores`` of `rho_sandwich`, of their kind.
+        """
         assert moments.probit is not None
         r = moments.subset(features)
         m, j = moments.n_selected, len(features)
@@ -83,6 +93,10 @@ class RhoCurve:
         shrinkage = (m * moments.mean_delta - float(r[-2, -2] ** 2)) / (m - j)
         sums = _Sums.gather(moments, moments.probit, features, inverse_root, r[: j + 2, -2])
         spread = sums.by_powers(solved[:, 0], shrinkage, m, j)
+        variance = spread.of_coefficients()
+        if scores is not None:
+            lean = spread.of_selection, spread.gamma_lean, spread.slope
+            variance = sandwich_variances(scores, inverse_root, solved[:, 0], *lean, m)
         return cls(
             terms=tuple(terms),
             least_squares=solved[:, 1],
@@ -90,7 +104,7 @@ class RhoCurve:
             unit_variance=unit,
             residual_variance=float(np.sum(r[-2:, -1] ** 2)) / (m - j - 1.0),
             shrinkage=shrinkage,
-            variance=spread.of_coefficients() / unit[:, None],
+            variance=variance / unit[:, None],
             spread=spread,
         )
 
@@ -123,8 +137,8 @@ class RhoCurve:
 
     def std_error(self, rho: Floats) -> Floats:
         """Standard errors (R, 1 + J) for R values of rho."""
-        square = rho**2 / (1.0 - self.shrinkage * rho**2)
-        relative = square[:, None] ** np.arange(4) @ self.variance.T
+        k = rho / np.sqrt(1.0 - self.shrinkage * rho**2)
+        relative = k[:, None] ** np.arange(7) @ self.variance.T
         return self._s * np.sqrt(relative * self.unit_variance)
 
     def sign_changes(self) -> Floats:
@@ -143,8 +157,7 @@ class RhoCurve:
         found = np.full((len(b), 2), np.nan)
         for place, variance in enumerate(self.variance):
             # In k = kappa / s: (b - k c)^2 less the relative variance, free of any units.
-            polynomial = np.zeros(7)
-            polynomial[::2] = -variance
+            polynomial = -variance
             polynomial[:3] += b[place] ** 2, -2.0 * b[place] * c[place], c[place] ** 2
             rho = self._rho_of(_real_roots(polynomial))
             below, above = rho[rho < 0], rho[rho > 0]
@@ -168,13 +181,13 @@ class RhoCurve:
 
 
 def published_variance(shrinkage: float, mean_delta: float, n_terms: int) -> Floats:
-    """(1 + J, 4) relative variances as Genback, Stanghellini and de Luna (2015) have them.
+    """(1 + J, 7) relative variances as Genback, Stanghellini and de Luna (2015) have them.
 
     They take gamma and sigma(rho) as known, and every row's variance as the mean,
     sigma^2 (1 - rho^2 mean of delta). `RhoCurve` does not use them: with few rows selected they
     are too small.
     """
-    return np.tile([1.0, shrinkage - mean_delta, 0.0, 0.0], (n_terms, 1))
+    return np.tile([1.0, 0.0, shrinkage - mean_delta, 0.0, 0.0, 0.0, 0.0], (n_terms, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,12 +216,13 @@ class RhoSpread:
     """(1 + p,) derivative of A in gamma-hat"""
 
     def of_coefficients(self) -> Floats:
-        """(1 + J, 4) variances of the coefficients over s^2, by powers of k^2."""
-        variance = np.zeros((len(self.of_lambda), 4))
-        variance[:, 0] = np.diag(self.rows)
-        variance[:, 1] = np.diag(self.corrected)
-        variance[:, 2] = -2.0 * self.of_lambda * self.lean
-        variance[:, 1:] += np.outer(self.of_lambda**2, self.log_sigma)
+        """(1 + J, 7) variances of the coefficients over s^2, by powers of k."""
+        variance = np.zeros((len(self.of_lambda), 7))
+        even = variance[:, ::2]
+        even[:, 0] = np.diag(self.rows)
+        even[:, 1] = np.diag(self.corrected)
+        even[:, 2] = -2.0 * self.of_lambda * self.lean
+        even[:, 1:] += np.outer(self.of_lambda**2, self.log_sigma)
         return variance
 
     def covariance(self, s: float, k: float) -> Floats:

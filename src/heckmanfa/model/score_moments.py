@@ -166,6 +166,13 @@ def classical_scores(columns: Positions) -> ScoreMoments:
     )
 
 
+def scores_for(columns: Positions, gathered: ScoreMoments | None) -> ScoreMoments:
+    """Return what standard errors of some columns need: what was gathered, if it has them all."""
+    if gathered is not None and {*columns} <= {*gathered.columns}:
+        return gathered
+    return classical_scores(columns)
+
+
 def _residual_model(moments: Moments, columns: Positions) -> tuple[Floats, float]:
     """Coefficients of W for the outcome on all candidates, and the mean squared residual."""
     scaled, norms = moments.scaled()

@@ -8,12 +8,12 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.fit import Fit
 from heckmanfa.model.mixture import mix_assignments
-from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import classical_scores
+from heckmanfa.model.score_moments import scores_for
 from heckmanfa.results.average_tables import UNSURE, role_of
-from heckmanfa.results.reference import LEVEL, Reference, tails
+from heckmanfa.results.reference import LEVEL, Reference, reference_of, tails
 from heckmanfa.search.averaging import Average
 from heckmanfa.search.quadratic import QuadraticForm
 
@@ -40,7 +40,7 @@ class StandIn:
 
 @dataclass(frozen=True, eq=False)
 class AssignmentTests:
-    """The tests of rho = 0 in N assignments, by the classical covariance."""
+    """The tests of rho = 0 in N assignments."""
 
     weights: Floats
     """(N,) summing to one"""
@@ -87,12 +87,21 @@ def stand_ins_of(found: Average, tests: AssignmentTests) -> tuple[StandIn, ...]:
     return tuple(sorted(stand_ins, key=lambda item: -item.difference))
 
 
-def tests_of(moments: Moments, found: Average) -> AssignmentTests:
-    """Test lambda in each assignment that carries the weight."""
-    columns = found.choices.columns
-    masks, weights = found.component_masks, found.component_weights
-    mixture = mix_assignments(moments, classical_scores(columns), masks, weights)
-    imr = np.zeros((1, len(columns) + 2))
+def tests_of(fit: Fit, found: Average) -> AssignmentTests:
+    """Test lambda in each assignment that carries the weight.
+
+    The covariance is that of the model if it is an average, which gathered it for every
+    assignment; otherwise it is classical.
+    """
+    moments, masks, weights = fit.moments, found.component_masks, found.component_weights
+    gathered = None
+    if fit.average is not None and fit.spec.errors_differ:
+        gathered = fit.average.scores
+    scores, reference = scores_for(found.choices.columns, gathered), Reference()
+    if scores is gathered:
+        reference = reference_of(fit)
+    mixture = mix_assignments(moments, scores, masks, weights)
+    imr = np.zeros((1, len(scores.columns) + 2))
     imr[0, -1] = 1.0
     values, errors = mixture.linear(imr)
     sigma = mixture.sigma
@@ -102,7 +111,7 @@ def tests_of(moments: Moments, found: Average) -> AssignmentTests:
         slope = (sigma**2 - moments.mean_delta * mixture.imr_coef**2) / sigma**3
     return AssignmentTests(
         weights=mixture.weights,
-        rejected=Reference().p_value(statistics) < LEVEL,
+        rejected=reference.p_value(statistics) < LEVEL,
         rho=mixture.rho,
         rho_errors=np.asarray(errors[:, 0] * slope),
     )

@@ -185,7 +185,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
         found = fit.average.by_bic or given
         # Older model files have no draws by BIC.
         judged = window is None and found.weights == "bic"
-        tests = tests_of(fit.moments, found) if judged else None
+        tests = tests_of(fit, found) if judged else None
         return AssignmentWeights(
             average=found,
             chosen=None,
@@ -203,7 +203,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             found = _average(fit, fit.moments, choices, window, max_sweeps)
         except NoFeasibleAssignmentError:
             return _NO_WEIGHT
-    tests = None if window else tests_of(fit.moments, found)
+    tests = None if window else tests_of(fit, found)
     return AssignmentWeights(
         average=found,
         chosen=_chosen_weight(fit, found) if given is None else None,

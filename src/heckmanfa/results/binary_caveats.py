@@ -11,7 +11,6 @@ from heckmanfa.results.binary_problems import (
 )
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.effects import effects_of
-from heckmanfa.results.problems import about_rho
 from heckmanfa.text.wording import effects
 
 ALL_OBSERVED = Caveat(
@@ -46,17 +45,15 @@ SELECTED_SCORES = Caveat(
     "accuracy, AUC, Brier score and calibration can be computed only where the outcome is known, "
     "and those rows are selected.",
 )
+CRITERIA = (
+    "AIC and BIC are of the joint likelihood of both equations, and count every parameter that is "
+    "estimated."
+)
 _SLOPES = Caveat(
     "slopes",
     "note",
     "Coefficients are those of the index x'b of P(y = 1) = Phi(x'b), not changes of the "
     "probability; margins() has these.",
-)
-
-_CRITERIA = Caveat(
-    "criteria",
-    "note",
-    "AIC and BIC count the prediction features alone: they compare sets of these.",
 )
 
 
@@ -82,14 +79,14 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
         claim = "That 95% intervals hold the truth 95% of the time"
         why = f"the rarer class has {finding.short}, where a rule of thumb asks for 10."
         found.append(Caveat("few_events", "caution", words, claim, why))
-    return [*found, *_of_boundary(fit), _SLOPES, _CRITERIA]
+    return [*found, *_of_boundary(fit), _SLOPES, Caveat("criteria", "note", CRITERIA)]
 
 
 def _of_boundary(fit: Fit) -> list[Caveat]:
     """Say that the interval of rho leans on the boundary."""
     rho = effects_of(fit).rho
     # Other caveats say of such a rho that it is not estimated at all.
-    if fit.probit is None or not fit.converged or about_rho(fit.rho).verdict == "problem":
+    if fit.probit is None or not fit.converged or fit.doubts:
         return []
     if not rho_leans_on_boundary((rho.low, rho.high)):
         return []

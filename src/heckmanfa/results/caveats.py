@@ -22,7 +22,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusion_strength import PROFILE_INSTEAD
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
-from heckmanfa.results.held_rho_words import caveats_of_held_rho
+from heckmanfa.results.held_rho_words import caveat_of_held_rho
 from heckmanfa.results.log_words import caveats_of_log
 from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
@@ -57,12 +57,7 @@ _TWO_STEP_ERRORS = Caveat(
 _RHO_SCALE = Caveat(
     "rho_scale", "note", "The interval and test of rho are on the scale of atanh rho."
 )
-_ADJUSTED_R2 = Caveat(
-    "adjusted_r2",
-    "note",
-    "The degrees of freedom of adjusted R2 leave lambda out, as in the paper of Mai and Wu; those "
-    "of AIC and BIC count it.",
-)
+_LEFT_OUT = "degrees of freedom of adjusted R2 leave lambda out, as in the paper of Mai and Wu"
 _NORMALITY = Caveat(
     "normal_law",
     "caution",
@@ -112,10 +107,11 @@ def caveats_of_fit(
         words = f"Columns left out as collinear, constant or separating: {names}."
         found.append(Caveat("dropped_features", "caution", words))
     if fit.average is not None:
-        found += [*_of_kept_out(fit), _ADJUSTED_R2]
+        found += [*_of_kept_out(fit), _of_criteria(fit)]
     elif fit.held_rho is not None:
         kept_out = _of_exclusions(fit, table)
-        found += caveats_of_held_rho(fit.held_rho, binary=fit.is_binary)
+        found.append(caveat_of_held_rho(fit.held_rho, binary=fit.is_binary))
+        found += [] if fit.is_binary else [_of_criteria(fit)]
         # Without an exclusion, rho identifies the model.
         found += [kept_out] if kept_out.key == "kept_out" else []
     elif fit.probit is not None:
@@ -124,10 +120,38 @@ def caveats_of_fit(
             found.append(_TWO_STEP_ERRORS)
         elif not fit.rho_is_conditioned:
             found.append(_RHO_SCALE)
-        found += [] if fit.is_binary else [_ADJUSTED_R2]
+        found += [] if fit.is_binary else [_of_criteria(fit)]
+    if fit.search is not None or fit.average is not None or table is not None:
+        found += _of_other_sets(fit)
     found += [*caveats_of_log(fit), *binary_caveats.caveats_of_classes(fit)]
     notes = reference_of(fit).notes(joint=True)
     return [*found, *(Caveat("reference_distribution", "note", note) for note in notes)]
+
+
+def _of_other_sets(fit: Fit) -> list[Caveat]:
+    """Say what has classical standard errors beside a model that has others."""
+    if fit.probit is None or not fit.spec.errors_differ:
+        return []
+    words = "Intervals and tests of other sets of features are by classical standard errors."
+    if fit.average is not None:
+        words = "Intervals of averaged least squares are by classical standard errors."
+    return [Caveat("classical_beside", "note", words)]
+
+
+def _of_criteria(fit: Fit) -> Caveat:
+    """Say what the criteria of a linear outcome count."""
+    if fit.log_likelihood is None and fit.held_rho is not None:
+        words = (
+            "AIC and BIC do not count lambda: with rho held, its coefficient follows from sigma."
+        )
+        return Caveat("held_criteria", "note", words)
+    if fit.log_likelihood is None:
+        words = f"The {_LEFT_OUT}; those of AIC and BIC count it."
+    else:
+        words = (
+            f"Adjusted R2 is of the two-step estimates. The {_LEFT_OUT}. {binary_caveats.CRITERIA}"
+        )
+    return Caveat("adjusted_r2", "note", words)
 
 
 def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
@@ -222,12 +246,15 @@ def _of_problem(problem: Finding, fit: Fit) -> Caveat:
         why = "its variance changes, which biases maximum likelihood."
     else:
         key = "rho_at_bounds"
-        words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
+        but = "but " if problem.case == "flat" else ""
+        words = f"rho is estimated at {problem.value}, {but}{meaning[0].lower()}{meaning[1:]}"
         claim = "That rho is estimated"
         why = (
             f"{rho_text(fit.rho)} is practically one, which usually means that the model does not "
             "fit."
         )
+        if problem.case == "flat":
+            why = "the likelihood is flat in rho, and the data do not tell it from other values."
         if not abs(fit.rho) < 1:
             claim = "That rho is a correlation"
             why = (

@@ -15,6 +15,7 @@ from heckmanfa.errors import (
     MissingFeaturesWarning,
     NoExclusionWarning,
     RhoOutsideWarning,
+    RhoUncertainWarning,
     RowLabelsWarning,
     SearchWarning,
     SecondMaximumWarning,
@@ -52,6 +53,7 @@ CHECKS_OF_WARNING: dict[type[HeckmanfaWarning], tuple[str, ...]] = {
     FewClustersWarning: ("clusters",),
     RowLabelsWarning: ("row_labels",),
     RhoOutsideWarning: ("rho",),
+    RhoUncertainWarning: ("rho",),
     SecondMaximumWarning: ("maxima",),
     ConvergenceWarning: ("convergence",),
     SearchWarning: ("search_warning", "search_ended", "sampled", "outside_window", "search"),
@@ -61,7 +63,15 @@ CHECKS_OF_WARNING: dict[type[HeckmanfaWarning], tuple[str, ...]] = {
 
 NO_CHECKS = frozenset(
     {
-        *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
+        *(
+            "adjusted_r2",
+            "average",
+            "classical_beside",
+            "criteria",
+            "honest",
+            "honest_and_all_rows",
+        ),
+        "honest_fit",
         *("held_criteria", "honest_target", "imr_range", "rho_held"),
         *("honest_window", "kept_out", "naive_probit", "no_choice", "no_imr", "none_kept_out"),
         *("log_scale", "normal_law"),

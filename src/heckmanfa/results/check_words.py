@@ -37,7 +37,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "rho is outside (-1, 1).",
         "Do not report this rho as a correlation. Name stronger exclusions with --select-only, or "
         "compare with --method ml, which keeps rho inside.",
-        titles={"near one": "rho is practically one."},
+        titles={"near one": "rho is practically one.", "flat": "The likelihood is flat in rho."},
     ),
     "maxima": CheckWords(
         Kind.INVALID,

@@ -84,6 +84,8 @@ class Diagnostics(Printed):
     """rows given that lack a selection feature"""
     rho_held: bool = False
     """whether rho was held at a value, so it is neither estimated nor tested"""
+    rho_flat: bool = False
+    """whether the likelihood hardly depends on rho"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so it is not tested"""
     averaged: bool = False
@@ -96,6 +98,8 @@ class Diagnostics(Printed):
     """iterations that did not converge: "probit", "likelihood", "plain probit" """
     errors_missing: bool = False
     """whether the variance of an estimate is unknown"""
+    errors_withheld: bool = False
+    """whether that is because the likelihood says little about rho"""
     log_likelihood: float | None = None
     """at the maximum reported, and the rho there (maximum likelihood)"""
     maximum_rho: float = _NAN
@@ -150,7 +154,7 @@ class Diagnostics(Printed):
             *problems.about_convergence(
                 self.unconverged, binary=self.is_binary, held=self.rho_held
             ),
-            *problems.about_errors(self.errors_missing),
+            *problems.about_errors(self.errors_missing, withheld=self.errors_withheld),
             *problems.about_r2(self.r2, saturated=self.saturated),
             *about_ratio(self.transform_ratio),
         ]
@@ -246,7 +250,7 @@ class Diagnostics(Printed):
         """Judge rho, the maxima of the likelihood, and the tests of rho = 0."""
         if self.rho_held:
             return [about_held_rho(self.rho)]
-        checks = [problems.about_rho(self.rho, binary=self.is_binary)]
+        checks = [problems.about_rho(self.rho, binary=self.is_binary, flat=self.rho_flat)]
         maxima = problems.about_maxima(
             self.log_likelihood,
             self.maximum_rho,
@@ -338,10 +342,12 @@ def diagnose(
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         averaged=fit.average is not None,
         rho_held=held,
+        rho_flat="flat" in fit.doubts,
         rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),
         errors_missing=problems.lacks_errors(fit),
+        errors_withheld=problems.withholds_errors(fit),
         log_likelihood=fit.log_likelihood,
         maximum_rho=problems.rho_of_maximum(fit),
         second_maximum=fit.second_maximum,

@@ -2,8 +2,8 @@
 
 Effects on a continuous outcome are coefficients; those on a binary one are average slopes of the
 probability of its positive class, and least squares is there a probit of the rows with an outcome.
-Nothing here reads rows. Intervals of least squares and of single assignments have classical
-standard errors, unless an average gathered others.
+Nothing here reads rows. Intervals of single assignments have classical standard errors, unless an
+average gathered others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import ScoreMoments, classical_scores
+from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.score_moments import ScoreMoments, scores_for
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
@@ -172,7 +173,12 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     if fit.average is None:
         found = fit_least_squares(fit.moments, fit.equation)
         with np.errstate(invalid="ignore"):
-            reach = reference.quantile(CONF_LEVEL) * np.sqrt(np.diag(found.covariance))
+            errors = np.sqrt(np.diag(found.covariance))
+        if fit.rho_scores is not None:
+            # Least squares is the model with rho held at zero.
+            curve = RhoCurve.build(fit.moments, fit.equation, scores=fit.rho_scores)
+            errors = curve.std_error(np.zeros(1))[0]
+        reach = reference.quantile(CONF_LEVEL) * errors
         ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])
         values[fit.equation] = ends[1:]
         return Series(values), None
@@ -247,7 +253,9 @@ def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
     bic = float(search.bic[place[0]]) if search is not None and place else nan
     if np.array_equal(mask, fit.support):
         rho = own.rho
-        bic = fit.bic if np.isnan(bic) else bic
+        if np.isnan(bic):
+            # As of other sets: only the features count.
+            _, bic = likelihood_criteria(fit.log_likelihood, len(fit.features), fit.n_selected)
         return Assignment(mask, bic, rho.estimate, (rho.low, rho.high), UNKNOWN, own.own)
     if search is not None and search.refits is not None and place:
         coef, rho_hat = search.refits.coef[place[0]], search.rho[place[0]]
@@ -259,11 +267,9 @@ def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
 
 def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
     """What standard errors need: that of the average, or nothing for classical ones."""
-    columns = np.flatnonzero(masks.any(axis=0))
+    columns = [int(column) for column in np.flatnonzero(masks.any(axis=0))]
     scores = None if fit.average is None else fit.average.scores
-    if scores is not None and {*columns.tolist()} <= {*scores.columns}:
-        return scores
-    return classical_scores([int(column) for column in columns])
+    return scores_for(columns, scores)
 
 
 def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:

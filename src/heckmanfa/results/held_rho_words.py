@@ -18,23 +18,19 @@ def held_in_words(rho: float) -> str:
     return true_minus(held_value(rho))
 
 
-def caveats_of_held_rho(rho: float, *, binary: bool) -> list[Caveat]:
-    """Say that rho is an assumption, what standard errors allow for, and what criteria count."""
+def caveat_of_held_rho(rho: float, *, binary: bool) -> Caveat:
+    """Say that rho is an assumption, and what standard errors allow for."""
     held, sigma = held_value(rho), "" if binary else " and of sigma"
     words = f"rho is {held}, not estimated."
     errors = "Standard errors take it as known, and allow for the estimation of the selection "
     claim = "That the data show how much selection on what was not observed there is"
-    first = Caveat(
+    return Caveat(
         "rho_held",
         "caution",
         f"{words} {errors}equation{sigma}.",
         claim,
         f"rho is {held}, which is an assumption.",
     )
-    if binary:
-        return [first]
-    words = "AIC and BIC do not count lambda: with rho held, its coefficient follows from sigma."
-    return [first, Caveat("held_criteria", "note", words)]
 
 
 def about_held_rho(rho: float) -> Finding:

@@ -10,7 +10,7 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import higher_maximum, rho_text
+from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import (
     FEW_CLUSTERS,
@@ -22,8 +22,7 @@ from heckmanfa.results.reference import (
 )
 from heckmanfa.text.wording import number
 
-# Beyond these, rho is practically one, and a fit is practically exact.
-_NEAR_ONE = 0.98
+# Beyond this, a fit is practically exact.
 _NEARLY_ALL = 0.999
 
 _USE_TWO_STEP = (
@@ -83,37 +82,55 @@ def about_convergence(
     return [Finding("convergence", "convergence", _describe(which), "problem", words)]
 
 
-def about_errors(missing: bool) -> list[Finding]:
-    """Say that standard errors are missing."""
+def about_errors(missing: bool, *, withheld: bool = False) -> list[Finding]:
+    """Say that standard errors are missing, or withheld: their estimates say little about rho."""
     words = (
         "The variance of an estimate is negative or not a number: the model is hardly identified. "
         "Look for a stronger exclusion, or predict with fewer features."
     )
+    if withheld:
+        words = (
+            "The curvature of the likelihood at these estimates does not give standard errors of "
+            "prediction and rho, so there are none. Those of the selection equation are of its "
+            "probit alone. Look for a stronger exclusion, or predict with fewer features; see "
+            "profile() for intervals."
+        )
     finding = Finding("standard_errors", "standard errors", "missing", "problem", words)
     return [finding] if missing else []
 
 
-def about_rho(rho: float, *, binary: bool = False) -> Finding:
-    """Say whether rho is a correlation, and inside its bounds."""
+def about_rho(rho: float, *, binary: bool = False, flat: bool = False) -> Finding:
+    """Say whether rho is a correlation, inside its bounds, and known.
+
+    ``flat`` is whether the likelihood hardly depends on it.
+    """
     verdict: Verdict = "problem"
     value, short, case = number(rho), number(rho), ""
     if not abs(rho) < 1:
         words = "Outside (-1, 1): the model does not fit, or is hardly identified."
-    elif abs(rho) > _NEAR_ONE:
+    elif abs(rho) > NEAR_ONE:
         value, case = rho_text(rho), "near one"
         short = value
         words = (
-            f"Beyond {_NEAR_ONE}, practically one, which usually means that the model does "
+            f"Beyond {NEAR_ONE}, practically one, which usually means that the model does "
             "not fit: look for outliers and skewness in the outcome (take its logarithm?), look "
             "for a stronger exclusion, and compare with the two-step estimates. Do not rely on its "
             "standard error."
         )
         if binary:
             words = (
-                f"Beyond {_NEAR_ONE}, practically one: the likelihood may rise up to the boundary, "
+                f"Beyond {NEAR_ONE}, practically one: the likelihood may rise up to the boundary, "
                 "and the model is hardly identified. Look for a stronger exclusion, or let fewer "
-                "features predict. See profile_rho(). Do not rely on its standard error."
+                "features predict. See profile_rho(). Standard errors would be those of a known "
+                "rho, and are not given."
             )
+    elif flat:
+        case, words = (
+            "flat",
+            "The likelihood is flat in rho: the data do not tell it from other values. Look for a "
+            "stronger exclusion, or let fewer features predict. See profile_rho(). Standard errors "
+            "are not given.",
+        )
     else:
         verdict, words = "ok", "Inside (-1, 1)."
         short = f"{number(rho, 2)}, inside (-1, 1)"
@@ -341,12 +358,12 @@ def problems_of(fit: Fit) -> list[Finding]:
     """
     found = [
         *about_convergence(unconverged(fit), binary=fit.is_binary, held=fit.held_rho is not None),
-        *about_errors(lacks_errors(fit)),
+        *about_errors(lacks_errors(fit), withheld=withholds_errors(fit)),
         *about_r2(r2_of(fit), saturated=is_saturated(fit)),
         *about_clusters(fit.n_clusters, n_parameters(fit)),
     ]
     if not np.isnan(fit.rho) and fit.held_rho is None:
-        found.append(about_rho(fit.rho, binary=fit.is_binary))
+        found.append(about_rho(fit.rho, binary=fit.is_binary, flat="flat" in fit.doubts))
         found += about_maxima(
             fit.log_likelihood, rho_of_maximum(fit), fit.second_maximum, ratio=has_ratio(fit)
         )
@@ -393,6 +410,13 @@ def lacks_errors(fit: Fit) -> bool:
         # Averages have intervals, and no covariance in the fit.
         return False
     return fit.probit is not None and not np.all(np.diag(fit.covariance) >= 0)
+
+
+def withholds_errors(fit: Fit) -> bool:
+    """Whether the likelihood says too little about rho for standard errors but of selection."""
+    own = np.array([equation == "selection" for equation, _ in fit.terms], dtype=bool)
+    known = np.diag(fit.covariance) >= 0
+    return bool(fit.doubts) and lacks_errors(fit) and bool(np.all(known[own]))
 
 
 def rho_of_maximum(fit: Fit) -> float:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.search.exact_refits import ExactRefits
 
@@ -96,7 +97,9 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
         whole[candidates] = True
         full: Any = fit.moments.solve(whole)
         is_solved = bool(full.feasible)
-        last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
+        # It is solved in two steps, so its joint likelihood is not known.
+        bic = full.bic if fit.log_likelihood is None else nan
+        last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, bic]
         values["all_features"] = np.array([full.intercept, *full.coef[candidates], *last], float)
     return SideBySide(values, len(candidates), is_whole, is_solved)
 
@@ -115,7 +118,8 @@ def _put_searched(fit: Fit, values: pd.DataFrame) -> bool:
     full = refits.full
     found = dict(zip(["Intercept", *(fit.labels[c] for c in full.columns)], full.coef, strict=True))
     height = refits.full_log_likelihood
-    bic = -2.0 * height + len(full.columns) * float(np.log(fit.n_selected))
+    more = len(full.columns) - len(fit.features)
+    _, bic = likelihood_criteria(height, len(fit.terms) + more, fit.n_obs)
     ends = {"rho": np.tanh(full.atanh_rho[0]), "log_likelihood": height, "bic": bic}
     of_ends = values["kind"].isin(["errors", "fit"])
     known = values["term"].map(found).where(~of_ends, values["term"].map(ends))
@@ -133,12 +137,18 @@ def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
         rho = [("errors", "rho", fit.rho, nan)] if fit.probit is not None else []
         return fit.binary.naive_coef, [*rho, *last]
     naive = fit_least_squares(fit.moments, fit.equation)
+    bic = naive.bic
+    if fit.log_likelihood is not None and fit.probit is not None:
+        # The joint likelihood at rho = 0: both equations apart, and sigma.
+        apart = fit.probit.log_likelihood + naive.log_likelihood
+        size = len(naive.coef) + len(fit.probit.coef) + 1
+        _, bic = likelihood_criteria(apart, size, fit.n_obs)
     return naive.coef, [
         ("errors", "imr", fit.imr_coef, nan),
         ("errors", "rho", fit.rho, nan),
         ("errors", "sigma", fit.sigma, naive.sigma),
         ("fit", "adjusted_r2", fit.adjusted_r2, naive.adjusted_r2),
-        ("fit", "bic", fit.bic, naive.bic),
+        ("fit", "bic", fit.bic, bic),
     ]
 
 

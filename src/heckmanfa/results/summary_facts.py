@@ -95,12 +95,7 @@ def _criteria(fit: Fit) -> list[tuple[str, str]]:
     aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
     if fit.is_binary:
         return [("AIC", aic), ("BIC", bic)]
-    # The criteria compare sets of prediction features; they do not use the joint likelihood
-    # that is reported beside them after maximum likelihood.
-    step = " of step 2" if fit.spec.method == "ml" and fit.probit is not None else ""
-    judged = [(f"AIC{step}", aic), (f"BIC{step}", bic)]
-    if fit.average is not None:
-        judged = average_facts(fit)
+    judged = [("AIC", aic), ("BIC", bic)] if fit.average is None else average_facts(fit)
     return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged]
 
 
