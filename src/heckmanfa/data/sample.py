@@ -32,6 +32,7 @@ from heckmanfa.data.columns.column_numbers import (
     numbers,
     one_column,
     plain_array,
+    refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
@@ -300,6 +301,7 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
 
 def _column(values: Any, what: str) -> Any:
+    refuse_name(values, what)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return numbers(series, what)
@@ -347,7 +349,10 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim != 1:
-        raise InputError(f"Sample weights must be 1D array or scalar; got {values.ndim}D")
+        raise InputError(
+            f"sample_weight must be a 1D array or one number, got shape {values.shape}: pass one "
+            "weight for each row"
+        )
     if len(values) != n:
         raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
     refuse_bad_weights(count_bad_weights(values))
@@ -369,8 +374,16 @@ def labelled_groups(
     values = entries(groups, what)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values.ndim != 1 or len(values) != len(kept):
-        raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
+    if values.ndim > 1:
+        raise InputError(
+            f"{what} has shape {values.shape}, and errors are clustered by one column: pass that, "
+            "or a label for each combination, as data.groupby([...]).ngroup() gives it"
+        )
+    if values.ndim == 0 or len(values) != len(kept):
+        got = "a single value" if values.ndim == 0 else f"{len(values)}"
+        raise InputError(
+            f"{what} must have one entry for each of the {len(kept)} rows of X; got {got}"
+        )
     missing = missing_in(values)
     refuse_groupless(what, int(np.count_nonzero(missing & kept)))
     # Only the rows of the fit have codes: an empty group is not counted.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
@@ -34,7 +34,7 @@ from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.option_types import Unknown
+from heckmanfa.model.option_types import Unknown, one_of
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -49,14 +49,14 @@ class SelectionModel(ReportedModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],
-        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
-        "weight_kind": [StrOptions({"frequency", "sampling"})],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
+        "cov_type": [one_of("classical", "robust", "cluster"), None],
+        "weight_kind": [one_of("frequency", "sampling")],
+        "on_collinear": [one_of("error", "drop")],
+        "on_separation": [one_of("error", "drop")],
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
         "rho": [Interval(Real, -1, 1, closed="neither"), None],
-        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-        "unknown": [StrOptions({"error", "missing"})],
+        "categorical_features": ["array-like", one_of("from_dtype"), None],
+        "unknown": [one_of("error", "missing")],
     }
 
     def fit(

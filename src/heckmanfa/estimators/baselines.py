@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, is_dask, on_host
@@ -39,7 +39,7 @@ from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem, Unknown
+from heckmanfa.model.option_types import OnProblem, Unknown, one_of
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
-        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_collinear": [one_of("error", "drop")],
     }
 
     def __init__(
@@ -347,8 +347,8 @@ class InverseProbabilityWeighted(_LinearRegressor):
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],
         "clip": [Interval(Real, 1, None, closed="left")],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
+        "on_collinear": [one_of("error", "drop")],
+        "on_separation": [one_of("error", "drop")],
     }
 
     def __init__(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.missing_features import check_missing
@@ -30,6 +29,7 @@ from heckmanfa.model.option_types import (
     OutcomeTransform,
     Unknown,
     WeightKind,
+    one_of,
 )
 from heckmanfa.results import coefficients
 from heckmanfa.results.reference import Wald
@@ -144,8 +144,8 @@ class Heckman(ScoredRegressor, SelectionModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SelectionModel._parameter_constraints,
-        "method": [StrOptions({"two-step", "ml"})],
-        "outcome_transform": [StrOptions({"log", "log1p"}), None],
+        "method": [one_of("two-step", "ml")],
+        "outcome_transform": [one_of("log", "log1p"), None],
     }
 
     def __init__(
