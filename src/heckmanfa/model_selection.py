@@ -266,6 +266,9 @@ class SelectionKFold(BaseCrossValidator):
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
     ) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
         # Here and not in `split`: scikit-learn's stacking sets random_state whatever shuffle says.
         if not isinstance(n_splits, Integral) or n_splits < 2:
             raise InputError(f"n_splits must be an integer of at least 2; got {quoted(n_splits)}")
@@ -273,9 +276,6 @@ class SelectionKFold(BaseCrossValidator):
             raise InputError(
                 "random_state has no effect without shuffle=True; pass that, or drop random_state"
             )
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, selected: Any = None

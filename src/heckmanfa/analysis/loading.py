@@ -55,6 +55,7 @@ from heckmanfa.tables.streamed import (
     learn_streamed,
     stored_source,
 )
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted
 
 _NO_ORDER = (
@@ -245,7 +246,7 @@ def _encode(
         n_columns=len(columns),
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
-        notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
+        notes=(*map(in_options, table.notes), *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
         target=target,
     )

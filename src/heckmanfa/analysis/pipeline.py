@@ -336,7 +336,8 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = "selection or the outcome" if model.fit_.is_binary else "selection"
             why = f"is collinear with other features, or determines {what} exactly"
-        return self.encoding.left_out | dict.fromkeys(lost, why)
+        unused = {name: in_options(why) for name, why in self.encoding.left_out.items()}
+        return unused | dict.fromkeys(lost, why)
 
     @property
     def feature_columns(self) -> list[str]:
@@ -350,7 +351,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return self.encoding.explain(self.left_out)
+        return [in_options(words) for words in self.encoding.explain(self.left_out)]
 
     @property
     def _groups(self) -> list[list[str]]:

@@ -70,7 +70,7 @@ def run(
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
-    lost = prepared.encoding.explain_left_out(prepared.encoding.left_out)
+    lost = map(in_options, prepared.encoding.explain_left_out(prepared.encoding.left_out))
     for sentence in (prepared.target.words, *prepared.notes, *lost):
         if sentence:
             console.print(sentence)

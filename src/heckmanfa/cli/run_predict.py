@@ -32,6 +32,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.streamed import GIGABYTE, find_stored
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
@@ -168,7 +169,7 @@ def _write(
         predicted = _beside(table.frame, predicted)
     with place.writing() as file:
         write_table(predicted, file)
-    return written, (*table.notes, *notes)
+    return written, tuple(map(in_options, (*table.notes, *notes)))
 
 
 def _beside(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:

@@ -163,6 +163,8 @@ def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
 
 def labels_of(y: Any, n: int) -> Labels:
     """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
+    if isinstance(y, Labels):
+        return y
     check_outcome_given(y)
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]

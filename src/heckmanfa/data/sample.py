@@ -64,7 +64,7 @@ from heckmanfa.data.row_rules import (
     refuse_groupless,
     refuse_not_finite,
 )
-from heckmanfa.data.row_sources import RowSource, refuse_no_outcome
+from heckmanfa.data.row_sources import RowSource, refuse_beside, refuse_no_outcome
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.errors import (
     FrequencyWeightWarning,
@@ -108,12 +108,7 @@ def find_row_source(
     """Return the row source that the arguments of a fit name; None if the rows are in memory."""
     if isinstance(X, RowSource):
         given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise InputError(
-                f"these rows already define {extra[0]}: call fit(rows) alone, and name the "
-                "columns where the rows are made"
-            )
+        refuse_beside(given)
         refuse_no_outcome(X)
         return X
     if is_dask(X):
@@ -340,8 +335,11 @@ def flags(selected: Any, n: int) -> Mask:
     return chosen
 
 
-def read_weights(sample_weight: Any, n: int) -> Floats:
-    """Read weights of zero or more, one for each of n rows or one for all."""
+def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:
+    """Read weights of zero or more, one for each of n rows or one for all.
+
+    ``some`` says whether one must be above zero, as in all rows, but not in a part of them.
+    """
     values = np.asarray(_column(sample_weight, "sample_weight"))
     if values.dtype.kind not in "biuf":
         values = floats(values, "sample_weight")
@@ -356,7 +354,7 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if len(values) != n:
         raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
     refuse_bad_weights(count_bad_weights(values))
-    if not values.any():
+    if some and not values.any():
         raise InputError("sample_weight is zero in every row")
     return values
 

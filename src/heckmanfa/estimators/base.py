@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
@@ -26,6 +27,7 @@ from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.reported import ReportedModel
+from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference import prediction, selection_chances
@@ -304,18 +306,23 @@ class SelectionModel(ReportedModel):
         return "nan" if fit.origin.design is not None or fit.spec.unknown == "missing" else "error"
 
     def _sum_log_likelihood(
-        self, X: Any, y: Any, sample_weight: Any, selected: Any
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, whole: bool = True
     ) -> tuple[float, float]:
         """Return `log_likelihood` and the sum of weights of its rows.
 
-        Rows that are selected and have no outcome are left out, as in a fit.
+        Rows that are selected and have no outcome are left out, as in a fit. ``whole`` says that
+        there are no others.
         """
         fit = self.fit_
-        refuse_rows(X)
         if fit.probit is None:
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so the joint likelihood is not known"
             )
+        if isinstance(X, ArrowRows):
+            frames = frames_to_score(self, X, y, sample_weight, selected)
+            sums = [self._sum_log_likelihood(*frame, whole=False) for frame in frames]
+            return sum(total for total, _ in sums), sum(count for _, count in sums)
+        refuse_rows(X)
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
         equations = self._on_rows(X, "_index_and_mean", ["index", "mean"])
         if not is_dask(X):
@@ -325,7 +332,11 @@ class SelectionModel(ReportedModel):
         n = len(index)
         outcome, chosen = self._read_outcome(y, n, selected)
         seen = chosen & ~np.isnan(outcome)
-        weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
+        weight = (
+            np.ones(n)
+            if sample_weight is None
+            else read_weights(on_host(sample_weight), n, some=whole)
+        )
         counted = (seen | ~chosen) & (weight > 0)
         seen, weight = seen[counted], weight[counted]
         index, mean, outcome = index[counted], mean[counted], outcome[counted]

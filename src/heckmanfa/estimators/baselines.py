@@ -193,10 +193,12 @@ class ObservedRegressor(ScoredRegressor):
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         check_selected(type(self).__name__, selected, self._selected_given)
         # As in selection models, a level that counts as missing has no prediction to score.
-        missing = "nan" if self.unknown == "missing" else "error"
+        missing = "nan" if drop or self.unknown == "missing" else "error"
         return self.predict(X, missing=missing), y, sample_weight, selected
 
 

@@ -291,9 +291,12 @@ class Heckman(ScoredRegressor, SelectionModel):
         normal = -0.5 * e**2 - np.log(fit.sigma) - 0.5 * np.log(2.0 * np.pi)
         return np.asarray(log_cdf(shifted) + normal)
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        predicted = self.predict(X, kind="selected", missing=self._missing_in_scores())
+        missing: Missing = "nan" if drop else self._missing_in_scores()
+        predicted = self.predict(X, kind="selected", missing=missing)
         return predicted, y, sample_weight, selected
 
     # Reports. ---------------------------------------------------------------------------------

@@ -344,9 +344,11 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         sign = 2.0 * outcome - 1.0
         return np.asarray(log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho))
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        missing = self._missing_in_scores()
+        missing = "nan" if drop else self._missing_in_scores()
         probability = self._on_rows(X, "_positive_if_selected", "probability", missing=missing)
         return probability, y, sample_weight, selected
 

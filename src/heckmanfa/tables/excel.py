@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +65,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         return Sheet(_table(cells, path), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
-        f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
+        f"{_listed(others)} as well: pass sheet={quoted(others[0])}"
     )
     try:
         frame = _table(cells, path)
@@ -74,7 +73,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         raise InputError(f"{error}{hint}") from error
     note = (
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
-        "--sheet)."
+        "sheet=...)."
     )
     return Sheet(frame, note, hint, titles)
 
@@ -91,7 +90,7 @@ def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
         return names[int(sheet) - 1]
     raise UnknownFeatureError(
-        f"--sheet: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
+        f"sheet=...: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
         f"{nearest(sheet, names)}"
     )
 

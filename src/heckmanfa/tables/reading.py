@@ -253,10 +253,10 @@ def _open(
 def _check_options(path: Path, ending: str, asked: MarkOptions, sheet: str | None) -> None:
     """Refuse options that do not apply to a file."""
     if sheet is not None and ending not in _EXCEL:
-        raise InputError(f"--sheet is for Excel files, and {shown(path)} is not one")
+        raise InputError(f"sheet=... is for Excel files, and {shown(path)} is not one")
     if asked != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
-            f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "
+            f"decimal=... and thousands=... are for text and Excel files; {shown(path)} stores "
             "numbers as numbers"
         )
 
@@ -316,7 +316,7 @@ def _notes(marked: MarkedTable) -> list[str]:
     if marked.thousands:
         parts.append(f"{' and '.join(MARKS[mark] for mark in marked.thousands)} between thousands")
     if decimal == "," or marked.thousands:
-        notes.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
+        notes.append(f"Numbers were read with {' and '.join(parts)} (see decimal=...).")
     for name in marked.percent:
         notes.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
     for name, sign in marked.money.items():
