@@ -48,6 +48,21 @@ class SelectionModel(ReportedModel):
     predicted.
     """
 
+    # What `fitting.attributes` sets.
+    coef_: Floats
+    intercept_: float
+    selection_coef_: Floats
+    selection_intercept_: float
+    rho_: float
+    aic_: float
+    bic_: float
+    log_likelihood_: float | None
+    params_: Floats | None
+    n_obs_: float
+    n_clusters_: int | None
+    selection_features_: list[Any]
+    converged_: bool
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, is_dask, on_host
+from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
@@ -205,6 +205,11 @@ class ObservedRegressor(ScoredRegressor):
 class _LinearRegressor(ObservedRegressor):
     """A linear prediction equation fitted by least squares, possibly weighted."""
 
+    coef_: Floats
+    intercept_: float
+    sigma_: float
+    adjusted_r2_: float
+
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
 
@@ -344,6 +349,11 @@ class InverseProbabilityWeighted(_LinearRegressor):
     >>> model.n_clipped_
     0
     """
+
+    n_clipped_: int
+    max_weight_: float
+    selection_coef_: Floats
+    selection_intercept_: float
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],

@@ -142,6 +142,11 @@ class Heckman(ScoredRegressor, SelectionModel):
     0.0486
     """
 
+    imr_coef_: float
+    sigma_: float
+    adjusted_r2_: float
+    transform_ratio_: tuple[float, float] | None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SelectionModel._parameter_constraints,
         "method": [one_of("two-step", "ml")],

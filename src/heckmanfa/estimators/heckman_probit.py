@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -206,6 +206,42 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         if is_tensor(probability) and labels.dtype.kind != "O" and labels.dtype.kind != "U":
             return namespace(probability).asarray(predicted, device=probability.device)
         return predicted
+
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind = ...,
+        return_interval: None = ...,
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> Floats: ...
+
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind = ...,
+        *,
+        return_interval: Literal["confidence"],
+        conf_level: float = ...,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind,
+        return_interval: Literal["confidence"],
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> tuple[Floats, Floats]: ...
 
     def predict_proba(
         self,

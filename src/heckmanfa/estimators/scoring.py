@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.outcome_classes import encode_classes
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
@@ -33,6 +34,16 @@ class ScoredModel(BaseEstimator):
 
     Scikit-learn's metadata routing passes ``selected`` to `fit` and `score` without a request.
     """
+
+    prediction_features_: list[Any]
+    dropped_features_: list[Any]
+    support_: Mask
+    row_counts_: dict[str, int]
+    n_selected_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    encoded_names_: NDArray[Any]
+    encoding_: Encoding | None
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"selected": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"selected": True}
