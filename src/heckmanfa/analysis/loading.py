@@ -123,6 +123,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         decimal=question.decimal,
         thousands=question.thousands,
         sheet=question.sheet,
+        header_row=question.header_row,
         na_values=question.na_values,
         tell=tell,
     )

@@ -95,6 +95,7 @@ class Question:
     decimal: str | None = None
     thousands: str | None = None
     sheet: str | None = None
+    header_row: int | None = None
     na_values: tuple[str, ...] = ()
     """values that mean missing, in all columns, or as ``column=value``"""
     dates: Unit | None = None
@@ -348,9 +349,9 @@ def question_of_kind(question: Question, kind: OutcomeKind) -> Question:
 
 def refuse_text_options(question: Question, what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
-    for name in ("decimal", "thousands", "sheet"):
+    for name in ("decimal", "thousands", "sheet", "header_row"):
         if getattr(question, name) is not None:
-            raise InputError(f"--{name} is for text and Excel files, and the data is {what}")
+            raise InputError(f"{_flag(name)} is for text and Excel files, and the data is {what}")
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:

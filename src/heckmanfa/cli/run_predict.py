@@ -107,18 +107,18 @@ def _write(
     keep_columns: bool,
     strict: bool,
     stream_above: float,
-    **reading: str | None,
+    **reading: Any,
 ) -> tuple[Written, tuple[str, ...]]:
     """Write the predictions; return the counts of rows, and notes on how the table was read.
 
-    ``reading`` is decimal, thousands and sheet.
+    ``reading`` is decimal, thousands, sheet and header_row.
     """
     stored = find_stored(data)
     columns = None if keep_columns else saved.encoding.sources
     if stored is not None:
         for option, value in reading.items():
             if value is not None:
-                said = f"--{option} is for text and Excel files, and the data is"
+                said = f"--{option.replace('_', '-')} is for text and Excel files, and the data is"
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
         if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:

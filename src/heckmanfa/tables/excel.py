@@ -33,15 +33,18 @@ class Sheet:
     """rows above the names that were skipped"""
 
 
-def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
-    """Read one sheet of an Excel file: by name, by number from 1, or the first with any value."""
+def read_excel(path: Path, ending: str, sheet: str | None, header_row: int | None = None) -> Sheet:
+    """Read one sheet of an Excel file: by name, by number from 1, or the first with any value.
+
+    ``header_row`` is the row of the names, by its number in the sheet; None finds it.
+    """
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:
         with warnings.catch_warnings():
             # openpyxl warns about decorations that it ignores.
             warnings.simplefilter("ignore", UserWarning)
             with pd.ExcelFile(path, engine=engine) as book:
-                return _read(book, path, sheet)
+                return _read(book, path, sheet, header_row)
     except ImportError as error:
         way_out = (
             "pip install 'heckmanfa[excel]'"
@@ -53,14 +56,18 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
         ) from error
 
 
-def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
+def _read(book: Any, path: Path, sheet: str | None, header_row: int | None) -> Sheet:
     names = _names(book)
     filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
     chosen, *others = filled or [names[0] if sheet is None else _chosen(names, sheet, path)]
     cells = _cells(book, chosen)
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
-    cells, titles = _below_titles(cells)
+    titles = 0
+    if header_row is None:
+        cells, titles = _below_titles(cells)
+    else:
+        cells = _from_row(cells, header_row, path)
     if not others:
         return Sheet(_table(cells, path), None, "", titles)
     hint = (
@@ -116,6 +123,16 @@ def _below_titles(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         titles += 1
     is_header = n_columns > 2 and titles < len(filled) and filled[titles] == n_columns
     return (cells.iloc[titles:], titles) if is_header else (cells, 0)
+
+
+def _from_row(cells: pd.DataFrame, header_row: int, path: Path) -> pd.DataFrame:
+    """Leave out what is above the row of the names."""
+    if header_row - 1 not in cells.index:
+        raise InputError(
+            f"header_row=... is {header_row}, and that row of {shown(path)} is empty; the first "
+            f"row with a value is {cells.index[0] + 1}"
+        )
+    return cells.loc[header_row - 1 :].dropna(how="all", axis="columns")
 
 
 def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -130,6 +130,7 @@ _OPTIONS = {
     "decimal": "--decimal",
     "thousands": "--thousands",
     "sheet": "--sheet",
+    "header_row": "--header-row",
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.
