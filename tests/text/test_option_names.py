@@ -10,9 +10,10 @@ import pytest
 
 import heckmanfa
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, predict_batches
+from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError
-from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_names import in_keywords, in_options
 
 # What the command line never runs: the rest of Python's interface.
 ELSEWHERE = {"plots", "paper", "datasets", "training", "inference"}
@@ -165,3 +166,33 @@ def test_a_web_service_is_told_what_it_can_do(tmp_path):
     with pytest.raises(InputError, match="mark it missing with NaN") as refused:
         list(predict_batches(model, path))
     assert "--" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("shell", "python"),
+    [
+        ("--weights: column '--w' holds", "weights: column '--w' holds"),
+        ("pass --na-values lwage=-99.", "pass na_values=['lwage=-99']."),
+        ("as in --na-values 'y=not done'; a", "as in na_values=['y=not done']; a"),
+        ("Pass --missing mean, or --exclude it", "Pass missing='mean', or exclude it"),
+        ("use --search best-subset", "use search='best-subset'"),
+        ("out of --min-level-rows", "out of min_level_rows"),
+        ("add --robust", "add robust=True"),
+    ],
+)
+def test_a_question_asked_in_python_is_answered_in_keywords(shell, python):
+    assert in_keywords(shell) == python
+
+
+def test_analyse_names_its_keywords_and_the_command_line_its_options():
+    table = load_mroz()[["educ", "age", "kids5", "lwage"]]
+    coded = table.fillna({"lwage": -99})
+    for ask in (
+        lambda: analyse(coded, outcome="lwage"),
+        lambda: analyse(Question("mroz", "lwage"), frame=coded),
+        lambda: analyse(table, outcome="lwage", weights="educ", weight_kind="x"),
+        lambda: analyse(table, outcome="lwage", search="none", always=["educ"]),
+    ):
+        with pytest.raises(InputError) as refused:
+            ask()
+        assert "--" not in str(refused.value)

@@ -24,7 +24,7 @@ from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.question_model import model_of
-from heckmanfa.analysis.request import Question, question_about
+from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
@@ -413,11 +413,15 @@ def analyse(
     >>> print(analysis.answer.headline)
     educ predicts lwage. For exper the data cannot say.
     """
-    if not isinstance(question, Question) or options or isinstance(say, str):
-        question, frame = question_about(question, frame, say, options)
-    tell = say or (lambda words: None)
-    prepared = prepare(question, tell, frame)
-    loaded = prepared.loaded
+    in_python = not isinstance(question, Question) or bool(options) or isinstance(say, str)
+    with naming_keywords(in_python or frame is not None):
+        if not isinstance(question, Question) or in_python:
+            question, frame = question_about(question, frame, say, options)
+        return _analyse(question, say or (lambda words: None), frame)
+
+
+def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Analysis:
+    loaded = (prepared := prepare(question, tell, frame)).loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
     model = model_of(prepared.question, prepared.encoding)
     with warnings.catch_warnings(record=True) as caught:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,9 +17,10 @@ from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.scan.places import is_url, name_of
-from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.results.naming import name_on_scale
+from heckmanfa.text.option_names import in_keywords
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -200,6 +202,17 @@ def question_of(options: Mapping[str, Any]) -> Question:
         if field.default == () and field.name in values:
             values[field.name] = _split_names(values[field.name])
     return Question(**values)
+
+
+@contextmanager
+def naming_keywords(asked_in_python: bool) -> Iterator[None]:
+    """Let errors name the keywords of `analyse` instead of options, for who asked in Python."""
+    try:
+        yield
+    except HeckmanfaError as error:
+        if asked_in_python:
+            error.args = (in_keywords(str(error)), *error.args[1:])
+        raise
 
 
 def question_about(

@@ -1,7 +1,8 @@
-"""Messages for the command line, which name options instead of parameters.
+"""Messages for the command line, which name options, and for Python, which names parameters.
 
 Errors and warnings are worded once, for Python. The command line and the report pass them through
-`in_options`, since their readers have options to change, not parameters.
+`in_options`, since their readers have options to change, not parameters. A question about a table
+is asked by options, which are keywords in Python: `in_keywords` spells its messages there.
 """
 
 from __future__ import annotations
@@ -172,3 +173,31 @@ def _assigned(found: re.Match[str]) -> str:
     value = text.strip("'\"") if re.fullmatch(r"['\"][\w-]+['\"]", text) else text
     value = value or (found[3] if found[3] not in ("True", "None", "...") else "")
     return f"{option} {value}".strip() if option.startswith("--") else option
+
+
+_CHOICES = "search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+_QUOTE = "'"
+_FLAGS = ("honest", "robust")
+_OPTION = re.compile(
+    rf"(?<!\w)(?:{_TEXT})"
+    rf"|--na-values (?P<code>'[^']*'|\S*[^\s.,;:)])"
+    rf"|--(?P<choice>{_CHOICES}) (?P<value>[a-z0-9][\w-]*)"
+    r"|(?<![\w-])--(?P<name>[a-z][a-z-]*)"
+)
+
+
+def in_keywords(message: str) -> str:
+    """Replace options in a message with the keywords of `heckmanfa.analysis.analyse`."""
+    return _OPTION.sub(_keyword, message)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    if found["code"]:
+        return f"na_values=[{found['code'].strip(_QUOTE)!r}]"
+    if found["choice"]:
+        return f"{found['choice'].replace('-', '_')}='{found['value']}'"
+    if found["name"]:
+        name = found["name"].replace("-", "_")
+        return f"{name}=True" if name in _FLAGS else name
+    # Quoted text came from the data.
+    return found[0]
