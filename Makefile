@@ -21,7 +21,7 @@ test: $(VENV)/.stamp-test
 check: $(VENV)/.stamp-test $(VENV)/.stamp-check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src tests/typed/use.py
 	$(BIN)/lint-imports --no-cache
 
 # Comparisons to the bit, as other CPUs would round them.

@@ -166,7 +166,7 @@ def _predict_files(facts: Facts, model: Any, folder: Path, **options: Any) -> No
             facts.attempt(
                 key,
                 lambda kind=kind, interval=interval, out=out: predict_parquet(
-                    model, folder, out, kind=kind, interval=interval, **options
+                    model, folder, out, kind=kind, return_interval=interval, **options
                 ),
             )
             if out.exists():

@@ -376,6 +376,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--numeric": ("g", "when", "nothing"),
     "--decimal": (",", ".", "x", ""),
     "--thousands": (",", ".", "'", "x"),
+    "--header-row": ("0", "1", "2", "9999999"),
     "--sheet": ("1", "Notes"),
     "--na-values": ("-99", "a=1", "g=x", "nothing=1", "a=", "="),
     "--dates": ("days", "years", "x"),

@@ -34,14 +34,14 @@ PAGES = (
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
     *("docs/how_far.md", "docs/binary.md", "docs/compas.md"),
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
-    "docs/serving.md",
+    *("docs/serving.md", "docs/scikit_learn.md"),
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
     *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
     *("docs/faq.md", "docs/how_far.md", "docs/binary.md", "docs/log_outcomes.md"),
     "docs/data.md",
-    "docs/serving.md",
+    *("docs/serving.md", "docs/scikit_learn.md"),
 )
 WITH_COMMANDS = ("README.md", "docs/cli.md")
 BLOCK = re.compile(

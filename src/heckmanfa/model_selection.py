@@ -272,6 +272,13 @@ class SelectionKFold(BaseCrossValidator):
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
+        # Here and not in `split`: scikit-learn's stacking sets random_state whatever shuffle says.
+        if not isinstance(n_splits, Integral) or n_splits < 2:
+            raise InputError(f"n_splits must be an integer of at least 2; got {quoted(n_splits)}")
+        if random_state is not None and not shuffle:
+            raise InputError(
+                "random_state has no effect without shuffle=True; pass that, or drop random_state"
+            )
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, selected: Any = None
@@ -320,15 +327,7 @@ class SelectionKFold(BaseCrossValidator):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
     def _check(self, X: Any, y: Any, selected: Any) -> None:
-        """Refuse invalid parameters and data that cannot be split by row number."""
-        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
-            raise InputError(
-                f"n_splits must be an integer of at least 2; got {quoted(self.n_splits)}"
-            )
-        if self.random_state is not None and not self.shuffle:
-            raise InputError(
-                "random_state has no effect without shuffle=True; pass that, or drop random_state"
-            )
+        """Refuse data that cannot be split by row number."""
         if is_dask(X):
             raise InputError(
                 "SelectionKFold yields row numbers, and rows of a Dask collection cannot be taken "

@@ -359,8 +359,8 @@ def test_infinite_values_are_refused_and_not_counted_as_missing(table, tmp_path)
             analyse(question, frame=given)
         said[way] = str(refused.value)
     assert {*said.values()} == {
-        "column 'x' holds infinite values; correct them, mark them missing, or leave the column "
-        "out with --exclude"
+        "column 'x' holds infinite values; correct them, mark them missing with NaN, or leave the "
+        "column out"
     }
     features = ["x", "age", "union"]
     # Rows that lack the feature are left out, and the four infinite ones are no such rows.

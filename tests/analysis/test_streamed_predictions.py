@@ -1,5 +1,7 @@
 """Predictions for rows that are not in memory are those of `predict`, wherever the rows are."""
 
+import inspect
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -67,7 +69,7 @@ def test_batches_hold_what_predict_returns(source, path, frame, model, monkeypat
     monkeypatch.setattr(scored_rows, "_LEAST_ROWS", 64)
     monkeypatch.setattr(scored_rows, "_MOST_ROWS", 64)
     asked = {"kind": "selected", "return_interval": "prediction", "conf_level": 0.8}
-    batches = list(predict_batches(model, SOURCES[source](path), columns=["id", "g"], **asked))
+    batches = list(predict_batches(model, SOURCES[source](path), keep_columns=["id", "g"], **asked))
     assert max(batch.num_rows for batch in batches) <= 64 < N
     found = together(batches)
     values, ends = model.predict(frame[["a", "b", "g"]], **asked)
@@ -160,8 +162,8 @@ def test_what_cannot_be_predicted_is_said_before_anything_is_read(path, frame, m
     for source, options, words in (
         (frame, {}, r"a table in memory, which model\.predict\(X\) takes"),
         (path, {"kind": "nothing"}, "kind must be one of"),
-        (path, {"columns": ["zz"]}, "has no column 'zz'"),
-        (path, {"columns": "id"}, r"must be a list of names: write \['id'\]"),
+        (path, {"keep_columns": ["zz"]}, "has no column 'zz'"),
+        (path, {"keep_columns": "id"}, r"must be a list of names: write \['id'\]"),
         (path, {"conf_level": 2.0, "return_interval": "confidence"}, "conf_level"),
         (np.zeros((2, 3)), {}, "scan takes paths"),
     ):
@@ -172,3 +174,26 @@ def test_what_cannot_be_predicted_is_said_before_anything_is_read(path, frame, m
     with pytest.raises(InputError, match=r"predict_parquet.*predict_batches") as caught:
         model.predict(scan(path), kind="selected")
     assert "kind='selected'" in str(caught.value)
+
+
+def test_options_have_one_spelling_wherever_rows_are_predicted():
+    taken = {
+        call: set(inspect.signature(call).parameters)
+        for call in (Heckman.predict, predict_parquet, predict_batches)
+    }
+    of_predict, of_files, of_batches = taken.values()
+    assert of_predict - {"self", "X", "return_std"} <= of_files & of_batches
+    assert of_files - of_batches == {"out", "encoding", "force"}
+    assert of_batches <= of_files
+
+
+def test_text_where_the_fit_had_numbers_is_read_or_refused_by_name(frame, tmp_path):
+    y, frame = frame["y"], frame[["a", "b"]]
+    plain = Heckman(["b"]).fit(frame, y)
+    place = tmp_path / "t.parquet"
+    frame.assign(b=frame["b"].map(repr)).to_parquet(place)
+    found = together(predict_batches(plain, place))
+    np.testing.assert_allclose(found["predicted_marginal"], plain.predict(frame), rtol=1e-12)
+    frame.assign(b=["none of yours", *frame["b"].map(repr)[1:]]).to_parquet(place)
+    with pytest.raises(InputError, match="column 'b': 1 of 300 values is not a number: row 1"):
+        list(predict_batches(plain, place))

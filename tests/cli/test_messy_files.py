@@ -224,3 +224,25 @@ def test_all_codes_of_an_outcome_that_is_never_missing_are_named_at_once(shell, 
     said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
     assert "-99 in 295 rows and -88 in 30 rows" in said
     assert "pass --na-values lwage=-99 --na-values lwage=-88" in said
+
+
+def test_the_row_of_names_can_be_said(shell, mroz):
+    wanted, _ = results(shell, "mroz.csv", "--outcome", "lwage")
+    padded = "," * (mroz.shape[1] - 1)
+    text = mroz.to_csv(index=False)
+    (shell.folder / "padded.csv").write_text(f"Wages of women{padded}\n{text}")
+    found, said = results(shell, "padded.csv", "--outcome", "lwage")
+    assert estimates(found) == estimates(wanted)
+    assert "1 line of titles above the names was skipped." in said
+    (shell.folder / "odd.csv").write_text(f"Wages,of women{padded[1:]}\n{text}")
+    options = ("--outcome", "lwage", "--header-row", "2")
+    found, _ = results(shell, "odd.csv", *options)
+    assert estimates(found) == estimates(wanted)
+    assert "--header-row 2" in found["command"]
+    assert shell("fit", "odd.csv", *options, "--save", "m.skops")[0] == 0
+    predict = ("predict", "m.skops", "odd.csv", "--out", "p.csv")
+    assert shell(*predict, "--header-row", "2")[0] == 0
+    assert "--header-row" in shell.refuses(*predict, "--header-row", "9999", "--force")
+    mroz.to_parquet(shell.folder / "t.parquet")
+    said = shell.refuses("fit", "t.parquet", *options)
+    assert "--header-row is for text and Excel files" in said

@@ -170,7 +170,7 @@ def test_the_story(frame, learned):
         "The category 'region' became 2 dummies, compared with its reference, 'north'.",
         "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
         "Left out: 'id' counts the rows.",
-        "To use a column all the same, pass it to --numeric or --categorical.",
+        "To use a column all the same, pass it to numeric or categorical.",
     ]
     filled = Encoding.learn(frame, ["age", "id"], numeric=["id"], missing="mean")[0]
     assert filled.explain() == [

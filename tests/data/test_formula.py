@@ -166,7 +166,7 @@ def test_formulas_that_cannot_be_used_say_why(prediction, selection, words, mroz
 def test_a_typo_in_a_formula_suggests_the_nearest_column(mroz):
     with pytest.raises(UnknownFeatureError, match=r"uses 'expr', .* Did you mean 'exper'"):
         Heckman.from_formula("log(wage) ~ educ + expr", WORK, mroz)
-    with pytest.raises(UnknownFeatureError, match="uses 'frobnicate', which"):
+    with pytest.raises(FormulaError, match="no function 'frobnicate': make such a column"):
         Heckman.from_formula(WAGE, "lfp ~ nwifeinc + frobnicate(age)", mroz)
     with pytest.raises(UnknownFeatureError, match="uses 'exper', which the data does not have"):
         Heckman.from_formula(WAGE, WORK, mroz).predict(mroz.drop(columns="exper"))
@@ -257,7 +257,7 @@ def test_names_with_spaces_and_dots_are_quoted_with_backticks(mroz):
 
 
 def test_other_misuse_says_what_to_do(mroz):
-    with pytest.raises(InputError, match=r"left side holds 2; .* I\(two == 2\)"):
+    with pytest.raises(InputError, match=r"left side holds 2; .* such as two == 2"):
         Heckman.from_formula(WAGE, "two ~ age + educ", mroz.assign(two=mroz["lfp"] + 1))
     with pytest.raises(InputError, match=r"no parameter 'metod'. Did you mean 'method'"):
         Heckman.from_formula(WAGE, WORK, mroz, metod="ml")

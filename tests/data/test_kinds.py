@@ -93,8 +93,8 @@ def test_a_few_words_among_numbers_are_named_with_their_rows():
         kind(ages, "age")
     assert str(caught.value) == (
         "column 'age': 2 of 499 values are not numbers: row 17 'n/a?', row 203 'abc' (rows of the "
-        "data, the first is 1); correct them, mark them missing (see --na-values), or pass "
-        "--categorical age"
+        "data, the first is 1); correct them, mark them missing with NaN, or name 'age' "
+        "in categorical"
     )
 
 
@@ -108,7 +108,7 @@ def test_many_words_are_not_all_shown_and_long_ones_not_whole():
     assert "…bbbbbbbbbbbbbb' (102 characters), row 51 " in said
     assert "row 151" not in said
     assert ", … (rows" in said
-    assert said.endswith("or pass --categorical 'net wage'")
+    assert said.endswith("or name 'net wage' in categorical")
     assert "\n" not in said
     values[1:] = [str(i) for i in range(999)]
     with pytest.raises(
@@ -234,9 +234,9 @@ def test_the_user_decides_otherwise():
     assert found["code"].reason == "is a category of 7 levels, as asked"
     with pytest.raises(InputError, match="200 of 200 values are not numbers: row 1 'c0'"):
         decide_kinds(frame, numeric=["city"])
-    with pytest.raises(InputError, match="'id' is in both --categorical and --numeric"):
+    with pytest.raises(InputError, match="'id' is in both categorical and numeric"):
         decide_kinds(frame, numeric=["id"], categorical=["id"])
-    with pytest.raises(UnknownFeatureError, match=r"--numeric names 'cod'.*mean 'code'"):
+    with pytest.raises(UnknownFeatureError, match=r"numeric names 'cod'.*mean 'code'"):
         decide_kinds(frame, numeric=["cod"])
 
 

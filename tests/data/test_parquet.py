@@ -688,7 +688,7 @@ def model(frame):
 )
 def test_predictions_of_files_are_those_of_memory(tmp_path, files, frame, model, kind, interval):
     out = tmp_path / "predicted.parquet"
-    assert predict_parquet(model, files, out, kind=kind, interval=interval) == 16_000
+    assert predict_parquet(model, files, out, kind=kind, return_interval=interval) == 16_000
     found = pd.read_parquet(out)
     X = frame[NAMES]
     if kind == "selection":
@@ -775,8 +775,8 @@ def test_predictions_that_cannot_be_made_are_refused(tmp_path, two, frame, model
     out = tmp_path / "predicted.parquet"
     for said, options in (
         ("kind must be one of .*Did you mean 'selected'", {"kind": "selectd"}),
-        ("interval must be prediction or confidence", {"interval": "both"}),
-        ("about outcomes", {"kind": "selection", "interval": "prediction"}),
+        ("return_interval must be prediction or confidence", {"return_interval": "both"}),
+        ("about outcomes", {"kind": "selection", "return_interval": "prediction"}),
     ):
         with pytest.raises(InputError, match=said):
             predict_parquet(model, two, out, **options)

@@ -211,7 +211,9 @@ def test_files_of_predictions_have_probabilities_and_classes(y, tmp_path, refere
     model = by_polars(y)
     given = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     with pytest.warns(UserWarning, match=f"2 of {N} rows"):
-        predict_parquet(model, *given, kind="selected", interval="confidence", extrapolation=True)
+        predict_parquet(
+            model, *given, kind="selected", return_interval="confidence", extrapolation=True
+        )
     found = pd.read_parquet(given[1])
     names = ["probability_selected", "low", "high", "predicted_selected", "extrapolates"]
     assert list(found) == names
@@ -237,4 +239,4 @@ def test_files_of_other_probabilities(tmp_path, reference):
     predict_parquet(reference, *given, kind="selection", force=True)
     assert list(pd.read_parquet(given[1])) == ["predicted_selection"]
     with pytest.raises(InputError, match="'prediction' has no meaning for a class"):
-        predict_parquet(reference, *given, interval="prediction", force=True)
+        predict_parquet(reference, *given, return_interval="prediction", force=True)

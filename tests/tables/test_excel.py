@@ -38,7 +38,7 @@ def test_which_of_several_sheets_was_read_is_said(book):
     table = tables.open_table(book(Data=DATA, Notes=NOTES, More=NOTES))
     assert list(table.frame) == ["age", "wage"]
     assert table.notes == (
-        "The sheet 'Data' was read; t.xlsx has 'Notes' and 'More' as well (see --sheet).",
+        "The sheet 'Data' was read; t.xlsx has 'Notes' and 'More' as well (see sheet=...).",
     )
 
 
@@ -53,5 +53,5 @@ def test_empty_sheets_do_not_count(book):
 
 def test_a_sheet_that_is_no_table_names_the_others(book):
     title = pd.DataFrame([["Wages", None, None], ["a", "b", "c"]])
-    with pytest.raises(InputError, match=r"no row of names.*sheet 'Title' .*pass --sheet Data"):
+    with pytest.raises(InputError, match=r"no row of names.*sheet 'Title' .*pass sheet='Data'"):
         read_table(book(Title=title, Data=DATA))

@@ -185,7 +185,7 @@ def test_what_cannot_be_learned_is_refused(stored):
     table = stored(frame)
     with pytest.raises(MissingValueError, match="'income' holds infinite values"):
         learn_streamed(table, ["age", "income"])
-    with pytest.raises(InputError, match="both --categorical and --numeric"):
+    with pytest.raises(InputError, match="both categorical and numeric"):
         learn_streamed(table, ["age"], categorical=["age"], numeric=["age"])
     with pytest.raises(InputError, match="'joined' holds dates, not numbers"):
         learn_streamed(table, ["age", "joined"], numeric=["joined"])

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 import heckmanfa
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.text.option_names import in_options
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, predict_batches
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import InputError
+from heckmanfa.text.option_names import in_keywords, in_options
 
 # What the command line never runs: the rest of Python's interface.
 ELSEWHERE = {"plots", "paper", "datasets", "training", "inference"}
 RUN = {"honest.py", "uncertainty.py"}
+
+
+# Rooms whose messages Python users read: these name parameters, never options.
+PYTHON = {"data", "tables", "model", "search", "fit", "inference", "estimators", "datasets"}
+# Values that mean missing can be named on the command line alone.
+OF_COMMANDS = {"missing_codes.py", "sentinels.py"}
 
 
 def parameters():
@@ -23,32 +32,42 @@ def parameters():
     return {name for name in names if "_" in name} | {"sample_weight"}
 
 
-def messages():
-    """Yield texts of the package with blanks in them that name a parameter."""
-    named = re.compile(rf"\b({'|'.join(sorted(parameters()))})\b")
+def texts():
+    """Yield the texts of the package with blanks in them that are not documentation."""
     root = Path(heckmanfa.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).parts
-        if (parts[0] in ELSEWHERE and parts[-1] not in RUN) or parts[0] == "options.py":
-            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        documents = {
-            id(node.body[0].value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-        }
-        attributes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if (
                 isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
-                and id(node) not in documents | attributes
+                and id(node) not in documents
                 and " " in node.value
-                and named.search(node.value)
             ):
-                yield f"{'/'.join(parts)}:{node.lineno}", node.value
+                yield path.relative_to(root).parts, node.lineno, node.value
+
+
+def messages():
+    """Yield those that name a parameter, where the command line may run."""
+    named = re.compile(rf"\b({'|'.join(sorted(parameters()))})\b")
+    for parts, line, text in texts():
+        if parts[0] in ELSEWHERE and parts[-1] not in RUN:
+            continue
+        if named.search(text):
+            yield f"{'/'.join(parts)}:{line}", text
+
+
+def test_messages_in_python_name_no_options_of_the_command_line():
+    found = [
+        f"{'/'.join(parts)}:{line}: {text}"
+        for parts, line, text in texts()
+        if parts[0] in PYTHON
+        and parts[-1] not in OF_COMMANDS
+        # Those of pip are for everybody.
+        and re.search(r"(?<![\w-])--[a-z]", text.replace("install --upgrade", ""))
+    ]
+    assert found == []
 
 
 def test_every_message_that_names_a_parameter_has_a_form_with_options():
@@ -119,3 +138,61 @@ def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
 def test_parameters_become_options_and_quoted_names_stay(message, said):
     assert in_options(message) == said
     assert in_options(said) == said
+
+
+@pytest.mark.parametrize(
+    ("python", "shell"),
+    [
+        ("pass decimal='.' or decimal=','", "pass --decimal '.' or --decimal ','"),
+        ("decimal=... must be '.' or ','", "--decimal must be '.' or ','"),
+        ("pass sheet='Wages 2020'", "pass --sheet 'Wages 2020'"),
+        ("pass sheet='Data'", "pass --sheet Data"),
+        ("such as years (dates='years')", "such as years (--dates years)"),
+        ("correct it or mark it missing with NaN", "correct it or mark it missing (--na-values)"),
+        ("name 'in categorical' in categorical", "name 'in categorical' with --categorical"),
+        ("pass it to numeric or categorical.", "pass it to --numeric or --categorical."),
+        ("categorical names 'sheet=...'", "--categorical names 'sheet=...'"),
+    ],
+)
+def test_how_a_table_is_read_is_said_in_the_words_of_who_reads_it(python, shell):
+    assert in_options(python) == shell
+
+
+def test_a_web_service_is_told_what_it_can_do(tmp_path):
+    rows = load_mroz()[["educ", "age", "kids5", "lwage"]]
+    model = Heckman(["educ"]).fit(rows.drop(columns="lwage"), rows["lwage"])
+    path = tmp_path / "rows.parquet"
+    rows.assign(educ=["refused", *rows["educ"].astype(str)[1:]]).to_parquet(path)
+    with pytest.raises(InputError, match="mark it missing with NaN") as refused:
+        list(predict_batches(model, path))
+    assert "--" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("shell", "python"),
+    [
+        ("--weights: column '--w' holds", "weights: column '--w' holds"),
+        ("pass --na-values lwage=-99.", "pass na_values=['lwage=-99']."),
+        ("as in --na-values 'y=not done'; a", "as in na_values=['y=not done']; a"),
+        ("Pass --missing mean, or --exclude it", "Pass missing='mean', or exclude it"),
+        ("use --search best-subset", "use search='best-subset'"),
+        ("out of --min-level-rows", "out of min_level_rows"),
+        ("add --robust", "add robust=True"),
+    ],
+)
+def test_a_question_asked_in_python_is_answered_in_keywords(shell, python):
+    assert in_keywords(shell) == python
+
+
+def test_analyse_names_its_keywords_and_the_command_line_its_options():
+    table = load_mroz()[["educ", "age", "kids5", "lwage"]]
+    coded = table.fillna({"lwage": -99})
+    for ask in (
+        lambda: analyse(coded, outcome="lwage"),
+        lambda: analyse(Question("mroz", "lwage"), frame=coded),
+        lambda: analyse(table, outcome="lwage", weights="educ", weight_kind="x"),
+        lambda: analyse(table, outcome="lwage", search="none", always=["educ"]),
+    ):
+        with pytest.raises(InputError) as refused:
+            ask()
+        assert "--" not in str(refused.value)

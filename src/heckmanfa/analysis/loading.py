@@ -67,6 +67,7 @@ from heckmanfa.tables.streamed import (
     learn_streamed,
     stored_source,
 )
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted
 
 _NO_ORDER = (
@@ -134,6 +135,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         decimal=question.decimal,
         thousands=question.thousands,
         sheet=question.sheet,
+        header_row=question.header_row,
         na_values=question.na_values,
         literal=_literal(question),
         tell=tell,
@@ -285,7 +287,7 @@ def _encode(
         n_columns=len(columns),
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
-        notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
+        notes=(*map(in_options, table.notes), *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
         coded_numbers=coded,
         target=target,

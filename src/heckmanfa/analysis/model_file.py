@@ -26,6 +26,8 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import check_format, existing, replacing
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
+from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import attach_encoding, columns_of
 from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.text.printable import quoted, shown
@@ -72,7 +74,7 @@ def save(
     _write(path, model, None, None, candidates=candidates, force=force, caller="save")
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> SelectionModel | ObservedRegressor:
     """Read the model that `save` wrote, or ``heckmanfa fit --save``.
 
     Parameters
@@ -91,7 +93,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     only, which is checked before they are evaluated. Accidental changes are detected, deliberate
     changes of coefficients are not: load models only from people you trust.
     """
-    return load_model(path).model
+    model: SelectionModel | ObservedRegressor = load_model(path).model
+    return model
 
 
 def save_model(

@@ -23,7 +23,7 @@ from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.question_model import fit_question, model_of
-from heckmanfa.analysis.request import Question, question_about
+from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
@@ -340,7 +340,8 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = "selection or the outcome" if model.fit_.is_binary else "selection"
             why = f"is collinear with other features, or determines {what} exactly"
-        return self.encoding.left_out | dict.fromkeys(lost, why)
+        unused = {name: in_options(why) for name, why in self.encoding.left_out.items()}
+        return unused | dict.fromkeys(lost, why)
 
     @property
     def feature_columns(self) -> list[str]:
@@ -354,7 +355,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return self.encoding.explain(self.left_out)
+        return [in_options(words) for words in self.encoding.explain(self.left_out)]
 
     @property
     def _groups(self) -> list[list[str]]:
@@ -416,11 +417,15 @@ def analyse(
     >>> print(analysis.answer.headline)
     educ predicts lwage. For exper the data cannot say.
     """
-    if not isinstance(question, Question) or options or isinstance(say, str):
-        question, frame = question_about(question, frame, say, options)
-    tell = say or (lambda words: None)
-    prepared = prepare(question, tell, frame)
-    loaded = prepared.loaded
+    in_python = not isinstance(question, Question) or bool(options) or isinstance(say, str)
+    with naming_keywords(in_python or frame is not None):
+        if not isinstance(question, Question) or in_python:
+            question, frame = question_about(question, frame, say, options)
+        return _analyse(question, say or (lambda words: None), frame)
+
+
+def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Analysis:
+    loaded = (prepared := prepare(question, tell, frame)).loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
     prepared, model, caught = fit_question(prepared)
     messages = {

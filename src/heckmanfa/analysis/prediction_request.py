@@ -30,13 +30,12 @@ def check_request(
         raise InputError(
             f"{prefix}kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
         )
+    option = f"{prefix}interval" if prefix else "return_interval"
     if interval not in (None, *INTERVALS):
-        raise InputError(
-            f"{prefix}interval must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
-        )
+        raise InputError(f"{option} must be {' or '.join(INTERVALS)}; got {quoted(interval)}")
     if interval == "prediction" and kind == "selection":
         raise InputError(
-            f"{prefix}interval prediction is about outcomes, but {prefix}kind is selection, whose "
+            f"{option} prediction is about outcomes, but {prefix}kind is selection, whose "
             "interval is confidence"
         )
     check_scale(scale, prefix=prefix)

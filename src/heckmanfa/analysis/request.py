@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,9 +20,10 @@ from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.scan.places import is_url, name_of
-from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.results.naming import name_on_scale
+from heckmanfa.text.option_names import in_keywords
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -98,6 +100,7 @@ class Question:
     decimal: str | None = None
     thousands: str | None = None
     sheet: str | None = None
+    header_row: int | None = None
     na_values: tuple[str, ...] = ()
     """values that mean missing, in all columns, or as ``column=value``"""
     dates: Unit | None = None
@@ -207,6 +210,17 @@ def question_of(options: Mapping[str, Any]) -> Question:
         if field.default == () and field.name in values:
             values[field.name] = _split_names(values[field.name])
     return Question(**values)
+
+
+@contextmanager
+def naming_keywords(asked_in_python: bool) -> Iterator[None]:
+    """Let errors name the keywords of `analyse` instead of options, for who asked in Python."""
+    try:
+        yield
+    except HeckmanfaError as error:
+        if asked_in_python:
+            error.args = (in_keywords(str(error)), *error.args[1:])
+        raise
 
 
 def question_about(
@@ -357,9 +371,9 @@ def question_of_kind(question: Question, kind: OutcomeKind) -> Question:
 
 def refuse_text_options(question: Question, what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
-    for name in ("decimal", "thousands", "sheet"):
+    for name in ("decimal", "thousands", "sheet", "header_row"):
         if getattr(question, name) is not None:
-            raise InputError(f"--{name} is for text and Excel files, and the data is {what}")
+            raise InputError(f"{_flag(name)} is for text and Excel files, and the data is {what}")
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:

@@ -21,7 +21,6 @@ from heckmanfa.analysis.prediction_request import (
 )
 from heckmanfa.analysis.predictions import EXTRAPOLATES, Predicted, predict_table
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.arrow.arrow_columns import floats_of, text_in
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
@@ -30,6 +29,7 @@ from heckmanfa.data.parquet.parquet_files import arrow
 from heckmanfa.data.scan.scanning import open_engine
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.estimators.scanned_rows import columns_needed, frame_of, joined
 from heckmanfa.text.printable import quoted, shown
 
 # A batch becomes a row group of a file.
@@ -87,7 +87,7 @@ class Scoring:
         # Intervals have threads of their own.
         threads = None if self.interval is None else 1
         with closing(self.engine.batches(columns)) as stream:
-            numbered = _numbered(_joined(stream, rows))
+            numbered = _numbered(joined(stream, rows))
             with closing(in_order(self._predict, numbered, threads=threads)) as results:
                 yield from results
 
@@ -119,12 +119,7 @@ class Scoring:
 
     def _features(self, batch: Any) -> pd.DataFrame:
         """Return the columns that the model needs as a data frame."""
-        encoding = self.encoding or getattr(self.model, "encoding_", None)
-        if encoding is None and not _has_formulas(self.model):
-            columns = {name: floats_of(batch.column(name)) for name in self.sources}
-        else:
-            columns = {name: text_in(batch.column(name)) for name in self.sources}
-        frame = pd.DataFrame(columns, copy=False)
+        frame = frame_of(self.model, batch, self.sources, self.encoding)
         if self.encoding is None:
             return frame
         rule = cast("Unknown", self.unknown or getattr(self.model, "unknown", "error"))
@@ -158,7 +153,7 @@ def open_scoring(
     sources: list[str] = []
 
     def needed(schema: Any, place: Any) -> list[str] | None:
-        sources.extend(_sources(model, encoding, schema, place))
+        sources.extend(columns_needed(model, encoding, schema, place))
         refuse_absent(wanted, schema.names, shown(place))
         return None if keep is True else list(dict.fromkeys([*wanted, *sources]))
 
@@ -191,56 +186,6 @@ def _refuse_in_memory(source: Any) -> None:
     if isinstance(table, nw.DataFrame) or is_dask(source):
         what = "a Dask collection" if is_dask(source) else "a table in memory"
         raise InputTypeError(f"this is {what}, which model.predict(X) takes as it is")
-
-
-def _sources(model: Any, encoding: Encoding | None, schema: Any, place: Any) -> list[str]:
-    """Return the columns that a model needs; refuse those that are not there."""
-    if encoding is not None:
-        wanted = list(encoding.sources)
-    elif _has_formulas(model):
-        # Formulas may name any of them.
-        return list(schema.names)
-    else:
-        wanted = [str(name) for name in getattr(model, "feature_names_in_", [])]
-        if not wanted:
-            raise InputError(
-                "the model was fitted to features without names, and columns of files have names: "
-                "fit it to a data frame, or to rows from scan"
-            )
-    hint = None
-    for name in [] if encoding is not None else wanted:
-        source = name.partition("[")[0]
-        if name not in schema.names and source in schema.names:
-            made = f"{quoted(name)} is made from {quoted(source)}"
-            hint = f"; {made}: pass the encoding of the fit's rows"
-            break
-    refuse_absent(wanted, schema.names, shown(place), hint)
-    return wanted
-
-
-def _has_formulas(model: Any) -> bool:
-    # Least squares, which corrects for nothing, keeps no Fit.
-    return hasattr(model, "fit_") and model.fit_.origin.design is not None
-
-
-def _joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """Cut batches with more than ``rows`` rows, and join small ones whose columns have one type."""
-    pa, _ = arrow()
-    waiting: list[Any] = []
-    count = 0
-    for batch in batches:
-        if waiting and (count + batch.num_rows > rows or batch.schema != waiting[0].schema):
-            yield pa.concat_batches(waiting)
-            waiting, count = [], 0
-        for start in range(0, batch.num_rows, rows):
-            part = batch.slice(start, rows)
-            if part.num_rows == rows:
-                yield part
-            else:
-                waiting.append(part)
-                count += part.num_rows
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 def _numbered(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:

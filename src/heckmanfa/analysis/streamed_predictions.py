@@ -35,7 +35,7 @@ def predict_parquet(
     out: PathLike,
     *,
     kind: str = "marginal",
-    interval: str | None = None,
+    return_interval: str | None = None,
     conf_level: float = CONF_LEVEL,
     scale: str = "response",
     keep_columns: bool | Sequence[str] = False,
@@ -61,7 +61,7 @@ def predict_parquet(
         What ``model.predict`` predicts, in the column ``predicted_<kind>``; or the probability of
         being selected. For a `HeckmanProbit`, ``probability_<kind>`` of the positive class comes
         before the class, and "joint" gives the probability of both that class and selection.
-    interval : {None, "prediction", "confidence"}
+    return_interval : {None, "prediction", "confidence"}
         Whether to add the columns ``low`` and ``high``; probabilities have "confidence" only.
     conf_level : float
         Confidence level of the interval.
@@ -94,7 +94,7 @@ def predict_parquet(
         source,
         out,
         kind=kind,
-        interval=interval,
+        interval=return_interval,
         conf_level=conf_level,
         scale=scale,
         keep_columns=keep_columns,
@@ -119,7 +119,7 @@ def predict_batches(
     return_interval: str | None = None,
     conf_level: float = CONF_LEVEL,
     scale: str = "response",
-    columns: bool | Sequence[str] = (),
+    keep_columns: bool | Sequence[str] = False,
     missing: str = "nan",
     unknown: str | None = None,
     extrapolation: bool = False,
@@ -130,15 +130,15 @@ def predict_batches(
 
     Parameters
     ----------
-    model, source, kind, conf_level, scale, unknown, extrapolation, filesystem, storage_options
+    model, source, kind, return_interval, conf_level, scale, unknown, extrapolation
         As in `predict_parquet`.
-    return_interval : {None, "prediction", "confidence"}
-        Whether batches have the columns ``low`` and ``high``.
-    columns : sequence of str, or bool
+    keep_columns : bool or sequence of str
         Columns of the source that batches have before the predictions; True is all of them.
     missing : {"nan", "error"}
         How to treat rows that lack a feature that the prediction needs: their prediction is null,
         and a warning after the last batch counts them; or refuse the first batch that has any.
+    filesystem, storage_options
+        Where paths and URLs are, as for `scan`.
 
     Yields
     ------
@@ -149,7 +149,7 @@ def predict_batches(
     scoring = open_scoring(
         model,
         source,
-        columns,
+        keep_columns,
         None,
         {"filesystem": filesystem, "storage_options": storage_options},
         kind=kind,

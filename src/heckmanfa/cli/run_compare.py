@@ -79,7 +79,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     lost = prepared.lost
     if lost is not None and lost.are_many:
         left_out = [*left_out, f"{lost.words} {lost.advice}"]
-    for sentence in (prepared.target.words, *prepared.notes, *left_out):
+    for sentence in (prepared.target.words, *prepared.notes, *map(in_options, left_out)):
         if sentence:
             console.print(sentence)
     measure = found.measure

@@ -32,6 +32,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.streamed import GIGABYTE, find_stored
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
@@ -106,18 +107,18 @@ def _write(
     keep_columns: bool,
     strict: bool,
     stream_above: float,
-    **reading: str | None,
+    **reading: Any,
 ) -> tuple[Written, tuple[str, ...]]:
     """Write the predictions; return the counts of rows, and notes on how the table was read.
 
-    ``reading`` is decimal, thousands and sheet.
+    ``reading`` is decimal, thousands, sheet and header_row.
     """
     stored = find_stored(data)
     columns = None if keep_columns else saved.encoding.sources
     if stored is not None:
         for option, value in reading.items():
             if value is not None:
-                said = f"--{option} is for text and Excel files, and the data is"
+                said = f"--{option.replace('_', '-')} is for text and Excel files, and the data is"
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
         if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
@@ -168,7 +169,7 @@ def _write(
         predicted = _beside(table.frame, predicted)
     with place.writing() as file:
         write_table(predicted, file)
-    return written, (*table.notes, *notes)
+    return written, tuple(map(in_options, (*table.notes, *notes)))
 
 
 def _beside(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:

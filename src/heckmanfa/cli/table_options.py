@@ -57,6 +57,14 @@ Sheet = Annotated[
         help="Sheet of an Excel file, by name or number (the first that is not empty unless given)."
     ),
 ]
+HeaderRow = Annotated[
+    int | None,
+    Option(
+        min=1,
+        help="Line of a CSV file, or row of an Excel sheet, with the names of the columns; those "
+        "above it are skipped (the first below any titles unless given).",
+    ),
+]
 NaValues = Annotated[
     Names,
     Option(

@@ -163,6 +163,8 @@ def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
 
 def labels_of(y: Any, n: int) -> Labels:
     """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
+    if isinstance(y, Labels):
+        return y
     check_outcome_given(y)
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]
@@ -386,12 +388,22 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
     if n > _SHOWN:
         named.insert(-1, f"{n - _SHOWN} more")
     rarest = ", the rarest" if common[-1][1] < common[-2][1] else ""
+    advice = _NUMBERED if set(counts) == {0, 1, 2} else _MERGE
     return (
         f"Only binary classification is supported. The type of the target is multiclass: y holds "
         f"{many} classes in selected rows, {', '.join(named[:-1])} and {named[-1]}{rarest}."
-        f"{''.join(f' {question}' for question in _questions(counts))} Merge classes until there "
-        "are two, or mark others as missing with None or NaN"
+        f"{''.join(f' {question}' for question in _questions(counts))} {advice}"
     )
+
+
+_MERGE = "Merge classes until there are two, or mark others as missing with None or NaN"
+# cross_val_predict numbers the classes before it fits, and missing outcomes come last.
+_NUMBERED = (
+    "If 2 is a missing outcome, which scikit-learn's cross_val_predict(method='predict_proba') "
+    "takes for a class: fill it in with either class, call "
+    "sklearn.set_config(enable_metadata_routing=True), and pass params={'selected': ...}, which "
+    "rows have an outcome. Otherwise merge classes until there are two"
+)
 
 
 def _questions(counts: Counter[Any]) -> list[str]:

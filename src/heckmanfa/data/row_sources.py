@@ -101,12 +101,22 @@ def refuse_rows(X: Any, options: str | None = None) -> None:
     )
 
 
+def refuse_beside(given: Mapping[str, Any]) -> None:
+    """Refuse what was passed beside rows that define it themselves."""
+    extra = [name for name, value in given.items() if value is not None]
+    if extra:
+        raise InputError(
+            f"these rows already define {extra[0]}: pass the rows alone, and name the columns "
+            "where the rows are made"
+        )
+
+
 def refuse_no_outcome(rows: RowSource) -> None:
-    """Refuse rows whose outcome nobody named, where they are to be fitted."""
+    """Refuse rows whose outcome nobody named, where they are to be fitted or scored."""
     if not rows.has_outcome:
         raise InputError(
-            f"these {rows.described} have no outcome, so they can be predicted but not fitted: "
-            "name its column, heckmanfa.scan(..., outcome=...)"
+            f"these {rows.described} have no outcome, so they can be predicted, but neither fitted "
+            "nor scored: name its column, heckmanfa.scan(..., outcome=...)"
         )
 
 

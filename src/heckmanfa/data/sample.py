@@ -32,6 +32,7 @@ from heckmanfa.data.columns.column_numbers import (
     numbers,
     one_column,
     plain_array,
+    refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.fitted_levels import rows_by_level
@@ -66,7 +67,7 @@ from heckmanfa.data.row_rules import (
     refuse_groupless,
     refuse_not_finite,
 )
-from heckmanfa.data.row_sources import RowSource, refuse_no_outcome
+from heckmanfa.data.row_sources import RowSource, refuse_beside, refuse_no_outcome
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.errors import (
     FrequencyWeightWarning,
@@ -117,12 +118,7 @@ def find_row_source(
     """
     beside = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     if isinstance(X, RowSource):
-        extra = [name for name, value in beside.items() if value is not None]
-        if extra:
-            raise InputError(
-                f"these rows already define {extra[0]}: call fit(rows) alone, and name the "
-                "columns where the rows are made"
-            )
+        refuse_beside(beside)
         refuse_no_outcome(X)
         return X
     if is_dask(X):
@@ -323,6 +319,7 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
 
 def _column(values: Any, what: str) -> Any:
+    refuse_name(values, what)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return numbers(series, what)
@@ -361,8 +358,11 @@ def flags(selected: Any, n: int) -> Mask:
     return chosen
 
 
-def read_weights(sample_weight: Any, n: int) -> Floats:
-    """Read weights of zero or more, one for each of n rows or one for all."""
+def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:
+    """Read weights of zero or more, one for each of n rows or one for all.
+
+    ``some`` says whether one must be above zero, as in all rows, but not in a part of them.
+    """
     values = np.asarray(_column(sample_weight, "sample_weight"))
     if values.dtype.kind not in "biuf":
         values = floats(values, "sample_weight")
@@ -370,11 +370,14 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim != 1:
-        raise InputError(f"Sample weights must be 1D array or scalar; got {values.ndim}D")
+        raise InputError(
+            f"sample_weight must be a 1D array or one number, got shape {values.shape}: pass one "
+            "weight for each row"
+        )
     if len(values) != n:
         raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
     refuse_bad_weights(count_bad_weights(values))
-    if not values.any():
+    if some and not values.any():
         raise InputError("sample_weight is zero in every row")
     return values
 
@@ -392,8 +395,16 @@ def labelled_groups(
     values = entries(groups, what)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values.ndim != 1 or len(values) != len(kept):
-        raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
+    if values.ndim > 1:
+        raise InputError(
+            f"{what} has shape {values.shape}, and errors are clustered by one column: pass that, "
+            "or a label for each combination, as data.groupby([...]).ngroup() gives it"
+        )
+    if values.ndim == 0 or len(values) != len(kept):
+        got = "a single value" if values.ndim == 0 else f"{len(values)}"
+        raise InputError(
+            f"{what} must have one entry for each of the {len(kept)} rows of X; got {got}"
+        )
     missing = missing_in(values)
     refuse_groupless(what, int(np.count_nonzero(missing & kept)))
     # Only the rows of the fit have codes: an empty group is not counted.

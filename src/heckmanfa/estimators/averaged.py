@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
@@ -19,6 +19,7 @@ from heckmanfa.model.option_types import (
     OutcomeTransform,
     Unknown,
     WeightKind,
+    one_of,
 )
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
@@ -110,7 +111,7 @@ outcome_transform, categorical_features, reference, unknown
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
         **ChoiceModel._parameter_constraints,
-        "weights": [StrOptions(set(WEIGHTINGS))],
+        "weights": [one_of(*WEIGHTINGS)],
         "n_refits": [Interval(Integral, 1, None, closed="left")],
     }
 

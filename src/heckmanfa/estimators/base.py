@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
@@ -28,6 +29,7 @@ from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.reported import ReportedModel
+from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference import prediction, selection_chances
@@ -36,7 +38,7 @@ from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.option_types import Unknown
+from heckmanfa.model.option_types import Unknown, one_of
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -48,18 +50,33 @@ class SelectionModel(ReportedModel):
     predicted.
     """
 
+    # What `fitting.attributes` sets.
+    coef_: Floats
+    intercept_: float
+    selection_coef_: Floats
+    selection_intercept_: float
+    rho_: float
+    aic_: float
+    bic_: float
+    log_likelihood_: float | None
+    params_: Floats | None
+    n_obs_: float
+    n_clusters_: int | None
+    selection_features_: list[Any]
+    converged_: bool
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],
-        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
-        "weight_kind": [StrOptions({"frequency", "sampling"})],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
+        "cov_type": [one_of("classical", "robust", "cluster"), None],
+        "weight_kind": [one_of("frequency", "sampling")],
+        "on_collinear": [one_of("error", "drop")],
+        "on_separation": [one_of("error", "drop")],
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
         "rho": [Interval(Real, -1, 1, closed="neither"), None],
-        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "categorical_features": ["array-like", one_of("from_dtype"), None],
         "reference": [dict, None],
-        "unknown": [StrOptions({"error", "missing"})],
+        "unknown": [one_of("error", "missing")],
     }
 
     def fit(
@@ -326,19 +343,24 @@ class SelectionModel(ReportedModel):
         return "nan" if fit.origin.design is not None or fit.spec.unknown == "missing" else "error"
 
     def _sum_log_likelihood(
-        self, X: Any, y: Any, sample_weight: Any, selected: Any
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, whole: bool = True
     ) -> tuple[float, float]:
         """Return `log_likelihood` and the sum of weights of its rows.
 
-        Rows that are selected and have no outcome are left out, as in a fit.
+        Rows that are selected and have no outcome are left out, as in a fit. ``whole`` says that
+        there are no others.
         """
         fit = self.fit_
-        refuse_rows(X)
-        match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
         if fit.probit is None:
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so the joint likelihood is not known"
             )
+        if isinstance(X, ArrowRows):
+            frames = frames_to_score(self, X, y, sample_weight, selected)
+            sums = [self._sum_log_likelihood(*frame, whole=False) for frame in frames]
+            return sum(total for total, _ in sums), sum(count for _, count in sums)
+        refuse_rows(X)
+        match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
         equations = self._on_rows(X, "_index_and_mean", ["index", "mean"])
         if not is_dask(X):
@@ -348,7 +370,11 @@ class SelectionModel(ReportedModel):
         n = len(index)
         outcome, chosen = self._read_outcome(y, n, selected)
         seen = chosen & ~np.isnan(outcome)
-        weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
+        weight = (
+            np.ones(n)
+            if sample_weight is None
+            else read_weights(on_host(sample_weight), n, some=whole)
+        )
         counted = (seen | ~chosen) & (weight > 0)
         seen, weight = seen[counted], weight[counted]
         index, mean, outcome = index[counted], mean[counted], outcome[counted]

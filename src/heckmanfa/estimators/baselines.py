@@ -13,10 +13,10 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, is_dask, on_host
+from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.fitted_levels import LevelsChangedError, LevelsLeft
@@ -41,7 +41,7 @@ from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem, Unknown
+from heckmanfa.model.option_types import OnProblem, Unknown, one_of
 
 
 @dataclass(frozen=True)
@@ -209,15 +209,22 @@ class ObservedRegressor(ScoredRegressor):
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         check_selected(type(self).__name__, selected, self._selected_given)
         # As in selection models, a level that counts as missing has no prediction to score.
-        missing = "nan" if self.unknown == "missing" else "error"
+        missing = "nan" if drop or self.unknown == "missing" else "error"
         return self.predict(X, missing=missing), y, sample_weight, selected
 
 
 class _LinearRegressor(ObservedRegressor):
     """A linear prediction equation fitted by least squares, possibly weighted."""
+
+    coef_: Floats
+    intercept_: float
+    sigma_: float
+    adjusted_r2_: float
 
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
@@ -298,7 +305,7 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
-        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_collinear": [one_of("error", "drop")],
     }
 
     def __init__(
@@ -360,12 +367,17 @@ class InverseProbabilityWeighted(_LinearRegressor):
     0
     """
 
+    n_clipped_: int
+    max_weight_: float
+    selection_coef_: Floats
+    selection_intercept_: float
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],
         "clip": [Interval(Real, 1, None, closed="left")],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
+        "on_collinear": [one_of("error", "drop")],
+        "on_separation": [one_of("error", "drop")],
     }
 
     def __init__(

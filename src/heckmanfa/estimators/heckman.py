@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.missing_features import check_missing
@@ -30,6 +29,7 @@ from heckmanfa.model.option_types import (
     OutcomeTransform,
     Unknown,
     WeightKind,
+    one_of,
 )
 from heckmanfa.results import coefficients
 from heckmanfa.results.reference import Wald
@@ -146,10 +146,15 @@ class Heckman(ScoredRegressor, SelectionModel):
     0.0486
     """
 
+    imr_coef_: float
+    sigma_: float
+    adjusted_r2_: float
+    transform_ratio_: tuple[float, float] | None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SelectionModel._parameter_constraints,
-        "method": [StrOptions({"two-step", "ml"})],
-        "outcome_transform": [StrOptions({"log", "log1p"}), None],
+        "method": [one_of("two-step", "ml")],
+        "outcome_transform": [one_of("log", "log1p"), None],
     }
 
     def __init__(
@@ -296,9 +301,12 @@ class Heckman(ScoredRegressor, SelectionModel):
         normal = -0.5 * e**2 - np.log(fit.sigma) - 0.5 * np.log(2.0 * np.pi)
         return np.asarray(log_cdf(shifted) + normal)
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        predicted = self.predict(X, kind="selected", missing=self._missing_in_scores())
+        missing: Missing = "nan" if drop else self._missing_in_scores()
+        predicted = self.predict(X, kind="selected", missing=missing)
         return predicted, y, sample_weight, selected
 
     # Reports. ---------------------------------------------------------------------------------

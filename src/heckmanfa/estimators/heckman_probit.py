@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,6 +208,42 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             return namespace(probability).asarray(predicted, device=probability.device)
         return predicted
 
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind = ...,
+        return_interval: None = ...,
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> Floats: ...
+
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind = ...,
+        *,
+        return_interval: Literal["confidence"],
+        conf_level: float = ...,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind,
+        return_interval: Literal["confidence"],
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+        unknown: Unknown | None = ...,
+    ) -> tuple[Floats, Floats]: ...
+
     def predict_proba(
         self,
         X: Any,
@@ -345,9 +381,11 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         sign = 2.0 * outcome - 1.0
         return np.asarray(log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho))
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        missing = self._missing_in_scores()
+        missing = "nan" if drop else self._missing_in_scores()
         probability = self._on_rows(X, "_positive_if_selected", "probability", missing=missing)
         return probability, y, sample_weight, selected
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ProvenSearch
-from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
+from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 
@@ -114,7 +114,7 @@ categorical_features, reference, unknown
             for name, allowed in ProvenSearch._parameter_constraints.items()
             if name != "rho_range"
         },
-        "criterion": [StrOptions({"bic", "ebic", "aic"})],
+        "criterion": [one_of("bic", "ebic", "aic")],
         "n_refits": [Interval(Integral, 1, None, closed="left")],
     }
 

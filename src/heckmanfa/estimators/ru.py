@@ -107,6 +107,8 @@ class RURegressor(ObservedRegressor):
         "verbose": ["verbose"],
     }
 
+    loss_: float
+    n_parameters_: int
     _network: Network
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.outcome_classes import encode_classes
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
@@ -20,6 +22,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.scanned_rows import frames_to_score
 
 ROUTING = (
     "in a cross-validation or a grid search, call sklearn.set_config("
@@ -33,6 +36,16 @@ class ScoredModel(BaseEstimator):
     Scikit-learn's metadata routing passes ``selected`` to `fit` and `score` without a request.
     """
 
+    prediction_features_: list[Any]
+    dropped_features_: list[Any]
+    support_: Mask
+    row_counts_: dict[str, int]
+    n_selected_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    encoded_names_: NDArray[Any]
+    encoding_: Encoding | None
+
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"selected": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"selected": True}
 
@@ -43,8 +56,13 @@ class ScoredModel(BaseEstimator):
                 setattr(self, name, value)
 
     @abstractmethod
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
-        """Return predictions given selection, the outcome, weights and who is selected."""
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
+    ) -> tuple[Any, ...]:
+        """Return predictions given selection, the outcome, weights and who is selected.
+
+        With ``drop``, rows that lack a feature are not refused: their prediction is NaN.
+        """
 
     def _read_outcome(self, y: Any, n: int, selected: Any) -> tuple[Floats, Mask]:
         """Return the outcomes of n rows, NaN where missing, and who is selected."""
@@ -72,6 +90,7 @@ class ScoredRegressor(RegressorMixin, ScoredModel):
         Parameters
         ----------
         X : array or data frame
+            Or rows of `heckmanfa.scan`, which name the outcome and the other columns themselves.
         y : array_like, optional
             NaN where missing. By default, a model with formulas computes it from X.
         sample_weight : array_like, optional
@@ -118,6 +137,7 @@ class ScoredClassifier(ClassifierMixin, ScoredModel):
         Parameters
         ----------
         X : array or data frame
+            Or rows of `heckmanfa.scan`, which name the outcome and the other columns themselves.
         y : array_like, optional
             The class, None or NaN where missing. By default, a model with formulas computes it
             from X.
@@ -148,30 +168,72 @@ def score_rows(
 ) -> float:
     """Apply a metric to the rows that are selected and have an outcome and a prediction.
 
-    Arguments are as in `score`; Dask collections are computed.
+    Arguments are as in `score`; Dask collections are computed. Rows of a scan are predicted part by
+    part, and only their outcomes and predictions are in memory.
     """
     check_is_fitted(model)
-    refuse_rows(X)
-    match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
+    if isinstance(X, ArrowRows):
+        frames = frames_to_score(model, X, y, sample_weight, selected)
+        parts = [_scored_part(model, *frame, drop=X.drops_missing) for frame in frames]
+    else:
+        refuse_rows(X)
+        match_rows({"X": X, "y": y, "selected": selected, "sample_weight": sample_weight})
+        parts = [_scored_part(model, X, y, sample_weight, selected, whole=True)]
+    if not any(len(part.outcome) for part in parts):
+        n = sum(part.n_rows for part in parts)
+        flagged = any(part.flagged for part in parts)
+        kind = "is selected and has an outcome" if flagged else "has an outcome"
+        raise InputError(
+            f"none of these {n} rows {kind} to score on; if they are a fold of a "
+            "cross-validation, split with heckmanfa.model_selection.SelectionKFold"
+        )
+    weights = [part.weight for part in parts if part.weight is not None]
+    return float(
+        metric(
+            np.concatenate([part.outcome for part in parts]),
+            np.concatenate([part.predicted for part in parts]),
+            sample_weight=np.concatenate(weights) if weights else None,
+        )
+    )
+
+
+class _ScoredPart(NamedTuple):
+    """The rows of a part that can be scored."""
+
+    outcome: Floats
+    predicted: Floats
+    weight: Floats | None
+    n_rows: int
+    """all rows of the part"""
+    flagged: bool
+    """whether a column says who is selected"""
+
+
+def _scored_part(
+    model: ScoredModel,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    selected: Any,
+    *,
+    drop: bool = False,
+    whole: bool = False,
+) -> _ScoredPart:
+    """Predict rows; ``drop`` is as in `_to_score`, and ``whole`` says that there are no others."""
     predicted, y, sample_weight, selected = compute_dask(
-        *model._to_score(X, y, sample_weight, selected)
+        *model._to_score(X, y, sample_weight, selected, drop=drop)
     )
     predicted = host(predicted)
     n = len(predicted)
     outcome, chosen = model._read_outcome(y, n, selected)
     rows = chosen & ~np.isnan(outcome) & ~np.isnan(predicted)
-    weight = None if sample_weight is None else read_weights(on_host(sample_weight), n)
-    if weight is not None:
+    weight = None
+    if sample_weight is not None:
+        weight = read_weights(on_host(sample_weight), n, some=whole)
         rows &= weight > 0
         weight = weight[rows]
     refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[rows]))))
-    if not rows.any():
-        kind = "has an outcome" if selected is None else "is selected and has an outcome"
-        raise InputError(
-            f"none of these {n} rows {kind} to score on; if they are a fold of a "
-            "cross-validation, split with heckmanfa.model_selection.SelectionKFold"
-        )
-    return float(metric(outcome[rows], predicted[rows], sample_weight=weight))
+    return _ScoredPart(outcome[rows], predicted[rows], weight, n, selected is not None)
 
 
 def check_selected(estimator: str, selected: Any, selected_given: bool) -> None:

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable
@@ -24,6 +24,7 @@ from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.model.option_types import one_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.caveats import caveats_of_fit
@@ -169,7 +170,7 @@ class SearchModel(ChoiceModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ChoiceModel._parameter_constraints,
-        "criterion": [StrOptions(set(CRITERIA))],
+        "criterion": [one_of(*CRITERIA)],
         "honest": ["boolean"],
         "n_splits": [Interval(Integral, 1, None, closed="left")],
     }

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotSavedError
@@ -23,6 +23,7 @@ from heckmanfa.model.option_types import (
     Standardize,
     Unknown,
     WeightKind,
+    one_of,
 )
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
@@ -98,14 +99,14 @@ categorical_features, reference, unknown
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
         **SearchModel._parameter_constraints,
-        "extraction": [StrOptions({"sample", "rank", "correlation"})],
+        "extraction": [one_of("sample", "rank", "correlation")],
         "init_prob": [Interval(Real, 0, 1, closed="neither")],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean", StrOptions({"features"})],
-        "step_on": [StrOptions({"log_pi", "pi"})],
+        "standardize": ["boolean", one_of("features")],
+        "step_on": [one_of("log_pi", "pi")],
         "record_path": [Interval(Integral, 0, None, closed="left")],
         "train_rows": [Interval(Integral, 1, None, closed="left"), None],
     }

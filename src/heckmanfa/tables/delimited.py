@@ -84,15 +84,17 @@ def read_delimited(
     asked: MarkOptions,
     na_values: Sequence[str] | Codes = (),
     literal: Sequence[str] = (),
+    header_row: int | None = None,
 ) -> MarkedTable:
     """Read a delimited text file, compressed with gzip if its name ends in ``.gz``.
 
     ``columns`` must exist; all are read, because all show how numbers are written. In a row with
     fewer fields than columns, the last columns are missing. ``na_values`` are as in `codes_of`. In
-    columns that are ``literal``, marks such as NA are text.
+    columns that are ``literal``, marks such as NA are text. ``header_row`` is the number of the
+    line with the names, if the user says so.
     """
     try:
-        layout = replace(find_layout(path), literal=tuple(literal))
+        layout = replace(find_layout(path, header_row), literal=tuple(literal))
         if columns is not None:
             check_wanted(columns, layout.names, path)
         _refuse_cut(path, layout)
@@ -206,8 +208,11 @@ def _parse(
             return _parse(path, layout, decimal, encoding, whole=True)
 
 
-def find_layout(path: Path) -> Layout:
-    """Find out how a text file is written from its first lines."""
+def find_layout(path: Path, header_row: int | None = None) -> Layout:
+    """Find out how a text file is written from its first lines.
+
+    ``header_row`` is the number of the line with the names, from 1; None finds it.
+    """
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         head = file.read(_HEAD)
     text, encoding = _decode(head, path)
@@ -215,13 +220,16 @@ def find_layout(path: Path) -> Layout:
         raise InputError(f"{shown(path)} is empty")
     if len(head) == _HEAD:
         text = text[: text.rfind("\n") + 1] or text
-    skipped, delimiter = 0, None
+    lines, titles = _lines(text), 0
     # A first line can name the delimiter for spreadsheets.
     named = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
-    if named:
-        skipped, delimiter, text = 1, named[1], text[named.end() :]
-    titles = _count_titles(text) if delimiter is None else 0
-    text = "".join(text.splitlines(keepends=True)[titles:])
+    delimiter, skipped = (named[1], 1) if named else (None, 0)
+    if header_row is not None:
+        _check_header_row(header_row, len(lines), path)
+        skipped = max(header_row - 1, skipped)
+    elif delimiter is None:
+        skipped = titles = _count_titles(text)
+    text = "".join(lines[skipped:])
     if delimiter is None:
         delimiter = max(_DELIMITERS, key=lambda mark: _fit(_records(text, mark)))
         if len(_records(text, delimiter)[0]) == 1:
@@ -231,18 +239,43 @@ def find_layout(path: Path) -> Layout:
     shapes = [shape_of(field) for record in records[1:] for field in record]
     marks = Counter(shape.decimal for shape in shapes if shape is not None)
     decimal = "," if marks[","] > marks["."] else "."
-    return Layout(encoding, delimiter, decimal, skipped + titles, tuple(names), titles)
+    return Layout(encoding, delimiter, decimal, skipped, tuple(names), titles)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text as pandas counts them."""
+    return list(io.StringIO(text, newline=""))
+
+
+def _check_header_row(header_row: int, n_lines: int, path: Path) -> None:
+    """Refuse a row of names that the first lines do not have."""
+    if not 1 <= header_row <= n_lines:
+        raise InputError(
+            f"header_row=... is {header_row}, and names are in one of the first {n_lines} lines of "
+            f"{shown(path)}, the first of which is 1"
+        )
+
+
+def _title_lines(lines: Sequence[str], delimiter: str) -> int:
+    """Count the first lines that fill at most one field, which spreadsheets pad with delimiters."""
+    titles = 0
+    for line in lines[:_MOST_TITLES]:
+        fields = [field for record in _records(line, delimiter) for field in record]
+        if sum(bool(field.strip()) for field in fields) > 1:
+            break
+        titles += 1
+    return titles
 
 
 def _count_titles(text: str) -> int:
     """Count lines of one field above a row of names as wide as all rows below it."""
-    if max(_fit(_records(text, delimiter))[0] for delimiter in _DELIMITERS) >= _NEARLY:
+    lines = _lines(text)
+    fits = {delimiter: _fit(_records(text, delimiter)) for delimiter in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda delimiter: fits[delimiter])
+    if fits[best][0] >= _NEARLY and not _title_lines(lines, best):
         return 0
-    lines = text.splitlines(keepends=True)
     for delimiter in _DELIMITERS:
-        titles = 0
-        while titles < min(len(lines), _MOST_TITLES) and delimiter not in lines[titles]:
-            titles += 1
+        titles = _title_lines(lines, delimiter)
         records = _records("".join(lines[titles:]), delimiter)
         if not titles or len(records) < 2:
             continue
@@ -303,7 +336,8 @@ def _refuse_title(text: str, path: Path) -> None:
         if len(first) == 1 and rows and all(len(row) > 1 for row in rows):
             raise InputError(
                 f"{shown(path)}: the first line names 1 column, {quoted(first[0])}, and the rows "
-                f"have {len(rows[-1])} fields; put the names of all columns in the first line"
+                f"have {len(rows[-1])} fields; put the names of all columns in the first line, or "
+                "pass header_row=... if another line has them"
             )
 
 
@@ -316,7 +350,8 @@ def _header(records: list[list[str]], path: Path) -> list[str]:
         return [*header, ""]
     raise InputError(
         f"{shown(path)}: the first line names {len(header)} columns, and the rows have "
-        f"{len(rows[0])} fields; put one name for each column in the first line"
+        f"{len(rows[0])} fields; put one name for each column in the first line, or pass "
+        "header_row=... if another line has them"
     )
 
 

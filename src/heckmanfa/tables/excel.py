@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,10 +33,17 @@ class Sheet:
     """rows above the names that were skipped"""
 
 
-def read_excel(path: Path, ending: str, sheet: str | None, literal: Sequence[str] = ()) -> Sheet:
+def read_excel(
+    path: Path,
+    ending: str,
+    sheet: str | None,
+    header_row: int | None = None,
+    literal: Sequence[str] = (),
+) -> Sheet:
     """Read one sheet of an Excel file: by name, by number from 1, or the first with any value.
 
-    In columns that are ``literal``, marks such as NA are text.
+    ``header_row`` is the row of the names, by its number in the sheet; None finds it. In columns
+    that are ``literal``, marks such as NA are text.
     """
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:
@@ -45,7 +51,7 @@ def read_excel(path: Path, ending: str, sheet: str | None, literal: Sequence[str
             # openpyxl warns about decorations that it ignores.
             warnings.simplefilter("ignore", UserWarning)
             with pd.ExcelFile(path, engine=engine) as book:
-                return _read(book, path, sheet, literal)
+                return _read(book, path, sheet, header_row, literal)
     except ImportError as error:
         way_out = (
             "pip install 'heckmanfa[excel]'"
@@ -57,20 +63,26 @@ def read_excel(path: Path, ending: str, sheet: str | None, literal: Sequence[str
         ) from error
 
 
-def _read(book: Any, path: Path, sheet: str | None, literal: Sequence[str]) -> Sheet:
+def _read(
+    book: Any, path: Path, sheet: str | None, header_row: int | None, literal: Sequence[str]
+) -> Sheet:
     names = _names(book)
     filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
     chosen, *others = filled or [names[0] if sheet is None else _chosen(names, sheet, path)]
     cells = _cells(book, chosen)
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
-    cells, titles = _below_titles(cells)
+    titles = 0
+    if header_row is None:
+        cells, titles = _below_titles(cells)
+    else:
+        cells = _from_row(cells, header_row, path)
     raw = _cells(book, chosen, literal=True) if literal else cells
     if not others:
         return Sheet(_table(cells, path, raw, literal), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
-        f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
+        f"{_listed(others)} as well: pass sheet={quoted(others[0])}"
     )
     try:
         frame = _table(cells, path, raw, literal)
@@ -78,7 +90,7 @@ def _read(book: Any, path: Path, sheet: str | None, literal: Sequence[str]) -> S
         raise InputError(f"{error}{hint}") from error
     note = (
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
-        "--sheet)."
+        "sheet=...)."
     )
     return Sheet(frame, note, hint, titles)
 
@@ -95,7 +107,7 @@ def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
         return names[int(sheet) - 1]
     raise UnknownFeatureError(
-        f"--sheet: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
+        f"sheet=...: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
         f"{nearest(sheet, names)}"
     )
 
@@ -121,6 +133,16 @@ def _below_titles(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         titles += 1
     is_header = n_columns > 2 and titles < len(filled) and filled[titles] == n_columns
     return (cells.iloc[titles:], titles) if is_header else (cells, 0)
+
+
+def _from_row(cells: pd.DataFrame, header_row: int, path: Path) -> pd.DataFrame:
+    """Leave out what is above the row of the names."""
+    if header_row - 1 not in cells.index:
+        raise InputError(
+            f"header_row=... is {header_row}, and that row of {shown(path)} is empty; the first "
+            f"row with a value is {cells.index[0] + 1}"
+        )
+    return cells.loc[header_row - 1 :].dropna(how="all", axis="columns")
 
 
 def _table(

@@ -184,15 +184,15 @@ class MarkOptions:
     def __post_init__(self) -> None:
         """Refuse anything that is not a mark."""
         if self.decimal not in (None, *DECIMALS):
-            raise InputError(f"--decimal must be '.' or ','; got {quoted(self.decimal)}")
+            raise InputError(f"decimal=... must be '.' or ','; got {quoted(self.decimal)}")
         if self.thousands not in (None, "none", *MARKS):
             raise InputError(
-                f"--thousands must be ',', '.', a blank, an apostrophe, or none; got "
+                f"thousands=... must be ',', '.', a blank, an apostrophe, or none; got "
                 f"{quoted(self.thousands)}"
             )
         if self.decimal is not None and self.decimal == self.thousands:
             raise InputError(
-                f"--decimal and --thousands are both {quoted(self.decimal)}; they must differ"
+                f"decimal=... and thousands=... are both {quoted(self.decimal)}; they must differ"
             )
 
     @property
@@ -270,8 +270,8 @@ def decide(
         if doubt is None and strange and column.either():
             doubt = (
                 f"column {quoted(column.name)} holds {quoted(column.either())}: ',' is the decimal "
-                "mark in the table of the fit, but delimits this one; pass --decimal '.' or "
-                "--decimal ','"
+                "mark in the table of the fit, but delimits this one; pass decimal='.' or "
+                "decimal=','"
             )
         if doubt:
             decided.doubts[column.name] = doubt
@@ -294,7 +294,7 @@ def _doubt(
         pair = " and ".join(quoted(label) for label in list(currencies.values())[:2])
         return (
             f"column {name} holds {pair}, of which not all have the same currency sign; write all "
-            f"of them one way, or pass --categorical {name} to take them as levels"
+            f"of them one way, or name the column in categorical to take them as levels"
         )
     if column.plain and currencies and "" not in currencies:
         return (
@@ -318,8 +318,8 @@ def _doubt(
         mark = next(mark for mark in DECIMALS if mark in text)
         return (
             f"column {name} holds {quoted(text)}, and nothing in the file says whether "
-            f"{quoted(mark)} is the decimal mark or separates thousands; pass --decimal "
-            f"{quoted(mark)} or --decimal {quoted(other_mark(mark))}"
+            f"{quoted(mark)} is the decimal mark or separates thousands; pass "
+            f"decimal={quoted(mark)} or decimal={quoted(other_mark(mark))}"
         )
     bad = [
         label
@@ -334,20 +334,20 @@ def _doubt(
     if asked.settled is not None:
         what = f"where {quoted(mark)} is the decimal mark"
         if asked.thousands is not None:
-            what += f" and --thousands is {quoted(asked.thousands)}"
+            what += f" and thousands=... is {quoted(asked.thousands)}"
         why = (
-            f"as in the table of the fit; pass --decimal {quoted(other_mark(mark))} if this one is "
+            f"as in the table of the fit; pass decimal={quoted(other_mark(mark))} if this one is "
             "written otherwise"
             if asked.by_model
-            else "as asked; check --decimal and --thousands, or write the column another way"
+            else "as asked; check decimal=... and thousands=..., or write the column another way"
         )
         return f"column {name} holds {quoted(bad[0])}, which is not a number {what}, {why}"
     others = [name for name in found[mark] if name != column.name]
     why = f"as in column {quoted(others[0])}" if others else "as in its other values"
     return (
         f"column {name} holds {quoted(bad[0])}, which is not a number where {quoted(mark)} is the "
-        f"decimal mark, {why}; write the file one way, or pass --decimal "
-        f"{quoted(other_mark(mark))} if that is right"
+        f"decimal mark, {why}; write the file one way, or pass "
+        f"decimal={quoted(other_mark(mark))} if that is right"
     )
 
 

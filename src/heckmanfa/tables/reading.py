@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pandas as pd
 
@@ -153,6 +153,7 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     sheet: str | None = None,
+    header_row: int | None = None,
 ) -> pd.DataFrame:
     """Read a table in the format that its file name ending indicates.
 
@@ -173,6 +174,9 @@ def read_table(
     sheet : str, optional
         The sheet of an Excel file: its name, or its number from 1; by default, the first that is
         not empty.
+    header_row : int, optional
+        The line of a text file, or the row of an Excel sheet, with the names of the columns,
+        counted from 1; those above it are skipped. By default the first, below any titles.
 
     Returns
     -------
@@ -182,7 +186,9 @@ def read_table(
         rows (for text files, unless ``columns`` are given). A column whose numbers can be read in
         two ways is refused.
     """
-    table = open_table(path, columns, decimal=decimal, thousands=thousands, sheet=sheet)
+    table = open_table(
+        path, columns, decimal=decimal, thousands=thousands, sheet=sheet, header_row=header_row
+    )
     table.refuse_doubts(list(table.frame.columns))
     return table.frame
 
@@ -194,6 +200,7 @@ def open_table(
     decimal: str | None = None,
     thousands: str | None = None,
     sheet: str | None = None,
+    header_row: int | None = None,
     na_values: Sequence[str] | Codes = (),
     literal: Sequence[str] = (),
     like: MarkOptions | None = None,
@@ -207,11 +214,11 @@ def open_table(
     few words about what it is waiting for. Columns in doubt are included, as text or in one of the
     ways to read them.
     """
-    asked = MarkOptions(decimal, thousands)
+    asked, place = MarkOptions(decimal, thousands), _Place(sheet, header_row)
     if is_piped(path):
         with spooled(path, tell) as copy:
-            return _open(copy, columns, asked, like, sheet, na_values, literal)
-    return _open(existing(local_path(path)), columns, asked, like, sheet, na_values, literal)
+            return _open(copy, columns, asked, like, place, na_values, literal)
+    return _open(existing(local_path(path)), columns, asked, like, place, na_values, literal)
 
 
 def _open(
@@ -219,7 +226,7 @@ def _open(
     columns: Sequence[str] | None,
     asked: MarkOptions,
     like: MarkOptions | None,
-    sheet: str | None,
+    place: _Place,
     na_values: Sequence[str] | Codes,
     literal: Sequence[str],
 ) -> Table:
@@ -231,13 +238,13 @@ def _open(
             else f"{shown(path)} has no ending"
         )
         raise InputError(f"{problem}; known are {', '.join(_KNOWN)}")
-    _check_options(path, ending, asked, sheet)
+    _check_options(path, ending, asked, place)
     if like is not None and asked == MarkOptions():
         asked = like
     if path.stat().st_size == 0:
         raise InputError(f"{shown(path)} is empty")
     try:
-        table = _read(path, ending, columns, asked, sheet, na_values, literal)
+        table = _read(path, ending, columns, asked, place, na_values, literal)
     except (HeckmanfaError, MemoryError):
         raise
     # A damaged file can make a reader fail in any way.
@@ -253,13 +260,25 @@ def _open(
     return table
 
 
-def _check_options(path: Path, ending: str, asked: MarkOptions, sheet: str | None) -> None:
+class _Place(NamedTuple):
+    """Where in a file the table is; None finds it."""
+
+    sheet: str | None
+    header_row: int | None
+
+
+def _check_options(path: Path, ending: str, asked: MarkOptions, place: _Place) -> None:
     """Refuse options that do not apply to a file."""
-    if sheet is not None and ending not in _EXCEL:
-        raise InputError(f"--sheet is for Excel files, and {shown(path)} is not one")
+    if place.header_row is not None and not ending.startswith((*_TEXT, *_EXCEL)):
+        raise InputError(
+            f"header_row=... is for text and Excel files; {shown(path)} stores the names of its "
+            "columns"
+        )
+    if place.sheet is not None and ending not in _EXCEL:
+        raise InputError(f"sheet=... is for Excel files, and {shown(path)} is not one")
     if asked != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
-            f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "
+            f"decimal=... and thousands=... are for text and Excel files; {shown(path)} stores "
             "numbers as numbers"
         )
 
@@ -269,17 +288,17 @@ def _read(
     ending: str,
     columns: Sequence[str] | None,
     asked: MarkOptions,
-    sheet: str | None,
+    place: _Place,
     na_values: Sequence[str] | Codes,
     literal: Sequence[str],
 ) -> Table:
     hint, notes = "", []
     if ending.startswith(_TEXT):
-        marked = read_delimited(path, columns, asked, na_values, literal)
+        marked = read_delimited(path, columns, asked, na_values, literal, place.header_row)
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
-        found = read_excel(path, ending, sheet, literal)
+        found = read_excel(path, ending, *place, literal)
         hint, notes = found.hint, [found.note] if found.note else []
         read = blank(found.frame, codes_of(na_values, list(found.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
@@ -320,7 +339,7 @@ def _notes(marked: MarkedTable) -> list[str]:
     if marked.thousands:
         parts.append(f"{' and '.join(MARKS[mark] for mark in marked.thousands)} between thousands")
     if decimal == "," or marked.thousands:
-        notes.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
+        notes.append(f"Numbers were read with {' and '.join(parts)} (see decimal=...).")
     for name in marked.percent:
         notes.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
     for name, sign in marked.money.items():

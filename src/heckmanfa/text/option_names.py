@@ -1,7 +1,8 @@
-"""Messages for the command line, which name options instead of parameters.
+"""Messages for the command line, which name options, and for Python, which names parameters.
 
 Errors and warnings are worded once, for Python. The command line and the report pass them through
-`in_options`, since their readers have options to change, not parameters.
+`in_options`, since their readers have options to change, not parameters. A question about a table
+is asked by options, which are keywords in Python: `in_keywords` spells its messages there.
 """
 
 from __future__ import annotations
@@ -67,7 +68,12 @@ _PHRASES = (
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has (it|them)", r"The report (--report) has \1"),
     (r"; see search_report\(\)", ""),
-    (r"\bmark them missing with NaN\b", "mark them missing (--na-values)"),
+    (r"\bmark (it|them) missing with NaN\b", r"mark \1 missing (--na-values)"),
+    (r"\bor leave the column out\b", r"\g<0> with --exclude"),
+    (r"\bto numeric or categorical\b", "to --numeric or --categorical"),
+    (r"\b(categorical|numeric) names\b", r"--\1 names"),
+    (r"\bin both categorical and numeric\b", "in both --categorical and --numeric"),
+    (r"\bin categorical\b", "with --categorical"),
     (
         r"\bmodel whether there is one with HeckmanProbit\b",
         "fit a column of whether there is one (--outcome-kind binary)",
@@ -122,22 +128,37 @@ _OPTIONS = {
     "train_rows": "the rows of an epoch",
     "max_nodes": "the limit of nodes",
     "n_splits": "--folds",
+    "min_level_rows": "--min-level-rows",
+    "dates": "--dates",
+    "decimal": "--decimal",
+    "thousands": "--thousands",
+    "sheet": "--sheet",
+    "header_row": "--header-row",
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.
-_WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "reference", "scale"}
+_WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "reference", "scale"} | {
+    *("dates", "decimal", "thousands", "sheet", "header_row")
+}
 _ASSIGNED = re.compile(
-    rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
+    rf"\b({'|'.join(_OPTIONS)})="
+    r"(?:('[^']*'|\"[^\"]*\")|(True|False|None|\.\.\.|-?[\d.]+(?<!\.)))"
 )
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+# The value of a parameter; or a text of its own, which came from the data.
+_QUOTED = re.compile(rf"\b\w+=(?:{_TEXT})|(?<!\w)({_TEXT})")
 _NAMED = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if name not in _WORDS)})\b")
 
 
 def in_options(message: str) -> str:
     """Replace parameters in a message with options; quoted text, such as column names, stays."""
     message = _EITHER.sub("--robust or --cluster", message)
-    # Quoted text that is not the value of a parameter came from the data.
-    pieces = re.split(r"((?<![=\w])'(?:[^'\\]|\\.)*'|(?<![=\w])\"(?:[^\"\\]|\\.)*\")", message)
-    return "".join(piece if index % 2 else _in_options(piece) for index, piece in enumerate(pieces))
+    pieces, start = [], 0
+    for quoted in _QUOTED.finditer(message):
+        if quoted[1] is not None:
+            pieces += [_in_options(message[start : quoted.start()]), quoted[1]]
+            start = quoted.end()
+    return "".join([*pieces, _in_options(message[start:])])
 
 
 def _in_options(text: str) -> str:
@@ -149,5 +170,36 @@ def _in_options(text: str) -> str:
 
 def _assigned(found: re.Match[str]) -> str:
     option = _OPTIONS[found[1]]
-    value = found[2] or (found[3] if found[3] not in ("True", "None") else "")
+    text = found[2] or ""
+    # Words need no quotes in a shell.
+    value = text.strip("'\"") if re.fullmatch(r"['\"][\w-]+['\"]", text) else text
+    value = value or (found[3] if found[3] not in ("True", "None", "...") else "")
     return f"{option} {value}".strip() if option.startswith("--") else option
+
+
+_CHOICES = "search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+_QUOTE = "'"
+_FLAGS = ("honest", "robust")
+_OPTION = re.compile(
+    rf"(?<!\w)(?:{_TEXT})"
+    rf"|--na-values (?P<code>'[^']*'|\S*[^\s.,;:)])"
+    rf"|--(?P<choice>{_CHOICES}) (?P<value>[a-z0-9][\w-]*)"
+    r"|(?<![\w-])--(?P<name>[a-z][a-z-]*)"
+)
+
+
+def in_keywords(message: str) -> str:
+    """Replace options in a message with the keywords of `heckmanfa.analysis.analyse`."""
+    return _OPTION.sub(_keyword, message)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    if found["code"]:
+        return f"na_values=[{found['code'].strip(_QUOTE)!r}]"
+    if found["choice"]:
+        return f"{found['choice'].replace('-', '_')}='{found['value']}'"
+    if found["name"]:
+        name = found["name"].replace("-", "_")
+        return f"{name}=True" if name in _FLAGS else name
+    # Quoted text came from the data.
+    return found[0]

@@ -205,7 +205,7 @@ def _asked_for(
         for name in names:
             if name not in sources:
                 raise InputError(f"{role} names {quoted(name)}, which is not among the features")
-    return asked_for(categorical, numeric, prefix="")
+    return asked_for(categorical, numeric)
 
 
 def _refuse(kind: Kind, named: bool) -> None:

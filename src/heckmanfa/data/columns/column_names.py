@@ -110,7 +110,7 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
     if 2 * len(given) < len(names):
         raise InputError(
             f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
-            "titles above the row of names"
+            "titles above the row of names, or pass header_row=..., its number"
         )
     clashes = []
     for name in dict.fromkeys(given):

@@ -28,6 +28,9 @@ _TYPES: tuple[tuple[Any, Found], ...] = (
     (time, "times"),
     ((list, tuple, dict, set, np.ndarray), "nested"),
 )
+# Not dictionaries: scikit-learn's checks expect its own words about them.
+NOT_NUMBERS = (str, bytes, *_DURATIONS, date, np.datetime64, pd.Period, time, list, tuple, set)
+"""types that are never numbers in an array of objects"""
 _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
 _FEATURE_ADVICE: dict[Found, str] = {
@@ -98,11 +101,21 @@ def _label(series: nw.Series[Any], what: str | None) -> str:
     return f"{what} ({label})" if series.name else what
 
 
+def refuse_name(values: Any, what: str) -> None:
+    """Refuse the name of a column in place of the column."""
+    if isinstance(values, str):
+        raise InputTypeError(
+            f"{what} should be a 1d array with an entry for each row, got the text "
+            f"{quoted(values)} instead: if it names a column, pass {what}=data[{quoted(values)}]"
+        )
+
+
 def entries(values: Any, what: str) -> NDArray[Any]:
     """Return the labels in a column, or in a frame of one column, as an array.
 
     Integers of 128 bits become objects, since no float holds them all; ``what`` is for messages.
     """
+    refuse_name(values, what)
     values = in_chunks(as_table(values))
     found = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
@@ -224,6 +237,7 @@ def plain_array(values: Any) -> Any:
 def one_column(array: NDArray[Any], given: Any, what: str) -> NDArray[Any]:
     """Return an array as one column; ``given`` is what was passed as ``what``."""
     if array.ndim == 0:
+        refuse_name(given, what)
         raise InputTypeError(f"{what} should be a 1d array, got a {type(given).__name__} instead")
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
         raise InputError(

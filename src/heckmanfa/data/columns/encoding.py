@@ -424,7 +424,7 @@ class Encoding:
             which = names if len(self.can_override) <= _NAMED else "such a column"
             if len(self.can_override) == len(self.left_out):
                 which = "a column"
-            sentences.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
+            sentences.append(f"To use {which} all the same, pass it to numeric or categorical.")
         return sentences
 
 

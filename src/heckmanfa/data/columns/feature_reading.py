@@ -23,7 +23,13 @@ from heckmanfa.data.columns.category_features import (
     types_of_categories,
 )
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
-from heckmanfa.data.columns.column_numbers import as_table, floats, missing_in, plain_array
+from heckmanfa.data.columns.column_numbers import (
+    NOT_NUMBERS,
+    as_table,
+    floats,
+    missing_in,
+    plain_array,
+)
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
@@ -56,9 +62,13 @@ def read_features(
         return _read_later(X, columns, unknown)
     except HeckmanfaError:
         raise
-    # The messages of scikit-learn and narwhals are clear; only the class has to be ours.
+    # scikit-learn's checks expect its words, here those of float().
     except TypeError as error:
-        raise InputTypeError(str(error)) from error
+        raise InputTypeError(
+            f"X holds objects that are not numbers ({error}): make columns of numbers of them, or "
+            "leave them out"
+        ) from error
+    # The messages of scikit-learn and narwhals are clear; only the class has to be ours.
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise InputError(str(error)) from error
 
@@ -204,12 +214,10 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         return _read_tensor(X, columns)
     if isinstance(X, str | os.PathLike):
         raise InputError(
-            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan(...) of a Parquet or "
-            "Arrow file, or read it into a data frame first"
+            f"X is the name of a file, {quoted(X)}: read it into a data frame first. "
+            f"{_without_loading(columns)} (Parquet and Arrow files)"
         )
-    # A sparse matrix of keys is also a dictionary.
-    if isinstance(X, dict) and not hasattr(X, "tocsr"):
-        raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
+    _refuse_dictionaries(X)
     X = as_table(X)
     lazy = _is_lazy(X)
     # Lazy frames warn if they are asked for their columns.
@@ -217,8 +225,8 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     frame = nw.from_native(X, pass_through=True)
     if lazy or isinstance(frame, nw.LazyFrame):
         raise InputError(
-            "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
-            "without loading them, or collect it into a data frame first"
+            "X is a lazy frame or a query: collect it into a data frame first. "
+            f"{_without_loading(columns)}"
         )
     if isinstance(frame, nw.DataFrame):
         # Like scikit-learn, count columns by position where their labels are not text.
@@ -249,6 +257,32 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     return FeatureTable(None, array.shape, array)
 
 
+def _without_loading(columns: FittedColumns) -> str:
+    """Say what takes rows that are not in memory, before and after a fit."""
+    if columns.n_features is None:
+        return "To fit its rows without loading them, pass heckmanfa.scan(X, outcome=...)"
+    return (
+        "Without loading its rows, heckmanfa.predict_parquet(model, X, out) writes predictions to "
+        "a file, heckmanfa.predict_batches(model, X) yields them, and "
+        "model.score(heckmanfa.scan(X, outcome=...)) scores them"
+    )
+
+
+def _refuse_dictionaries(X: Any) -> None:
+    """Refuse rows as JSON gives them: a dictionary of columns or of one row, or a list of rows."""
+    # A sparse matrix of keys is also a dictionary.
+    if isinstance(X, dict) and not hasattr(X, "tocsr"):
+        one_row = not any(
+            hasattr(value, "__len__") and not isinstance(value, str) for value in X.values()
+        )
+        made = "pandas.DataFrame([X])" if one_row else "pandas.DataFrame(X)"
+        raise InputError(f"X is a dictionary: make a data frame of it, {made}")
+    if isinstance(X, list | tuple) and any(isinstance(row, dict) for row in X):
+        raise InputError(
+            "X is a list of dictionaries: make a data frame of it, pandas.DataFrame(X)"
+        )
+
+
 def _plain_matrix(X: Any) -> Any:
     """Refuse text and dates that scikit-learn silently converts, and mark missing values as NaN."""
     if isinstance(X, list | tuple):
@@ -263,9 +297,9 @@ def _plain_matrix(X: Any) -> Any:
         if missing.any():
             X = np.where(missing, np.nan, X)
         for column, values in enumerate(X.T):
-            text = [entry for entry in values if isinstance(entry, str | bytes)]
-            if text:
-                floats(np.array(text[:1], dtype=object), f"column {column} of X")
+            others = np.array([isinstance(entry, NOT_NUMBERS) for entry in values], dtype=bool)
+            if others.any():
+                floats(values[others][:1], f"column {column} of X")
     elif X.dtype.kind in "MmUS":
         floats(X, "X")
     return X

@@ -193,7 +193,7 @@ class LearnedColumn:
         if n_levels > 1:
             kind = Kind(name, "category", f"is a category of {n_levels} levels, rare ones merged")
             return replace(self, kind=kind, tally=tally, merged=merged)
-        reason = f"is a category without two levels of {fewest} rows (--min-level-rows)"
+        reason = f"is a category without two levels of {fewest} rows (min_level_rows)"
         kind = Kind(name, "constant", reason, can_override=False)
         return self if is_text else replace(self, kind=kind)
 
@@ -222,7 +222,7 @@ class LearnedColumn:
             if self.numbers.infinite:
                 raise MissingValueError(
                     f"column {quoted(name)} holds infinite values; correct them, mark them "
-                    "missing, or leave the column out with --exclude"
+                    "missing with NaN, or leave the column out"
                 )
             return {name: self.numbers.mean}
         assert isinstance(self.tally, TextTally)
@@ -235,25 +235,18 @@ def asked_for(
     categorical: Sequence[str],
     numeric: Sequence[str],
     names: Sequence[str] | None = None,
-    *,
-    prefix: str = "--",
 ) -> dict[str, Asked]:
-    """Return what the user says each column is.
-
-    Columns that are not among ``names`` are refused. Messages put ``prefix`` before the options.
-    """
+    """Return what the user says each column is; columns not among ``names`` are refused."""
     for option, wanted in (("categorical", categorical), ("numeric", numeric)):
         for name in wanted:
             if names is not None and name not in names:
                 raise UnknownFeatureError(
-                    f"{prefix}{option} names {quoted(name)}, which the data does not "
+                    f"{option} names {quoted(name)}, which the data does not "
                     f"have{nearest(name, names)}"
                 )
     both = [name for name in categorical if name in numeric]
     if both:
-        raise InputError(
-            f"{quoted(both[0])} is in both {prefix}categorical and {prefix}numeric; choose one"
-        )
+        raise InputError(f"{quoted(both[0])} is in both categorical and numeric; choose one")
     asked: dict[str, Asked] = dict.fromkeys(categorical, "category")
     return asked | dict.fromkeys(numeric, "number")
 
@@ -440,5 +433,5 @@ def kind_of_dates(name: str, time: Time = "dates") -> Kind:
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
         can_override=False,
-        hint=" (--dates years or --dates days)" if time == "dates" else "",
+        hint=" (dates='years' or dates='days')" if time == "dates" else "",
     )

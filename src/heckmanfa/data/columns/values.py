@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.printable import quoted
 
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
 # What programs write for a missing value is one, whoever declares the levels.
@@ -213,7 +212,7 @@ def nearly_all(good: int, given: int) -> bool:
 def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
     """Return a column as (n,) float64, NaN where missing; refuse what is not a number.
 
-    Unless numbers were ``asked`` for, the message offers ``--categorical``.
+    Unless numbers were ``asked`` for, the message offers categories.
     """
     time = time_in(series)
     if time is not None:
@@ -245,10 +244,9 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
-        f"correct {it} or mark {it} missing (see --na-values)"
+        f"correct {it} or mark {it} missing with NaN"
         if asked
-        else f"correct {it}, mark {it} missing (see --na-values), or pass --categorical "
-        f"{shown(shlex.quote(name))}"
+        else f"correct {it}, mark {it} missing with NaN, or name {quoted(name)} in categorical"
     )
     if any(shape_of(text) is not None for text in numbers.bad.values()):
         way_out += (

@@ -120,3 +120,22 @@ def _files_in(folder: Path, base: Path, endings: Sequence[str]) -> list[FoundFil
     if not found:
         raise refuse_empty_folder(folder, endings)
     return found
+
+
+_READERS = {
+    (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"): (
+        "scan polars.scan_csv(...), or read it with pandas.read_csv"
+    ),
+    (".xlsx", ".xls"): "read it with pandas.read_excel",
+    (".dta",): "read it with pandas.read_stata",
+}
+
+
+def refuse_other_format(path: PathLike) -> InputError:
+    """Build the error for a file that is neither Parquet nor Arrow by its name and content."""
+    name = str(path).lower()
+    reader = next((said for endings, said in _READERS.items() if name.endswith(endings)), None)
+    return InputError(
+        f"{shown(path)} is neither a Parquet nor an Arrow file, which is what scans read: "
+        f"{reader or 'read it into a data frame'}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -257,7 +258,10 @@ class FormulaDesign:
             values = frame[values].to_numpy()
         array = np.asarray(values)
         if array.shape[:1] != (self.n_rows,):
-            raise InputError(f"{what} must have one entry for each of the {self.n_rows} rows")
+            raise InputError(
+                f"{what} must be the name of one column, or have an entry for each of the "
+                f"{self.n_rows} rows; it has shape {array.shape}"
+            )
         return array[self.kept]
 
     def who_is_selected(self, data: Any) -> Mask:
@@ -379,8 +383,10 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
         raise
     # formulaic's parser fails in many ways if brackets do not match.
     except Exception as error:
+        dot = re.search(r"[~+]\s*\.\s*(?:$|[-+])", text)
+        words = "name the columns; '.' does not stand for all others" if dot else plain_words(error)
         raise FormulaError(
-            f"the {equation} formula {quoted(text)} cannot be read: {plain_words(error)}"
+            f"the {equation} formula {quoted(text)} cannot be read: {words}"
         ) from error
     left = getattr(parsed, "lhs", None)
     right = getattr(parsed, "rhs", parsed)

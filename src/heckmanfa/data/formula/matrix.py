@@ -42,6 +42,14 @@ _FEW_LEVELS = 20
 # Functions that give a row the same value whatever the other rows are.
 _ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
+_BEFORE = "make such a column in the data before the fit, and name it in the formula"
+# What other programs write into a formula, and where it goes here.
+_INSTEAD = {
+    "offset": "no coefficient can be held at 1. If the outcome is an amount, subtract the column "
+    "from it in the prediction formula, as in I(y - x) ~ ...",
+    "cluster": "pass the clusters as groups=..., with cov_type='cluster'",
+    "weights": "pass the weights as sample_weight=...",
+}
 
 
 def expressions_of(formula: Formula) -> list[str]:
@@ -206,15 +214,19 @@ def plain_words(error: Exception) -> str:
 def check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
     """Refuse a formula that uses a column that the data does not have."""
     if formula is not None:
+        called = {name for factor in expressions_of(formula) for name in called_in(factor)}
         for name in variables_of(formula, frame):
+            if name in called and name not in frame.columns:
+                raise FormulaError(
+                    f"formulas have no function {quoted(name)}: {_INSTEAD.get(name, _BEFORE)}"
+                )
             _refuse_absent(name, frame)
 
 
 def _refuse_absent(name: str, frame: pd.DataFrame) -> None:
     if name not in frame.columns and "(" in name:
         raise FormulaError(
-            f"the formula uses {quoted(name)}..., which it cannot evaluate: make such a column in "
-            "the data before the fit, and name it in the formula"
+            f"the formula uses {quoted(name)}..., which it cannot evaluate: {_BEFORE}"
         )
     if name not in frame.columns:
         raise UnknownFeatureError(
@@ -308,7 +320,8 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
         if text:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number per row; "
-                f"column {quoted(text[0])} holds text or categories"
+                f"column {quoted(text[0])} holds text or categories: compare it, as in "
+                f"{shown(text[0])} == {quoted(frame[text[0]].dropna().iloc[0])}"
             )
         try:
             part, _ = _evaluate(formula, frame[rows])
@@ -355,12 +368,16 @@ def selected_rows(who: Formula, frame: pd.DataFrame) -> Mask:
     if missing:
         raise InputError(
             f"the selection formula's left side is missing in {missing} rows; it must say for "
-            "every row whether it is selected"
+            "every row whether it is selected. If the rows with an outcome are, leave it out: "
+            "'~ ...'"
         )
     other = sorted(set(values) - {0.0, 1.0})
     if other:
+        # An amount, such as hours, is above 0 for those who are selected; a code has a value.
+        amounts = 0.0 in values and other[0] > 0.0 and len(other) > 1
+        meant = f"{who} > 0" if amounts else f"{who} == {other[-1]:g}"
         raise InputError(
             f"the selection formula's left side holds {other[0]:g}; it must be 0 or 1, or true "
-            f"or false. Write for example I({who} == {other[-1]:g})."
+            f"or false, such as {meant}"
         )
     return np.asarray(values == 1)

@@ -18,7 +18,8 @@ import numpy as np
 
 from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
 from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema, whole_blocks
-from heckmanfa.data.files.found_files import PathLike, find_files
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.found_files import PathLike, find_files, refuse_other_format
 from heckmanfa.data.files.hive_folders import Value, typed_keys
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
@@ -117,6 +118,8 @@ def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             raise DataError(f"{shown(path)} cannot be read: {error.strerror}") from error
+        if not scanned and path.suffix.lower() not in PARQUET_ENDINGS:
+            raise refuse_other_format(path) from error
         raise DataError(
             f"{shown(path)} cannot be read as Parquet: it is damaged, cut off, or not what its "
             f"name says. Write it again, or leave it out. ({type(error).__name__}: {shown(error)})"

@@ -25,6 +25,7 @@ from heckmanfa.data.files.found_files import (
     is_hidden,
     refuse_empty_folder,
     refuse_no_match,
+    refuse_other_format,
 )
 from heckmanfa.data.files.hive_folders import folders_below, keys_of
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
@@ -37,6 +38,8 @@ IPC_ENDINGS = (".arrow", ".feather", ".ipc")
 ENDINGS = (*PARQUET_ENDINGS, *IPC_ENDINGS)
 
 _IPC_START = b"ARROW1"
+# The second is that of encrypted footers.
+_PARQUET_STARTS = (b"PAR1", b"PARE")
 # What follows the path of a URL; other question marks are wildcards.
 _PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
 # A user and a password before the first slash, and more of the password after it; not a port.
@@ -326,5 +329,10 @@ def _format_of(store: Any, file: PlacedFile) -> Format:
     ending = _ending(file.path)
     if ending in ENDINGS:
         return "Parquet" if ending in PARQUET_ENDINGS else "Arrow IPC"
-    with explained(file.name), store.open_input_stream(file.path) as stream:
-        return "Arrow IPC" if stream.read(len(_IPC_START)) == _IPC_START else "Parquet"
+    with explained(file.name), store.open_input_stream(file.path, compression=None) as stream:
+        start = stream.read(len(_IPC_START))
+    if start == _IPC_START:
+        return "Arrow IPC"
+    if not start.startswith(_PARQUET_STARTS):
+        raise refuse_other_format(file.name)
+    return "Parquet"

@@ -1,0 +1,122 @@
+"""Rows of a scan as data frames that a fitted model takes, a few thousand at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pandas as pd
+
+from heckmanfa.data.arrow.arrow_columns import flags_of, floats_of, kind_of, labels_in, text_in
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.arrow.engines import part_rows
+from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.values import to_numbers
+from heckmanfa.data.row_sources import refuse_beside, refuse_no_outcome
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import quoted, shown
+
+
+def columns_needed(model: Any, encoding: Encoding | None, schema: Any, place: Any) -> list[str]:
+    """Return the columns that a model needs; refuse those that are not there.
+
+    ``encoding`` makes the features, if that is not the model itself; messages call the table
+    ``place``.
+    """
+    if encoding is not None:
+        wanted = list(encoding.sources)
+    elif _has_formulas(model):
+        # Formulas may name any of them.
+        return list(schema.names)
+    else:
+        wanted = [str(name) for name in getattr(model, "feature_names_in_", [])]
+        if not wanted:
+            raise InputError(
+                "the model was fitted to features without names, and columns of files have names: "
+                "fit it to a data frame, or to rows from scan"
+            )
+    hint = None
+    for name in [] if encoding is not None else wanted:
+        source = name.partition("[")[0]
+        if name not in schema.names and source in schema.names:
+            made = f"{quoted(name)} is made from {quoted(source)}"
+            hint = f"; {made}: pass the encoding of the fit's rows"
+            break
+    refuse_absent(wanted, schema.names, shown(place), hint)
+    return wanted
+
+
+def frame_of(
+    model: Any, batch: Any, columns: Sequence[str], encoding: Encoding | None = None
+) -> pd.DataFrame:
+    """Return columns of a record batch as a data frame for `columns_needed`'s model."""
+    as_stored = encoding or getattr(model, "encoding_", None) or _has_formulas(model)
+    read = text_in if as_stored else floats_of
+    found = {}
+    for name in columns:
+        column = batch.column(name)
+        if not as_stored and kind_of(column.type) == "text":
+            found[name] = to_numbers(pd.Series(text_in(column)), name)
+        else:
+            found[name] = read(column)
+    return pd.DataFrame(found, copy=False)
+
+
+def frames_to_score(
+    model: Any, rows: ArrowRows, y: Any, sample_weight: Any, selected: Any
+) -> Generator[tuple[pd.DataFrame, Any, Any, Any]]:
+    """Yield the rows in parts: the frame, the outcome, weights, and who is selected.
+
+    Formulas compute the outcome themselves.
+    """
+    given = {"y": y, "sample_weight": sample_weight, "selected": selected}
+    refuse_beside(given)
+    if not _has_formulas(model):
+        refuse_no_outcome(rows)
+    columns = columns_needed(model, None, rows.schema, rows.described)
+    read = list(dict.fromkeys([*columns, *rows.roles.values()]))
+    with closing(rows.engine.batches(read)) as stream:
+        for batch in joined(stream, part_rows(len(read))):
+            yield frame_of(model, batch, columns), *_roles(model, rows, batch)
+
+
+def _roles(model: Any, rows: ArrowRows, batch: Any) -> tuple[Any, Any, Any]:
+    """Return the outcome, weights and who is selected in a batch; None if there is no column."""
+    roles = rows.roles
+    outcome = weight = chosen = None
+    if "outcome" in roles and not _has_formulas(model):
+        column, stored = batch.column(roles["outcome"]), rows.schema.field(roles["outcome"]).type
+        outcome = labels_in(column, stored) if hasattr(model, "classes_") else floats_of(column)
+    if "sample_weight" in roles:
+        weight = floats_of(batch.column(roles["sample_weight"]))
+    if "selected" in roles:
+        chosen = flags_of(batch.column(roles["selected"]), roles["selected"])
+    return outcome, weight, chosen
+
+
+def joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Cut batches with more than ``rows`` rows, and join small ones whose columns have one type."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        if waiting and (count + batch.num_rows > rows or batch.schema != waiting[0].schema):
+            yield pa.concat_batches(waiting)
+            waiting, count = [], 0
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            if part.num_rows == rows:
+                yield part
+            else:
+                waiting.append(part)
+                count += part.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _has_formulas(model: Any) -> bool:
+    # Least squares, which corrects for nothing, keeps no Fit.
+    return hasattr(model, "fit_") and model.fit_.origin.design is not None
