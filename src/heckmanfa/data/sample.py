@@ -206,7 +206,7 @@ def read_sample(
     each equation. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
     """
     columns = sorted({*selection, *prediction})
-    everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
+    everywhere = np.isin(columns, list(selection))
     source = table.native
     if isinstance(source, RowSource):
         # The source itself knows y and the others.

@@ -271,7 +271,8 @@ def gather_moments(
     lambda is zero.
     """
     k = len(columns)
-    places = [] if probit is None else [list(columns).index(feature) for feature in probit.features]
+    at = {column: place for place, column in enumerate(columns)}
+    places = [] if probit is None else [at[feature] for feature in probit.features]
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
