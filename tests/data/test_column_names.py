@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from heckmanfa import (
     NaiveOLS,
     compress,
 )
-from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.errors import InputError, InputTypeError, TooFewRowsError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 AMBIGUOUS = "could be the name of a column or its position"
@@ -201,3 +202,17 @@ def test_dask_frames_follow_the_same_rule(named, y):
     model = Heckman(FIRST_TWO).fit(X, outcome)
     with pytest.raises(InputError, match="in its order"):
         model.predict(X[[5, 4, 3, 2, 1]])
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_time_to_read_names_is_linear_and_too_many_features_are_refused(named):
+    rng, seconds = np.random.default_rng(0), {}
+    for count in (4_000, 16_000):
+        X = pd.DataFrame(rng.normal(size=(30, count)), columns=[f"c{k}" for k in range(count)])
+        y = np.where(np.arange(30) < 20, rng.normal(size=30), np.nan)
+        start = time.process_time()
+        with pytest.raises(TooFewRowsError, match=f"{count} selection features"):
+            Heckman([*X.columns] if named else None).fit(X, y)
+        seconds[count] = time.process_time() - start
+    # Quadratic growth would take sixteen times as long.
+    assert seconds[16_000] < 10 * seconds[4_000] + 0.2

@@ -25,6 +25,8 @@ from heckmanfa import (
 )
 from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.parquet import parquet_files
+from heckmanfa.data.parquet.parquet_files import Batches, file_parts, read_batches, scan_files
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -615,6 +617,7 @@ def test_damage_in_the_middle_is_an_error_of_the_pass_that_meets_it(two):
 
 def test_a_file_cut_off_while_it_is_read_is_an_error(two, monkeypatch):
     """It is as long as before when it is looked at, and shorter when it is read."""
+    monkeypatch.setattr(parquet_files, "_SMALL_FILE", 0)
     rows = scan_parquet(two, "y")
     path = two / "part-01.parquet"
     original = pq.ParquetFile.__init__
@@ -871,3 +874,76 @@ def test_many_rows_are_fitted_in_less_memory_than_they_take(tmp_path):
     # To have the rows in memory, and do nothing with them yet, takes more than twice their size.
     assert grown["files"] < size, grown
     assert grown["memory"] > 2 * size, grown
+
+
+def small_groups(tmp_path, frame, rows=70):
+    """Write Hive folders as pandas does, with small row groups, and the same rows in one group."""
+    rng = np.random.default_rng(11)
+    table = (
+        frame[[*NAMES, "y"]]
+        .assign(
+            region=rng.integers(0, 5, len(frame)),
+            word=rng.choice(["a", "b", "c"], len(frame)),
+        )
+        .sort_values("region", kind="stable")
+    )
+    table.to_parquet(tmp_path / "folders", partition_cols=["region"], row_group_size=rows)
+    table = table.assign(region=table["region"].astype("int32"))
+    table.to_parquet(tmp_path / "one.parquet", row_group_size=len(table), index=False)
+    return tmp_path / "folders", tmp_path / "one.parquet"
+
+
+@pytest.mark.parametrize("categorical", [(), ("region",)])
+def test_many_small_row_groups_are_read_as_a_large_one(tmp_path, frame, categorical):
+    folders, one = small_groups(tmp_path, frame[:4_000])
+    models = {}
+    for path in (folders, one):
+        rows = scan_parquet(path, "y", categorical=categorical)
+        assert len(rows.engine.parts) == -(-len(rows) // 2**15)
+        models[path] = Heckman([*NAMES[:2], "region", "word"]).fit(rows)
+    keys = ["equation", "term"]
+    table, other = (models[path].tidy().set_index(keys) for path in (folders, one))
+    other = other.loc[table.index]
+    error = other["std_error"].to_numpy()
+    gap = (table["estimate"] - other["estimate"]).to_numpy() / error
+    assert np.nanmax(np.abs(gap)) < 1e-8
+    np.testing.assert_allclose(table["std_error"], error, rtol=1e-8)
+
+
+def test_merged_row_groups_give_the_bits_of_any_number_of_workers(tmp_path, frame, monkeypatch):
+    folders, _ = small_groups(tmp_path, pd.concat([frame, frame, frame]), rows=2_000)
+    coefs = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("HECKMANFA_NUM_THREADS", threads)
+        coefs.append(
+            Heckman(NAMES[:2]).fit(scan_parquet(folders, "y", categorical=["region"])).coef_
+        )
+    np.testing.assert_array_equal(*coefs)
+
+
+def test_row_groups_merge_to_a_constant_size_and_not_across_types(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sizes = [2_000] * 40 + [0, 40_000, 5]
+    for number, size in enumerate(sizes):
+        values = pa.array(np.arange(size), pa.int64() if number != 3 else pa.int32())
+        words = pa.array([f"{number}{k % 3}" for k in range(size)]).dictionary_encode()
+        table = pa.table({"x": values, "w": words, "y": pa.array(np.ones(size))})
+        pq.write_table(table, tmp_path / f"part-{number:02}.parquet")
+    files, _ = scan_files(tmp_path)
+    parts = file_parts(files)
+    assert [part.rows for part in parts] == [6_000, 2_000, 32_000, 32_000, 8_000, 40_000, 5]
+    assert [part.start for part in parts] == [0, 6_000, 8_000, 40_000, 72_000, 80_000, 120_000]
+    read = []
+    for part in parts:
+        batches = list(read_batches(part, Batches(("w", "x"), ("w",), 256, None, threads=False)))
+        assert all(batch.num_rows % 256 == 0 for batch in batches[:-1])
+        read += [pa.Table.from_batches([batch]).to_pandas() for batch in batches]
+        head = Batches(("x",), (), 256, 3, threads=False)
+        assert sum(batch.num_rows for batch in read_batches(part, head)) == 3
+    words = np.concatenate([frame["w"].astype(str) for frame in read])
+    numbers = np.concatenate([frame["x"] for frame in read])
+    np.testing.assert_array_equal(numbers, np.concatenate([np.arange(size) for size in sizes]))
+    expected = [f"{number}{k % 3}" for number, size in enumerate(sizes) for k in range(size)]
+    np.testing.assert_array_equal(words, expected)

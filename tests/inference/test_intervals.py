@@ -17,7 +17,9 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     RhoOutsideWarning,
 )
-from heckmanfa.inference.prediction import selected_cdf, selected_quantile
+from heckmanfa.model import selected_errors
+from heckmanfa.model.normal import mills
+from heckmanfa.model.selected_errors import selected_cdf, selected_quantile, selected_quantiles
 
 KINDS = ("marginal", "selected", "unselected")
 
@@ -87,6 +89,54 @@ def test_quantiles_of_extreme_rows_are_finite_and_ordered():
     np.testing.assert_allclose(
         quantiles[2:4, far].ravel(), 100 - np.log([0.5, 0.025]) / 100, rtol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("rho", "conf_level"), [(0.0, 0.95), (0.3, 0.5), (-0.7, 0.99), (0.95, 0.95), (-0.999, 0.95)]
+)
+def test_quantiles_of_many_rows_are_those_of_few(rho, conf_level, monkeypatch):
+    rng, ends = np.random.default_rng(3), np.array([0.5 - conf_level / 2, 0.5 + conf_level / 2])
+    u = np.concatenate([rng.uniform(-1.0, 1.5, 40), rng.uniform(-4.0, 5.0, 4), [-20.0, 30.0]])
+    rhos = rho / np.sqrt(1.0 + rng.exponential(0.02, len(u)))
+    few = np.column_stack([selected_quantile(end, u, rhos) for end in ends])
+    spread = np.sqrt(1.0 - rhos**2 * mills(u)[1])
+    monkeypatch.setattr(selected_errors, "_LEAST_ROWS", 1)
+    many = selected_quantiles(ends, u, rhos)
+    assert np.max(np.abs(many - few) / spread[:, None]) < 1e-10
+    assert not np.array_equal(many, few), "none was interpolated"
+    for row in (0, 41) if rho else ():
+        with mp.workdps(20):
+            shares = [float(exact_cdf(q, u[row], rhos[row])) for q in many[row]]
+        np.testing.assert_allclose(shares, ends, rtol=0, atol=1e-10)
+
+
+def test_rows_without_a_number_have_no_quantiles_among_many():
+    u, rho = np.linspace(-1.0, 1.0, 500), np.full(500, 0.4)
+    u[7], rho[8] = np.nan, np.nan
+    quantiles = selected_quantiles(np.array([0.1, 0.9]), u, rho)
+    assert np.flatnonzero(np.isnan(quantiles).any(axis=1)).tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("transform", [None, "log"])
+@pytest.mark.parametrize("kind", ["selected", "unselected"])
+def test_intervals_of_many_rows_integrate_few_times(simulated, monkeypatch, kind, transform):
+    outcome = simulated.y if transform is None else np.exp(simulated.y)
+    model = Heckman([0, 2, 3], outcome_transform=transform).fit(simulated.X, outcome)
+    X = np.random.default_rng(4).normal(size=(20_000, simulated.X.shape[1]))
+    integrals, integrated = [], selected_errors.selected_cdf
+
+    def counted(q, u, rho):
+        integrals.append(len(q))
+        return integrated(q, u, rho)
+
+    monkeypatch.setattr(selected_errors, "selected_cdf", counted)
+    limits = model.predict(X, kind, "prediction")[1]
+    assert sum(integrals) < len(X)
+    # The same rows in blocks too small for a polynomial.
+    apart = np.vstack(
+        [model.predict(X[i : i + 60], kind, "prediction")[1] for i in range(0, 600, 60)]
+    )
+    np.testing.assert_allclose(limits[:600], apart, rtol=1e-8, atol=1e-8)
 
 
 def test_the_distribution_function_rises_from_zero_to_one():

@@ -3,8 +3,19 @@ import numpy as np
 import pytest
 
 from heckmanfa import Heckman
+from heckmanfa.data.dummies import Dummy
+from heckmanfa.data.rows import Columns
 from heckmanfa.errors import AllObservedWarning
-from heckmanfa.model.linalg import dependencies, describe_dependencies, factor, stack
+from heckmanfa.model.disjoint_columns import DisjointFactor
+from heckmanfa.model.linalg import (
+    Design,
+    block_factor,
+    dependencies,
+    describe_dependencies,
+    factor,
+    merge_factors,
+    stack,
+)
 
 FLOORS = {
     "longley": 10,
@@ -94,3 +105,82 @@ def test_a_nearly_collinear_column_is_not_taken_for_a_collinear_one():
     a = rng.normal(size=500)
     design = np.column_stack([np.ones(500), a, a + 1e-9 * rng.normal(size=500)])
     assert dependencies(stack([factor(design)], 3)) == []
+
+
+def with_categories(sizes, rows=3000, every_level=False):
+    """``[1, numbers, dummies, y]``, of categories with some numbers of levels."""
+    rng = np.random.default_rng(5)
+    dummies = [
+        np.eye(size)[rng.integers(0, size, rows)][:, 0 if every_level else 1 :] for size in sizes
+    ]
+    numbers = rng.normal(size=(rows, 2)) * [1.0, 1e-3] + [10.0, 0.0]
+    return np.column_stack([np.ones(rows), numbers, *dummies, rng.normal(size=rows)])
+
+
+def blocks_of(matrix, size=300):
+    return [np.asfortranarray(matrix[i : i + size]) for i in range(0, len(matrix), size)]
+
+
+@pytest.mark.parametrize("sizes", [[80], [60, 50], [9, 9, 9, 9, 9], [40, 3]])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_factor_of_dummies_is_the_one_of_numpy(sizes, weighted):
+    matrix = with_categories(sizes)
+    if weighted:
+        matrix *= np.random.default_rng(6).uniform(0.1, 3.0, len(matrix))[:, None]
+    exact = np.linalg.qr(matrix, mode="r")
+    exact *= np.sign(np.diag(exact))[:, None]
+    found = stack([block_factor(block) for block in blocks_of(matrix)], matrix.shape[1])
+    merged = stack([merge_factors([block_factor(b) for b in blocks_of(matrix)])], matrix.shape[1])
+    scale = np.linalg.norm(matrix, axis=0)
+    np.testing.assert_allclose(found / scale, exact / scale, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(merged / scale, exact / scale, rtol=0, atol=1e-13)
+
+
+def test_dummies_of_blocks_with_other_levels_and_without_any_merge():
+    matrix = with_categories([80])
+    # The last rows have few levels, so dummies that are rare elsewhere are common there.
+    matrix[1500:, 3:-1] = np.eye(79)[np.random.default_rng(7).integers(0, 4, 1500)]
+    matrix[2700:, 3:-1] = np.random.default_rng(8).normal(size=(300, 79))
+    exact = np.abs(np.linalg.qr(matrix, mode="r"))
+    parts = [block_factor(block) for block in blocks_of(matrix)]
+    assert len({type(part) for part in parts}) == 2
+    np.testing.assert_allclose(
+        np.abs(stack(parts, matrix.shape[1])), exact, rtol=0, atol=1e-12 * exact.max()
+    )
+
+
+def test_dummies_of_every_level_depend_on_the_constant():
+    matrix = with_categories([80], every_level=True)
+    r = stack([block_factor(block) for block in blocks_of(matrix)], matrix.shape[1])
+    (found,) = dependencies(r)
+    assert found.column == 82
+    assert found.on == (0, *range(3, 82))
+
+
+def test_a_category_of_many_levels_costs_no_dense_factor():
+    parts = [block_factor(block) for block in blocks_of(with_categories([200]))]
+    assert all(isinstance(part, DisjointFactor) for part in parts)
+    merged = merge_factors(parts)
+    assert merged.rest.shape == (4, 4)
+
+
+def test_products_of_sparse_rows_are_those_of_dense_ones():
+    matrix, weight = with_categories([200]), np.random.default_rng(9).random(3000)
+    expected = (matrix * weight[:, None]).T @ matrix
+    for features in (matrix[:, 1:], np.asfortranarray(matrix[:, 1:])):
+        scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+        gram = Design(features).gram(weight)
+        np.testing.assert_allclose(gram / scale, expected / scale, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_block_of_dummies_is_that_of_each_column(gaps):
+    rng = np.random.default_rng(10)
+    first, second = rng.integers(-1 if gaps else 0, 6, 50), rng.integers(0, 3, 50).astype(np.int8)
+    arrays = {0: rng.normal(size=50)}
+    arrays |= {k: Dummy(first, k, gaps) for k in (1, 2, 3)}
+    arrays |= {k: Dummy(second, k - 4, False) for k in (5, 6)}
+    for columns in ([0, 1, 2, 3, 5, 6], [6, 3, 0, 1], [2], [0]):
+        expected = np.column_stack([np.asarray(arrays[k][10:40], dtype=float) for k in columns])
+        block = Columns(arrays, (50, 7)).take(10, 40, columns)
+        np.testing.assert_array_equal(block, expected)

@@ -8,9 +8,9 @@ clusters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace, zeros
+from heckmanfa.data.dummies import Dummy, DummyGroup
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
@@ -177,15 +178,38 @@ class Matrix:
 class Columns:
     """Features as one array per column, as frames keep them; only used columns are read."""
 
-    arrays: dict[int, NDArray[Any]]
+    arrays: Mapping[int, NDArray[Any] | Dummy]
     shape: tuple[int, int]
+    _sorted: dict[tuple[int, ...], tuple[dict[int, NDArray[Any]], list[DummyGroup]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def take(self, start: int, stop: int, columns: Positions) -> Floats:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
-        block = np.empty((stop - start, len(columns)), order="F")
-        for position, column in enumerate(columns):
-            block[:, position] = self.arrays[column][start:stop]
+        numbers, categories = self._by_kind(tuple(columns))
+        empty = np.zeros if categories else np.empty
+        block = empty((stop - start, len(columns)), order="F")
+        for position, array in numbers.items():
+            block[:, position] = array[start:stop]
+        for category in categories:
+            category.write(block, start, stop)
         return block
+
+    def _by_kind(
+        self, columns: tuple[int, ...]
+    ) -> tuple[dict[int, NDArray[Any]], list[DummyGroup]]:
+        """Return the numbers among some columns, by position, and the categories."""
+        if columns not in self._sorted:
+            numbers: dict[int, NDArray[Any]] = {}
+            dummies: dict[int, dict[int, Dummy]] = {}
+            for position, column in enumerate(columns):
+                array = self.arrays[column]
+                if isinstance(array, Dummy):
+                    dummies.setdefault(id(array.codes), {})[position] = array
+                else:
+                    numbers[position] = array
+            self._sorted[columns] = numbers, [DummyGroup.of(group) for group in dummies.values()]
+        return self._sorted[columns]
 
 
 @dataclass(frozen=True)

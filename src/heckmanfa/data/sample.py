@@ -213,8 +213,9 @@ def read_sample(
     each equation. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
     """
     columns = sorted({*selection, *prediction})
-    everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
-    dummies = [place for place, column in enumerate(columns) if column in table.dummies]
+    everywhere = np.isin(columns, list(selection))
+    made = table.dummies
+    dummies = [place for place, column in enumerate(columns) if column in made]
     source = table.native
     if isinstance(source, RowSource):
         # The source itself knows y and the others.

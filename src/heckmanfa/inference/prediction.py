@@ -1,9 +1,7 @@
 """Predictions of a fitted model for rows of X, with intervals, and inverse Mills ratios.
 
 Intervals are for a new outcome, or for the expectation itself. Given that its row is selected, an
-outcome's error is skewed: it is e given w > -u, with e and w standard normal with correlation rho
-(the extended skew normal distribution). Newton's method finds its quantiles, on a distribution
-function that is accurate even if selection is very unlikely.
+outcome's error is skewed: see `model.selected_errors`.
 """
 
 from __future__ import annotations
@@ -29,7 +27,8 @@ from heckmanfa.inference.average_effects import average_interval, average_means,
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
-from heckmanfa.model.normal import inverse_mills, log_cdf, mills
+from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.model.selected_errors import selected_quantiles
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of, tails
@@ -43,13 +42,8 @@ Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-# A normal variable is further from zero with a probability of 4e-19.
-_REACH = 80.0**0.5
-_MAX_ITERATIONS = 200
 # Rows that a thread works on at once; an average has an array of them for every assignment.
 _ROWS, _AVERAGE_ROWS = 2**13, 2**10
-_SMALL_STEP = 1e-8
 
 
 def check_kind(fit: Fit, kind: str) -> None:
@@ -321,90 +315,4 @@ def _new_outcome(
     side = 1.0 if kind == "selected" else -1.0
     index = side * (design @ estimates.selection_coef)
     rho = side * fit.rho * fit.sigma / sigma
-    limits = [mean + sigma * selected_quantile(float(tail), index, rho) for tail in ends]
-    return np.column_stack(limits)
-
-
-def selected_quantile(probability: float, index: Floats, rho: Floats) -> Floats:
-    """Return quantiles of e given w > -u, where e and w are standard normal with correlation rho.
-
-    ``index`` is u; NaN where u or rho is NaN.
-    """
-    values = np.full(len(index), np.nan)
-    known = np.flatnonzero(np.isfinite(index) & np.isfinite(rho))
-    u, size = index[known], np.abs(rho[known])
-    # The distribution for -rho is that for rho, mirrored.
-    side = np.where(rho[known] < 0, -1.0, 1.0)
-    goal = np.where(side < 0, 1.0 - probability, probability)
-    ratio, slope = mills(u)
-    spread = np.sqrt((1.0 - size) * (1.0 + size) + size**2 * (1.0 - slope))
-    centre = size * ratio
-    # Cantelli's inequality; a little more, since the spread is rounded.
-    low = centre - 1.001 * spread * np.sqrt((1.0 - goal) / goal)
-    high = centre + 1.001 * spread * np.sqrt(goal / (1.0 - goal))
-    q = np.clip(centre + spread * special.ndtri(goal), low, high)
-    todo = np.arange(len(known))
-    for _ in range(_MAX_ITERATIONS):
-        at, uu, rr = q[todo], u[todo], size[todo]
-        gap = selected_cdf(at, uu, rr) - goal[todo]
-        low[todo] = np.where(gap < 0, at, low[todo])
-        high[todo] = np.where(gap > 0, at, high[todo])
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            new = at - gap / _density(at, uu, rr)
-        astray = ~((new >= low[todo]) & (new <= high[todo]))
-        new = np.where(astray, 0.5 * (low[todo] + high[todo]), new)
-        q[todo] = new
-        # The error after such a Newton step is of the order of its square.
-        todo = todo[np.abs(new - at) > _SMALL_STEP * spread[todo] + 4e-16 * np.abs(new)]
-        if len(todo) == 0:
-            break
-    values[known] = side * q
-    return values
-
-
-def selected_cdf(q: Floats, u: Floats, rho: Floats) -> Floats:
-    """Return P(e <= q | w > -u), e and w standard normal with correlation rho in [0, 1).
-
-    e = rho w + r v with independent normal v, r = sqrt(1 - rho^2). The integral is over the part
-    with the smaller spread, in which the other's distribution function is smooth, so one rule
-    serves all. Both factors are scaled by P(w > -u), so none underflows.
-    """
-    r = np.sqrt((1.0 - rho) * (1.0 + rho))
-    values = np.empty(len(q))
-    over_w = rho * np.sqrt(1.0 - mills(u)[1]) <= r
-    for chosen, integral in ((over_w, _over_w), (~over_w, _over_v)):
-        if chosen.any():
-            values[chosen] = integral(*(part[chosen, None] for part in (q, u, rho, r)))
-    return np.clip(values, 0.0, 1.0)
-
-
-def _over_w(q: Floats, u: Floats, rho: Floats, r: Floats) -> Floats:
-    start = np.maximum(-u, -_REACH)
-    # Far left, w + u is nearly exponential with rate |u|.
-    below = np.minimum(u, 0.0)
-    length = np.where(u < 0, _REACH**2 / (np.sqrt(below**2 + _REACH**2) - below), _REACH - start)
-    s = 0.5 * length * (1.0 + _NODES)
-    density = inverse_mills(-start) * np.exp(-start * s - 0.5 * s * s)
-    inner = special.ndtr((q - rho * (start + s)) / r)
-    return np.asarray(np.sum(_WEIGHTS * 0.5 * length * density * inner, axis=1))
-
-
-def _over_v(q: Floats, u: Floats, rho: Floats, r: Floats) -> Floats:
-    # Beyond this point rho w + r v <= q leaves no w > -u.
-    stop = np.clip((q + rho * u) / r, -_REACH, _REACH)
-    length = stop + _REACH
-    v = -_REACH + 0.5 * length * (1.0 + _NODES)
-    beyond = np.maximum((q - r * v) / rho + u, 0.0)
-    # P(w > -u + beyond) / P(w > -u), without the squares that both terms share far left.
-    below = np.minimum(u, 0.0)
-    ratio = inverse_mills(below) / inverse_mills(below - beyond)
-    far = ratio * np.exp(below * beyond - 0.5 * beyond**2)
-    inner = 1.0 - np.where(u < 0, far, np.exp(log_cdf(u - beyond) - log_cdf(u)))
-    density = np.exp(-0.5 * v * v - _LOG_SQRT_2PI)
-    return np.asarray(np.sum(_WEIGHTS * 0.5 * length * density * inner, axis=1))
-
-
-def _density(q: Floats, u: Floats, rho: Floats) -> Floats:
-    r = np.sqrt((1.0 - rho) * (1.0 + rho))
-    value = -0.5 * q * q - _LOG_SQRT_2PI + log_cdf((u + rho * q) / r) - log_cdf(u)
-    return np.asarray(np.exp(value))
+    return np.asarray(mean[:, None] + sigma[:, None] * selected_quantiles(ends, index, rho))

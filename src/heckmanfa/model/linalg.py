@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from heckmanfa.data.arrays import (
     Array,
@@ -25,6 +26,7 @@ from heckmanfa.data.arrays import (
     triangular,
 )
 from heckmanfa.errors import CollinearError
+from heckmanfa.model.disjoint_columns import DisjointFactor, disjoint_factor, merge_disjoint
 from heckmanfa.text.printable import quoted, quoted_list
 
 # A column is dependent if its residual on the columns before it is below this share of its length.
@@ -51,9 +53,35 @@ def factor(matrix: Array, *, overwrite: bool = False) -> Floats:
     return triangular(matrix, overwrite=overwrite) if rows else np.zeros((0, columns))
 
 
-def merge_factors(factors: list[Floats]) -> Floats:
+Factor = Floats | DisjointFactor
+"""the triangular factor of a block of rows, or rows that have it"""
+
+
+def block_factor(matrix: Array) -> Factor:
+    """Return the factor of a block (b, k), for `merge_factors`; the matrix may be destroyed.
+
+    A block that is hardly longer than wide is its own factor: factoring it would save nothing.
+    """
+    disjoint = disjoint_factor(matrix)
+    if disjoint is not None:
+        return disjoint
+    if isinstance(matrix, np.ndarray) and matrix.shape[0] <= 2 * matrix.shape[1]:
+        return matrix
+    return factor(matrix, overwrite=True)
+
+
+def merge_factors(factors: list[Factor]) -> Factor:
     """Triangular factor of the rows of several blocks, from their factors."""
-    return factor(np.concatenate(factors))
+    disjoint = [part for part in factors if isinstance(part, DisjointFactor)]
+    if len(disjoint) == len(factors):
+        merged = merge_disjoint(disjoint)
+        if merged is not None:
+            return merged
+    return factor(np.concatenate([_rows_of(part) for part in factors]))
+
+
+def _rows_of(part: Factor) -> Floats:
+    return part.dense() if isinstance(part, DisjointFactor) else part
 
 
 class Stacker:
@@ -61,9 +89,9 @@ class Stacker:
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
-        self._waiting: list[Floats] = []
+        self._waiting: list[Factor] = []
 
-    def add(self, block: Floats) -> None:
+    def add(self, block: Factor) -> None:
         """Add the next block's factor."""
         self._waiting.append(block)
         if len(self._waiting) == _STACK_AT_ONCE:
@@ -76,12 +104,13 @@ class Stacker:
         """
         square = np.zeros((self._columns, self._columns))
         if self._waiting:
-            r = merge_factors(self._waiting)
+            merged = merge_factors(self._waiting)
+            r = factor(merged.dense()) if isinstance(merged, DisjointFactor) else merged
             square[: len(r)] = r
         return square * np.where(np.diag(square) < 0, -1.0, 1.0)[:, None]
 
 
-def stack(factors: Iterable[Floats], columns: int) -> Floats:
+def stack(factors: Iterable[Factor], columns: int) -> Floats:
     """Triangular factor of all rows, (k, k), from the factors of blocks of rows in order."""
     stacker = Stacker(columns)
     for block in factors:
@@ -178,6 +207,26 @@ def collinear_error(
 _PLAIN_SHARE = 0.03
 
 
+# Products of a wide block with a smaller share of nonzero numbers take less time as sparse ones.
+_SPARSE, _WIDE = 0.05, 64
+
+
+def _sparse_rows(features: Array, weight: Array) -> Any:
+    """Return [1, features]' with columns scaled by roots of weights; None if they are dense."""
+    if not isinstance(features, np.ndarray) or features.shape[1] < _WIDE:
+        return None
+    nonzero = features.T != 0
+    if np.count_nonzero(nonzero) > _SPARSE * features.size:
+        return None
+    rows, p = features.shape
+    column, row = np.divmod(np.flatnonzero(nonzero.reshape(-1)), rows)
+    root = weight**0.5
+    values = np.concatenate([root, features[row, column] * root[row]])
+    starts = np.concatenate([[0], rows + np.searchsorted(column, np.arange(p + 1))])
+    places = np.concatenate([np.arange(rows), row])
+    return sparse.csr_array((values, places, starts), shape=(p + 1, rows))
+
+
 class Design:
     """A block of rows of ``[1, features]``; ``matrix`` is its transformed copy, if any."""
 
@@ -201,6 +250,10 @@ class Design:
 
     def gram(self, weight: Array) -> Floats:
         """Weighted sum of products, (1 + p, 1 + p), for non-negative weights."""
+        if self._matrix is None:
+            entries = _sparse_rows(self._features, weight)
+            if entries is not None:
+                return np.asarray((entries @ entries.T).toarray())
         scaled = self.scaled(weight**0.5)
         return host(product(scaled.T, scaled))
 

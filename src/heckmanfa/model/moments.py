@@ -21,9 +21,10 @@ from heckmanfa.data.rows import Block, Mapped, Mask, Positions, pick
 from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import (
     DEPENDENT,
+    Factor,
     Stacker,
+    block_factor,
     column_norms,
-    factor,
     merge_factors,
     residual_share,
     solve_upper,
@@ -270,7 +271,8 @@ def gather_moments(
     lambda is zero.
     """
     k = len(columns)
-    places = [] if probit is None else [list(columns).index(feature) for feature in probit.features]
+    at = {column: place for place, column in enumerate(columns)}
+    places = [] if probit is None else [at[feature] for feature in probit.features]
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
@@ -293,8 +295,8 @@ def gather_moments(
 
 
 def _merge_terms(
-    parts: list[tuple[Floats, Floats, float, float, float, float]],
-) -> tuple[Floats, Floats, float, float, float, float]:
+    parts: list[tuple[Factor, Factor, float, float, float, float]],
+) -> tuple[Factor, Factor, float, float, float, float]:
     whole, delta, m, slope, low, high = zip(*parts, strict=True)
     return (
         merge_factors(list(whole)),
@@ -308,7 +310,7 @@ def _merge_terms(
 
 def _moment_terms(
     block: Block, probit: Probit | None, places: Positions
-) -> tuple[Floats, Floats, float, float, float, float]:
+) -> tuple[Factor, Factor, float, float, float, float]:
     """Factors of a block's selected rows, their count, sum of delta and range of the index."""
     block = block.only_selected()
     b, k = block.features.shape
@@ -333,8 +335,8 @@ def _moment_terms(
         total_slope = float(slope.sum())
     scaled = matrix[:, :-1] * (slope**0.5)[:, None]
     return (
-        factor(matrix, overwrite=True),
-        factor(scaled, overwrite=True),
+        block_factor(matrix),
+        block_factor(scaled),
         count,
         total_slope,
         lowest(index),

@@ -19,9 +19,10 @@ from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import (
     Coordinates,
+    Factor,
+    block_factor,
     collinear_error,
     dependencies,
-    factor,
     merge_factors,
     residual_share,
     stack,
@@ -152,7 +153,7 @@ def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> F
         return zero
     larger = _Likelihood(rows.pilot(len(rows) // 4), features, coordinates)
     state = larger.evaluate(state.coef)
-    return state.coef + _inverse(state.information) @ state.gradient
+    return state.coef + _newton_step(state)
 
 
 def _overlap_is_certain(state: _State) -> bool:
@@ -191,7 +192,7 @@ class _Likelihood:
         if tolerance is None:
             tolerance = _DECREMENT_PER_ROW * state.n
         while passes < max_iterations:
-            step = _inverse(state.information) @ state.gradient
+            step = _newton_step(state)
             decrement = float(step @ state.gradient)
             if not decrement > tolerance:
                 return state, passes, np.isfinite(decrement)
@@ -223,6 +224,15 @@ class _Likelihood:
             largest=largest,
             squares=measured if squares is None else squares,
         )
+
+
+def _newton_step(state: _State) -> Floats:
+    """Solve for the next step; directions without information are left alone."""
+    try:
+        half = sla.cho_factor(state.information)
+        return np.asarray(sla.cho_solve(half, state.gradient))
+    except (np.linalg.LinAlgError, ValueError):
+        return _inverse(state.information) @ state.gradient
 
 
 def _inverse(information: Floats) -> Floats:
@@ -270,12 +280,12 @@ def _scores(block: Block, coordinates: Coordinates, coef: Floats) -> Array:
     return design.scaled(sign * mills(sign * design.times(coef))[0])
 
 
-def _design_factor(block: Block) -> Floats:
+def _design_factor(block: Block) -> Factor:
     x = block.features
     matrix = empty(x, x.shape[0], x.shape[1] + 1, columns_first=True)
     matrix[:, 0] = 1.0
     matrix[:, 1:] = x
-    return factor(matrix, overwrite=True)
+    return block_factor(matrix)
 
 
 def _merge_terms(parts: list[tuple[tuple[Any, ...], float]]) -> tuple[tuple[Any, ...], float]:

@@ -41,7 +41,13 @@ from heckmanfa.data.columns.values import is_plain_number
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches, read_columns
+from heckmanfa.data.parquet.parquet_files import (
+    Batches,
+    arrow,
+    file_parts,
+    read_batches,
+    read_columns,
+)
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
@@ -277,7 +283,8 @@ def _sample(table: StoredTable, names: Sequence[str]) -> pd.DataFrame:
     engine = table.engine
     parts: list[Any] = []
     if isinstance(engine, ParquetEngine):
-        groups = engine.groups[:: -(-len(engine.groups) // _SAMPLE_GROUPS)]
+        groups = file_parts(engine.files, most=0)
+        groups = groups[:: -(-len(groups) // _SAMPLE_GROUPS)]
         share = min(SAMPLE_ROWS / sum(group.rows for group in groups), 1.0)
         for group in groups:
             wanted = Batches(tuple(names), (), 1, max(int(share * group.rows), 1), threads=True)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -184,13 +185,27 @@ class ArrowRows(RowSource):
             import pandas as pd
 
             frame = pd.DataFrame({name: text_in(batch.column(name)) for name in coded})
+            encoding = replace(self._encoding, sources=tuple(coded))
             try:
-                partial = replace(self._encoding, sources=tuple(coded))
-                encoded = partial.transform(frame, unknown=self._unknown)
-            except InputError as error:
-                raise InputError(f"{self._place(part, start)}: {error}") from error
+                encoded = encoding.transform(frame, unknown=self._unknown)
+            except InputError:
+                self._refuse_rows_of(part, start, frame, encoding)
+                raise
             columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
         return columns
+
+    def _refuse_rows_of(self, part: int, start: int, frame: Any, encoding: Encoding) -> None:
+        """Refuse the first rows of a batch that cannot be encoded, by the place they are in."""
+        edges = [edge - start for edge in self._edges(part) if start < edge < start + len(frame)]
+        for low, high in pairwise([0, *edges, len(frame)]):
+            try:
+                encoding.transform(frame.iloc[low:high], unknown=self._unknown)
+            except InputError as error:
+                raise InputError(f"{self._place(part, start + low)}: {error}") from error
+
+    def _edges(self, part: int) -> Sequence[int]:
+        """Return the rows of a part with which another file begins."""
+        return ()
 
     @abstractmethod
     def _place(self, part: int, start: int) -> str:

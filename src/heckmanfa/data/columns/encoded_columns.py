@@ -17,25 +17,8 @@ from numpy.typing import NDArray
 from heckmanfa.data.columns.column_numbers import in_chunks, numbers
 from heckmanfa.data.columns.declared_levels import as_category
 from heckmanfa.data.columns.encoding import Encoding, Unknown
+from heckmanfa.data.dummies import Dummy
 from heckmanfa.data.rows import Positions
-
-
-@dataclass(frozen=True, eq=False)
-class Dummy:
-    """A dummy of a category as a column: 1 where a row has its level, NaN where it has none."""
-
-    codes: NDArray[Any]
-    """(n,) index of each row's level; -1 if missing"""
-    code: int
-    """the level that the dummy stands for"""
-    gaps: bool
-    """whether any row is missing"""
-
-    def __getitem__(self, rows: slice) -> Any:
-        """Return some consecutive rows."""
-        codes = self.codes[rows]
-        inside = codes == self.code
-        return np.where(codes < 0, np.nan, inside) if self.gaps else inside
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,14 +43,16 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
             )
         return [index for group, use in zip(groups, wanted, strict=True) if use for index in group]
     dummies = {} if columns.encoding is None else _dummies(columns)
+    of_x = {name: place for place, name in enumerate(columns.names or ())}
     positions: list[int] = []
     for feature in wanted:
-        of_x = columns.names or ()
-        if isinstance(feature, str) and feature not in of_x and feature in dummies:
+        if isinstance(feature, str) and feature in of_x:
+            positions += groups[of_x[feature]]
+        elif isinstance(feature, str) and feature in dummies:
             positions.append(dummies[feature])
         else:
             positions += groups[_position(columns, feature, role)]
-    twice = sorted({index for index in positions if positions.count(index) > 1})
+    twice = sorted(index for index, count in Counter(positions).items() if count > 1)
     if twice:
         raise InputError(f"{role} names {quoted(table.label(twice[0]))} twice")
     return sorted(positions)
@@ -61,6 +64,8 @@ def columns_named(columns: FittedColumns, lists: Iterable[Any]) -> set[int]:
     What no column has is left to `resolve`, which refuses it.
     """
     n, names = columns.n_features or 0, columns.names or ()
+    labels = names or [f"x{index}" for index in range(n)]
+    places = {name: index for index, name in enumerate(labels)}
     found: set[int] = set()
     for features in lists:
         if features is None or isinstance(features, str) or not isinstance(features, Iterable):
@@ -70,15 +75,13 @@ def columns_named(columns: FittedColumns, lists: Iterable[Any]) -> set[int]:
             found |= {index for index, use in enumerate(wanted[:n]) if use}
             continue
         for feature in wanted:
-            if isinstance(feature, int | np.integer):
-                found |= {int(feature)} & {*range(n)}
+            if isinstance(feature, int | np.integer) and 0 <= feature < n:
+                found.add(int(feature))
             elif isinstance(feature, str):
-                labels = names or [f"x{index}" for index in range(n)]
-                found |= {
-                    index
-                    for index, name in enumerate(labels)
-                    if feature == name or feature.startswith(f"{name}[")
-                }
+                # A dummy is called after its column: "column[level]".
+                ends = [place for place, letter in enumerate(feature) if letter == "["]
+                called = (feature, *(feature[:end] for end in ends))
+                found |= {places[name] for name in called if name in places}
     return found
 
 
@@ -94,10 +97,11 @@ def _is_mask(wanted: list[Any]) -> bool:
 def _dummies(columns: FittedColumns) -> dict[str, int]:
     """Return the position of each dummy."""
     assert columns.encoding is not None
+    sources = {*columns.encoding.sources}
     return {
         name: position
         for position, name in enumerate(columns.encoding.columns)
-        if name not in columns.encoding.sources
+        if name not in sources
     }
 
 

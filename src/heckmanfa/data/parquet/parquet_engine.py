@@ -1,4 +1,4 @@
-"""Parquet files on disk as an engine, whose row groups can be read at the same time."""
+"""Parquet files on disk as an engine, whose parts can be read at the same time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from heckmanfa.data.arrow.engines import Engine, Piece, Range
 from heckmanfa.data.parquet.parquet_files import (
     Batches,
     StoredFile,
+    file_parts,
     read_batches,
-    row_groups,
     value_ranges,
 )
 from heckmanfa.text.printable import shown
@@ -28,9 +28,9 @@ class ParquetEngine(Engine):
         """in the order of their rows"""
         self.local_files = [str(file.path) for file in files]
         self.schema = schema
-        self.groups = row_groups(files)
-        """the row groups that have rows"""
-        self.n_rows = sum(group.rows for group in self.groups)
+        self.parts = file_parts(files)
+        """the rows, in parts that passes read"""
+        self.n_rows = sum(part.rows for part in self.parts)
 
     @property
     def described(self) -> str:
@@ -39,17 +39,17 @@ class ParquetEngine(Engine):
         return f"{count} Parquet files" if count != 1 else shown(self.files[0].path)
 
     def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
-        """Yield the batches of all row groups."""
+        """Yield the batches of all parts."""
         for piece in self.pieces(columns, levels, _ROWS_AT_ONCE):
             yield from piece.batches
 
     def pieces(
         self, columns: Sequence[str], levels: Sequence[str], block_rows: int
     ) -> Generator[Piece]:
-        """Yield the row groups, none of which is read yet."""
+        """Yield the parts, none of which is read yet."""
         wanted = Batches(tuple(columns), tuple(levels), block_rows, head=None, threads=False)
-        for group in self.groups:
-            yield Piece(group.start, read_batches(group, wanted))
+        for part in self.parts:
+            yield Piece(part.start, read_batches(part, wanted))
 
     def ranges(self, names: Sequence[str]) -> dict[str, Range]:
         """Return what the footers know; no row is read."""

@@ -7,7 +7,7 @@ cut off, it changed between two passes, or its columns are not those of the othe
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,10 @@ Constant = tuple[Value, Any]
 
 # A batch is large enough that decoding takes longer than opening, and small compared to memory.
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
+# Smaller row groups are merged up to this number of rows: each costs as much as some thousand rows.
+_PART_ROWS = 2**15
+# Bytes of a file that is read at once, in less time than column by column.
+_SMALL_FILE = 2**21
 # Bytes of each column read from disk at a time, fewer if columns are many.
 _BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
 # Footers of the last files are kept: a file is opened once for each of its row groups.
@@ -49,22 +53,40 @@ class StoredFile:
     """the name of each column in the file, by its tidy name"""
     constants: dict[str, Constant] = field(default_factory=dict)
     """value and Arrow type of the columns that its Hive partitions give it"""
+    types: Any = None
+    """Arrow types of its columns by tidy name, those of its partitions included"""
 
 
-class RowGroup(NamedTuple):
-    """A row group that has rows."""
+class Run(NamedTuple):
+    """Adjacent row groups of a file."""
 
     file: StoredFile
-    number: int
-    """its position in the file"""
+    groups: tuple[int, ...]
+    """their positions in the file"""
+    rows: int
+
+
+class FilePart(NamedTuple):
+    """Adjacent row groups that are read as one: a large one, or many small ones of any files."""
+
+    runs: tuple[Run, ...]
     rows: int
     start: int
     """its first row, counted over all files"""
 
+    def place(self, row: int) -> str:
+        """Say which row of which file one of its rows is."""
+        for run in self.runs:
+            if row < run.rows:
+                break
+            row -= run.rows
+        before = sum(run.file.group_rows[: run.groups[0]])
+        return f"{shown(run.file.path)}, from row {before + row + 1} on"
+
 
 @dataclass(frozen=True)
 class Batches:
-    """Which rows and columns of a row group to read, and in batches of how many rows."""
+    """Which rows and columns of a part to read, and in batches of how many rows."""
 
     columns: tuple[str, ...]
     """tidy names"""
@@ -126,15 +148,39 @@ def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
         ) from error
 
 
-def row_groups(files: Sequence[StoredFile]) -> list[RowGroup]:
-    """Return each row group that has rows, in the order of the rows."""
-    groups, start = [], 0
+def file_parts(files: Sequence[StoredFile], most: int = _PART_ROWS) -> list[FilePart]:
+    """Return the parts that passes read, in the order of the rows.
+
+    Row groups are merged up to ``most`` rows, of other files too if these store their columns in
+    the same types. A part depends on nothing but the files.
+    """
+    parts: list[FilePart] = []
+    start = 0
     for file in files:
-        for index, rows in enumerate(file.group_rows):
+        for number, rows in enumerate(file.group_rows):
             if rows:
-                groups.append(RowGroup(file, index, rows, start))
+                last = parts[-1] if parts else None
+                if last is not None and _fits(last, file, rows, most):
+                    parts[-1] = _extended(last, file, number, rows)
+                else:
+                    parts.append(FilePart((Run(file, (number,), rows),), rows, start))
             start += rows
-    return groups
+    return parts
+
+
+def _fits(part: FilePart, file: StoredFile, rows: int, most: int) -> bool:
+    last = part.runs[-1].file
+    same = last is file or last.types == file.types
+    return same and part.rows + rows <= most
+
+
+def _extended(part: FilePart, file: StoredFile, number: int, rows: int) -> FilePart:
+    *before, last = part.runs
+    if last.file is file:
+        runs = (*before, Run(file, (*last.groups, number), last.rows + rows))
+    else:
+        runs = (*part.runs, Run(file, (number,), rows))
+    return FilePart(runs, part.rows + rows, part.start)
 
 
 def store_of(
@@ -161,7 +207,9 @@ def store_of(
     constants = {name: own for name, own in (partitions or {}).items() if name not in names}
     for name, (_, stored) in constants.items():
         schema = schema.append(pa.field(name, stored))
-    return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names, constants), schema
+    types = dict(zip(schema.names, schema.types, strict=True))
+    stored = StoredFile(path, before.st_size, before.st_mtime_ns, rows, names, constants, types)
+    return stored, schema
 
 
 def partition_columns(files: Sequence[Mapping[str, str | None]]) -> list[dict[str, Constant]]:
@@ -287,16 +335,32 @@ def _with_constants(stored: StoredFile, rows: Any, columns: Sequence[str]) -> li
     ]
 
 
-def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
-    """Yield the record batches of a row group; memory holds little more than one at a time.
+def read_batches(part: FilePart, wanted: Batches) -> Generator[Any]:
+    """Yield the record batches of a part; memory holds little more than one at a time.
 
-    Their columns are in the requested order, under tidy names.
+    Their columns are in the requested order, under tidy names. So many small row groups are joined
+    that batches are as large as those of a large one.
     """
+    left = part.rows if wanted.head is None else wanted.head
+    several = wanted.batch_rows() if len(part.runs) > 1 or len(part.runs[0].groups) > 1 else 1
+    size = max(several // wanted.block_rows, 1) * wanted.block_rows
+    batches = (batch for run in part.runs for batch in _run_batches(run, wanted))
+    with closing(batches):
+        for batch in whole_blocks(batches, size):
+            taken = batch.slice(0, left)
+            left -= taken.num_rows
+            yield taken
+            if left <= 0:
+                return
+
+
+def _run_batches(run: Run, wanted: Batches) -> Generator[Any]:
+    """Yield the record batches of row groups of a file, as they are stored."""
     pa, pq = arrow()
-    stored = group.file
+    stored = run.file
     raw = _stored(stored, wanted.columns)
     names = list(wanted.columns)
-    left = group.rows if wanted.head is None else wanted.head
+    left = run.rows
     with _explain_failures(stored.path, scanned=True):
         now = stored.path.stat()
         if (now.st_size, now.st_mtime_ns) != (stored.size, stored.changed):
@@ -304,28 +368,26 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
                 f"{shown(stored.path)} changed since the rows were scanned; wait until it is "
                 "complete, and scan again"
             )
+        whole = len(run.groups) == len(stored.group_rows)
         # With a memory map, a file that is cut off while it is read would crash the process.
+        small = whole and stored.size <= _SMALL_FILE
         with pq.ParquetFile(
-            stored.path,
-            metadata=_footer(stored.path, stored.size, stored.changed),
+            pa.BufferReader(stored.path.read_bytes()) if small else stored.path,
+            metadata=None if whole else _footer(stored.path, stored.size, stored.changed),
             read_dictionary=_stored(stored, wanted.levels),
             memory_map=False,
             pre_buffer=False,
             buffer_size=wanted.buffer(),
         ) as file:
-            batches = file.iter_batches(
+            for batch in file.iter_batches(
                 wanted.batch_rows(),
-                row_groups=[group.number],
+                row_groups=list(run.groups),
                 columns=raw,
                 use_threads=wanted.threads,
-            )
-            for batch in whole_blocks(batches, wanted.block_rows):
+            ):
                 batch.validate(full=True)
-                taken = batch.slice(0, left)
-                left -= taken.num_rows
-                yield pa.RecordBatch.from_arrays(_with_constants(stored, taken, names), names=names)
-                if left <= 0:
-                    return
+                left -= batch.num_rows
+                yield pa.RecordBatch.from_arrays(_with_constants(stored, batch, names), names=names)
     if left > 0:
         raise DataError(
             f"{shown(stored.path)} ends {left} rows before its own count of them: it is damaged. "

@@ -1,8 +1,8 @@
 """Rows in Parquet files of any number and size, which every pass reads again.
 
-A row group of a file is a part. Threads work on several parts at once, each a batch at a time, so
-memory does not grow with the data. `scan_parquet` reads footers and columns of text; a fit reads
-the columns that it needs.
+A row group of a file is a part, or several small ones are. Threads work on several parts at once,
+each a batch at a time, so memory does not grow with the data. `scan_parquet` reads footers and
+columns of text; a fit reads the columns that it needs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import accumulate
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -23,7 +24,6 @@ from heckmanfa.data.parquet.parquet_files import Batches, read_batches, scan_fil
 from heckmanfa.data.row_sources import Chunk, Reading, Task
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order, workers
-from heckmanfa.text.printable import shown
 
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
@@ -44,7 +44,7 @@ class ParquetRows(ArrowRows):
         super().__init__(engine, asked, sources, encoding)
         self.paths: tuple[Path, ...] = tuple(file.path for file in engine.files)
         """the files, in the order of their rows"""
-        self._parts = engine.groups
+        self._parts = engine.parts
 
     @property
     def n_rows(self) -> int:
@@ -97,10 +97,11 @@ class ParquetRows(ArrowRows):
                 batches = _ahead(source, stack.enter_context(ThreadPoolExecutor(1)))
             yield from self._cut(part, batches, sources, reading, stop)
 
+    def _edges(self, part: int) -> Sequence[int]:
+        return list(accumulate(run.rows for run in self._parts[part].runs))
+
     def _place(self, part: int, start: int) -> str:
-        file, group, *_ = self._parts[part]
-        first = sum(file.group_rows[:group]) + start + 1
-        return f"{shown(file.path)}, from row {first} on"
+        return self._parts[part].place(start)
 
 
 def _ahead(batches: Iterator[Any], pool: ThreadPoolExecutor) -> Iterator[Any]:
