@@ -154,13 +154,13 @@ def _ours(call: Callable[[], Any], what: str) -> Any:
 def _csv(source: Source, folder: Path) -> None:
     """Bytes of text tables, through fit and predict."""
     (folder / "t.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
-    arguments = ["fit", "t.csv", "--outcome", "y", "--json", "r.json", "--save", "m.skops"]
+    arguments = ["fit", "t.csv", "--outcome", "y", "--json", "r.json", "--save", "m.heckmanfa"]
     if source.random() < 0.1:
         arguments += ["--report", "r.html"]
     if _command(folder, arguments):
         json.loads((folder / "r.json").read_text(encoding="utf-8"))
         (folder / "u.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
-        _command(folder, ["predict", "m.skops", "u.csv", "--out", "p.csv"])
+        _command(folder, ["predict", "m.heckmanfa", "u.csv", "--out", "p.csv"])
 
 
 def _parquet(source: Source, folder: Path) -> None:
@@ -168,9 +168,9 @@ def _parquet(source: Source, folder: Path) -> None:
     (folder / "t.parquet").write_bytes(spoil(source, parquet_bytes(source, table(source))))
     above = pick(source, ["0", "1"])
     arguments = ["fit", "t.parquet", "--outcome", "y", "--stream-above", above]
-    if _command(folder, [*arguments, "--save", "m.skops"]):
+    if _command(folder, [*arguments, "--save", "m.heckmanfa"]):
         out = pick(source, ["p.csv", "p.parquet"])
-        _command(folder, ["predict", "m.skops", "t.parquet", "--out", out, "--stream-above", above])
+        _command(folder, ["predict", "m.heckmanfa", "t.parquet", "--out", out, "--stream-above", above])
 
     def scan() -> None:
         outcome = pick(source, ["y", "y", "works", "g", "flag"])
@@ -184,9 +184,9 @@ def _saved(source: Source, folder: Path) -> bytes:
     """A model file that is as it should be: of the command line, of Python, or of an old format."""
     frame = table(np.random.default_rng(int(source.integers(8))), 80)
     frame.to_csv(folder / "t.csv", index=False)
-    path = folder / "m.skops"
+    path = folder / "m.heckmanfa"
     if source.random() < 0.1:
-        return pick(source, sorted(_OLD_FILES.glob("*.skops"))).read_bytes()
+        return pick(source, sorted(_OLD_FILES.glob("*.heckmanfa"))).read_bytes()
     if source.random() < 0.5:
         model = _ours(lambda: _fitted(source, frame), "fit")
         candidates = bool(source.random() < 0.5)
@@ -194,7 +194,7 @@ def _saved(source: Source, folder: Path) -> bytes:
             _ours(lambda: save(model, path, candidates=candidates), "save")
     else:
         search = pick(source, ["best-subset", "average"])
-        fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.skops"]
+        fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.heckmanfa"]
         _command(folder, fit)
     if not path.exists():
         return b""
@@ -232,11 +232,11 @@ def _model(source: Source, folder: Path) -> None:
     if not data:
         return
     data = spoil(source, data) if source.random() < 0.3 else _replaced(source, data)
-    (folder / "m.skops").write_bytes(data)
-    _command(folder, ["predict", "m.skops", "t.csv", "--out", "p.csv"])
+    (folder / "m.heckmanfa").write_bytes(data)
+    _command(folder, ["predict", "m.heckmanfa", "t.csv", "--out", "p.csv"])
 
     def read() -> None:
-        model = load(folder / "m.skops")
+        model = load(folder / "m.heckmanfa")
         if hasattr(model, "summary"):
             str(model.summary())
             str(model.diagnostics())
@@ -384,11 +384,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--device": ("cpu", "cuda", "x"),
     "--stream-above": ("0", "-1", "nan"),
     "--report": ("r.html", "t.csv", "/dev/full", ".", "no/r.html", "r.pdf"),
-    "--save": ("m.skops", "t.csv", "r.html"),
-    "--json": ("r.json", "r.html", "t.csv", "m.skops", "-"),
+    "--save": ("m.heckmanfa", "t.csv", "r.html"),
+    "--json": ("r.json", "r.html", "t.csv", "m.heckmanfa", "-"),
     "--kind": ("marginal", "selected", "unselected", "selection", "joint", "x"),
     "--interval": ("prediction", "confidence", "x"),
-    "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.skops", "/dev/null"),
+    "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.heckmanfa", "/dev/null"),
     "--rows": ("10", "0", "-1", "100"),
     "--predicting": ("0", "2", "99"),
     "--rho": ("0.5", "1", "2", "nan"),
@@ -399,7 +399,7 @@ _FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-interval", 
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": ("t.csv", "no.csv", ".", "", "t.csv t.csv", "*.csv"),
     "compare": ("t.csv", "no.csv"),
-    "predict": ("m.skops t.csv", "t.csv t.csv", "m.skops", "m.skops m.skops"),
+    "predict": ("m.heckmanfa t.csv", "t.csv t.csv", "m.heckmanfa", "m.heckmanfa m.heckmanfa"),
     "simulate": ("s.csv", "s.parquet", "t.csv", "s.xyz", "."),
 }
 
@@ -412,7 +412,7 @@ def _options(source: Source, folder: Path) -> None:
     # A comparison takes as long as fifty fits.
     command = pick(source, [*_COMMANDS, *["fit", "predict", "simulate"] * 8])
     if command == "predict":
-        _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"])
+        _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.heckmanfa"])
     arguments = [command, *pick(source, _COMMANDS[command]).split(" ")]
     if source.random() < 0.7:
         arguments[1:] = _COMMANDS[command][0].split(" ")

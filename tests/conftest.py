@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import heckmanfa
 from heckmanfa.datasets import (
     PaperData,
     fetch_compas,
@@ -209,3 +210,14 @@ def simulated():
     return make_selection(
         800, 6, prediction_features=[0, 2, 3], rho=0.5, correlation=0.3, random_state=7
     )
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """Return a function that writes a model to a file, and reads it again."""
+
+    def reload(model):
+        heckmanfa.save(model, tmp_path / "again.heckmanfa", force=True)
+        return heckmanfa.load(tmp_path / "again.heckmanfa")
+
+    return reload

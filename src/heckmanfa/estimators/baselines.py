@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, is_dask, on_host
+from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
@@ -98,6 +98,8 @@ class ObservedRegressor(ScoredRegressor):
     """(K,) which columns predict, dummies included"""
     _selected_given: bool
     """whether who is selected was passed to `fit`"""
+    row_counts_: dict[str, int]
+    n_selected_: int
 
     def _read(
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
@@ -202,6 +204,12 @@ class ObservedRegressor(ScoredRegressor):
 
 class _LinearRegressor(ObservedRegressor):
     """A linear prediction equation fitted by least squares, possibly weighted."""
+
+    coef_: Floats
+    intercept_: float
+    sigma_: float
+    adjusted_r2_: float
+    dropped_features_: list[Any]
 
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
@@ -350,6 +358,11 @@ class InverseProbabilityWeighted(_LinearRegressor):
         "on_collinear": [StrOptions({"error", "drop"})],
         "on_separation": [StrOptions({"error", "drop"})],
     }
+
+    selection_coef_: Floats
+    selection_intercept_: float
+    n_clipped_: int
+    max_weight_: float
 
     def __init__(
         self,
