@@ -38,7 +38,7 @@ from heckmanfa import (
     save,
     scan_parquet,
 )
-from heckmanfa.analysis import model_file
+from heckmanfa.analysis.archive import pack, unpack
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 
@@ -48,8 +48,8 @@ __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 _FORBIDDEN = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "socket.")
 # Cases run in folders of the temporary one, where readers may also spool.
 _MAY_WRITE = (tempfile.gettempdir(), "/dev/null", "/proc/")
-# Written by an earlier version.
-_OLD_FILES = Path(__file__).parents[1] / "tests" / "analysis" / "files" / "format_2"
+# Written by earlier versions.
+_OLD_FILES = Path(__file__).parents[1] / "tests" / "analysis" / "files"
 _watched: dict[str, Any] = {"folder": None, "seen": []}
 
 
@@ -170,7 +170,9 @@ def _parquet(source: Source, folder: Path) -> None:
     arguments = ["fit", "t.parquet", "--outcome", "y", "--stream-above", above]
     if _command(folder, [*arguments, "--save", "m.heckmanfa"]):
         out = pick(source, ["p.csv", "p.parquet"])
-        _command(folder, ["predict", "m.heckmanfa", "t.parquet", "--out", out, "--stream-above", above])
+        _command(
+            folder, ["predict", "m.heckmanfa", "t.parquet", "--out", out, "--stream-above", above]
+        )
 
     def scan() -> None:
         outcome = pick(source, ["y", "y", "works", "g", "flag"])
@@ -186,7 +188,7 @@ def _saved(source: Source, folder: Path) -> bytes:
     frame.to_csv(folder / "t.csv", index=False)
     path = folder / "m.heckmanfa"
     if source.random() < 0.1:
-        return pick(source, sorted(_OLD_FILES.glob("*.heckmanfa"))).read_bytes()
+        return pick(source, sorted(_OLD_FILES.glob("*.skops"))).read_bytes()
     if source.random() < 0.5:
         model = _ours(lambda: _fitted(source, frame), "fit")
         candidates = bool(source.random() < 0.5)
@@ -227,19 +229,23 @@ def _fitted(source: Source, frame: pd.DataFrame) -> Any:
 
 
 def _model(source: Source, folder: Path) -> None:
-    """Model files: bytes spoiled, and values inside replaced with the digest set right."""
+    """Model files: bytes spoiled, archives forged, and values inside replaced in a sound one."""
     data = _saved(source, folder)
     if not data:
         return
-    data = spoil(source, data) if source.random() < 0.3 else _replaced(source, data)
+    way = source.random()
+    if way < 0.15 or b"schema.json" in data:
+        data = spoil(source, data)
+    else:
+        data = _forged(source, data) if way < 0.25 else _replaced(source, data)
     (folder / "m.heckmanfa").write_bytes(data)
     _command(folder, ["predict", "m.heckmanfa", "t.csv", "--out", "p.csv"])
 
     def read() -> None:
         model = load(folder / "m.heckmanfa")
-        if hasattr(model, "summary"):
-            str(model.summary())
-            str(model.diagnostics())
+        for name in ("tidy", "vcov", "summary", "diagnostics"):
+            if hasattr(model, name):
+                _ours(lambda name=name: str(getattr(model, name)()), name)
         frame = pd.read_csv(folder / "t.csv")
         frame.to_parquet(folder / "t.parquet")
         rule = pick(source, ["error", "missing"])
@@ -272,30 +278,61 @@ _HOSTILE_NAMES = (
 
 
 def _replaced(source: Source, data: bytes) -> bytes:
-    """Change values of a model's description, and say that nothing was changed."""
-    members = {}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for name in archive.namelist():
-            members[name] = archive.read(name)
-    schema = json.loads(members["schema.json"])
+    """Change the description of a model, its arrays and their headers, in a sound archive."""
+    members = {name: bytes(content) for name, content in unpack(data).items()}
+    document = json.loads(members["model.json"])
     for _ in range(int(source.integers(1, 4))):
-        _change(source, schema)
-    members["schema.json"] = json.dumps(schema).encode()
-    if source.random() < 0.2:
-        arrays = [name for name in members if name.endswith(".npy")]
-        if arrays:
-            name = pick(source, arrays)
-            members[name] = spoil(source, members[name])
-    manifest = json.loads(members["heckmanfa.json"])
-    manifest["sha256"] = model_file._digest(members)
-    if source.random() < 0.1:
-        _change(source, manifest)
-    members["heckmanfa.json"] = json.dumps(manifest).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+        _change(source, document if source.random() < 0.1 else document["model"])
+    members["model.json"] = json.dumps(document).encode()
+    arrays = [name for name in members if name.endswith(".npy")]
+    if arrays and source.random() < 0.4:
+        name = pick(source, arrays)
+        members[name] = _other_array(source, members[name])
+    return pack(members)
+
+
+def _other_array(source: Source, content: bytes) -> bytes:
+    """Spoil the bytes of an array, forge its header, or change its numbers or its shape."""
+    way = source.random()
+    if way < 0.2:
+        return spoil(source, content)
+    stream = io.BytesIO()
+    if way < 0.5:
+        sizes = [0, 1, 2, 8, 10**5, 10**9, 2**62, -1]
+        shape = tuple(int(pick(source, sizes)) for _ in range(int(source.integers(0, 4))))
+        kind = pick(source, ["<f8", "<f4", ">f8", "|b1", "<i8", "|u1", "|O", "<U9", "|V8", "<c16"])
+        header = {"descr": kind, "fortran_order": bool(source.random() < 0.5), "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        return stream.getvalue() + content[128:]
+    array = np.load(io.BytesIO(content))
+    if way < 0.8 and array.dtype.kind == "f":
+        array = array * pick(source, [0.0, -1.0, 1e-300, 1e99, 1e300, np.nan, np.inf])
+    else:
+        array = pick(source, [array[:0], array[:1], array.T, array[None], array[..., ::-1]])
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def _forged(source: Source, data: bytes) -> bytes:
+    """Write the members in another way: compressed, twice, with others, or after other bytes."""
+    members = [(name, bytes(content)) for name, content in unpack(data).items()]
+    names = ["extra.npy", "../up.npy", "/root.npy", "model.json", "0.npy", "a" * 999, "b\\c", "d/"]
+    if source.random() < 0.5:
+        members.append((pick(source, names), pick(source, [b"", bytes(10**6), members[0][1]])))
+    if source.random() < 0.3:
+        source.shuffle(members)
+    if source.random() < 0.3:
+        data = pack(dict(members))
+    else:
+        buffer = io.BytesIO()
+        kind = pick(source, [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+        with zipfile.ZipFile(buffer, "w", kind) as archive:
+            archive.comment = pick(source, [b"", b"comment"])
+            for name, content in members:
+                archive.writestr(name, content)
+        data = buffer.getvalue()
+    before = pick(source, [b"", b"", b"#!/bin/sh\n", b"PK\x03\x04", data[:40]])
+    return before + data + pick(source, [b"", b"", b"more", data])
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -315,7 +352,12 @@ def _change(source: Source, tree: Any) -> None:
         return
     holder, key = pick(source, places)
     old = holder[key]
-    new: Any = pick(source, [*_HOSTILE_NAMES, *HOSTILE_TEXT, None, -1, 2**62, 1e300, [], {}, True])
+    plain = [None, -1, 0, 1, 2, 10**9, 2**62, 1e300, 0.5, [], {}, [0], True, {"float": "nan"}]
+    new: Any = pick(source, [*_HOSTILE_NAMES, *HOSTILE_TEXT, *plain, *plain])
+    if isinstance(old, list) and source.random() < 0.5:
+        new = pick(source, [old * 2, old[:-1], old[::-1], [*range(10**4)], [old]])
+    if isinstance(old, int | float) and source.random() < 0.5:
+        new = pick(source, [old + 1, old - 1, -old, old * 2, 0, 0.0, float(old)])
     if isinstance(old, str) and source.random() < 0.5:
         other_holder, other = pick(source, places)
         if isinstance(other_holder[other], str):
