@@ -224,7 +224,7 @@ def _fitted(source: Source, frame: pd.DataFrame) -> Any:
         options["rho"] = pick(source, [0.0, 0.3, -0.9])
     X = frame.drop(columns="y")
     if source.random() < 0.2:
-        X = X[["a", "b"]].to_numpy()
+        X = X[[name for name in ("a", "b") if name in X]].to_numpy()
     return kind(**options).fit(X, y)
 
 
@@ -306,7 +306,8 @@ def _other_array(source: Source, content: bytes) -> bytes:
         return stream.getvalue() + content[128:]
     array = np.load(io.BytesIO(content))
     if way < 0.8 and array.dtype.kind == "f":
-        array = array * pick(source, [0.0, -1.0, 1e-300, 1e99, 1e300, np.nan, np.inf])
+        with np.errstate(all="ignore"):
+            array = array * pick(source, [0.0, -1.0, 1e-300, 1e99, 1e300, np.nan, np.inf])
     else:
         array = pick(source, [array[:0], array[:1], array.T, array[None], array[..., ::-1]])
     np.save(stream, array)
