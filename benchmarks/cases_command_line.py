@@ -99,7 +99,7 @@ def streamed(facts: Facts) -> None:
 
 
 def _streamed(facts: Facts, folder: Path) -> None:
-    table, out, model = _table(folder, "parquet"), folder / "out.json", folder / "model.skops"
+    table, out, model = _table(folder, "parquet"), folder / "out.json", folder / "model.heckmanfa"
     words = ["--outcome", "lwage", "--exclude", "count", "--stream-above", "0"]
     if _run(facts, "fit", "fit", table, *words, "--json", out, "--save", model):
         _add_json(facts, "", out)
@@ -114,7 +114,7 @@ def predict(facts: Facts) -> None:
 
 
 def _predict(facts: Facts, folder: Path) -> None:
-    table, model = _table(folder), folder / "model.skops"
+    table, model = _table(folder), folder / "model.heckmanfa"
     words = ["--outcome", "lwage", "--exclude", "count", "--method", "ml"]
     _run(facts, "fit", "fit", table, *words, "--save", model)
     asked = [(kind, interval) for kind in KINDS for interval in ("prediction", "confidence")]

@@ -38,7 +38,7 @@ from heckmanfa import (
     save,
     scan_parquet,
 )
-from heckmanfa.analysis import model_file
+from heckmanfa.analysis.archive import pack, unpack
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 
@@ -48,8 +48,8 @@ __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 _FORBIDDEN = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "socket.")
 # Cases run in folders of the temporary one, where readers may also spool.
 _MAY_WRITE = (tempfile.gettempdir(), "/dev/null", "/proc/")
-# Written by an earlier version.
-_OLD_FILES = Path(__file__).parents[1] / "tests" / "analysis" / "files" / "format_2"
+# Written by earlier versions.
+_OLD_FILES = Path(__file__).parents[1] / "tests" / "analysis" / "files"
 _watched: dict[str, Any] = {"folder": None, "seen": []}
 
 
@@ -154,13 +154,13 @@ def _ours(call: Callable[[], Any], what: str) -> Any:
 def _csv(source: Source, folder: Path) -> None:
     """Bytes of text tables, through fit and predict."""
     (folder / "t.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
-    arguments = ["fit", "t.csv", "--outcome", "y", "--json", "r.json", "--save", "m.skops"]
+    arguments = ["fit", "t.csv", "--outcome", "y", "--json", "r.json", "--save", "m.heckmanfa"]
     if source.random() < 0.1:
         arguments += ["--report", "r.html"]
     if _command(folder, arguments):
         json.loads((folder / "r.json").read_text(encoding="utf-8"))
         (folder / "u.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
-        _command(folder, ["predict", "m.skops", "u.csv", "--out", "p.csv"])
+        _command(folder, ["predict", "m.heckmanfa", "u.csv", "--out", "p.csv"])
 
 
 def _parquet(source: Source, folder: Path) -> None:
@@ -168,9 +168,11 @@ def _parquet(source: Source, folder: Path) -> None:
     (folder / "t.parquet").write_bytes(spoil(source, parquet_bytes(source, table(source))))
     above = pick(source, ["0", "1"])
     arguments = ["fit", "t.parquet", "--outcome", "y", "--stream-above", above]
-    if _command(folder, [*arguments, "--save", "m.skops"]):
+    if _command(folder, [*arguments, "--save", "m.heckmanfa"]):
         out = pick(source, ["p.csv", "p.parquet"])
-        _command(folder, ["predict", "m.skops", "t.parquet", "--out", out, "--stream-above", above])
+        _command(
+            folder, ["predict", "m.heckmanfa", "t.parquet", "--out", out, "--stream-above", above]
+        )
 
     def scan() -> None:
         outcome = pick(source, ["y", "y", "works", "g", "flag"])
@@ -184,7 +186,7 @@ def _saved(source: Source, folder: Path) -> bytes:
     """A model file that is as it should be: of the command line, of Python, or of an old format."""
     frame = table(np.random.default_rng(int(source.integers(8))), 80)
     frame.to_csv(folder / "t.csv", index=False)
-    path = folder / "m.skops"
+    path = folder / "m.heckmanfa"
     if source.random() < 0.1:
         return pick(source, sorted(_OLD_FILES.glob("*.skops"))).read_bytes()
     if source.random() < 0.5:
@@ -194,7 +196,7 @@ def _saved(source: Source, folder: Path) -> bytes:
             _ours(lambda: save(model, path, candidates=candidates), "save")
     else:
         search = pick(source, ["best-subset", "average"])
-        fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.skops"]
+        fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.heckmanfa"]
         _command(folder, fit)
     if not path.exists():
         return b""
@@ -222,24 +224,28 @@ def _fitted(source: Source, frame: pd.DataFrame) -> Any:
         options["rho"] = pick(source, [0.0, 0.3, -0.9])
     X = frame.drop(columns="y")
     if source.random() < 0.2:
-        X = X[["a", "b"]].to_numpy()
+        X = X[[name for name in ("a", "b") if name in X]].to_numpy()
     return kind(**options).fit(X, y)
 
 
 def _model(source: Source, folder: Path) -> None:
-    """Model files: bytes spoiled, and values inside replaced with the digest set right."""
+    """Model files: bytes spoiled, archives forged, and values inside replaced in a sound one."""
     data = _saved(source, folder)
     if not data:
         return
-    data = spoil(source, data) if source.random() < 0.3 else _replaced(source, data)
-    (folder / "m.skops").write_bytes(data)
-    _command(folder, ["predict", "m.skops", "t.csv", "--out", "p.csv"])
+    way = source.random()
+    if way < 0.15 or b"schema.json" in data:
+        data = spoil(source, data)
+    else:
+        data = _forged(source, data) if way < 0.25 else _replaced(source, data)
+    (folder / "m.heckmanfa").write_bytes(data)
+    _command(folder, ["predict", "m.heckmanfa", "t.csv", "--out", "p.csv"])
 
     def read() -> None:
-        model = load(folder / "m.skops")
-        if hasattr(model, "summary"):
-            str(model.summary())
-            str(model.diagnostics())
+        model = load(folder / "m.heckmanfa")
+        for name in ("tidy", "vcov", "summary", "diagnostics"):
+            if hasattr(model, name):
+                _ours(lambda name=name: str(getattr(model, name)()), name)
         frame = pd.read_csv(folder / "t.csv")
         frame.to_parquet(folder / "t.parquet")
         rule = pick(source, ["error", "missing"])
@@ -272,30 +278,62 @@ _HOSTILE_NAMES = (
 
 
 def _replaced(source: Source, data: bytes) -> bytes:
-    """Change values of a model's description, and say that nothing was changed."""
-    members = {}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for name in archive.namelist():
-            members[name] = archive.read(name)
-    schema = json.loads(members["schema.json"])
+    """Change the description of a model, its arrays and their headers, in a sound archive."""
+    members = {name: bytes(content) for name, content in unpack(data).items()}
+    document = json.loads(members["model.json"])
     for _ in range(int(source.integers(1, 4))):
-        _change(source, schema)
-    members["schema.json"] = json.dumps(schema).encode()
-    if source.random() < 0.2:
-        arrays = [name for name in members if name.endswith(".npy")]
-        if arrays:
-            name = pick(source, arrays)
-            members[name] = spoil(source, members[name])
-    manifest = json.loads(members["heckmanfa.json"])
-    manifest["sha256"] = model_file._digest(members)
-    if source.random() < 0.1:
-        _change(source, manifest)
-    members["heckmanfa.json"] = json.dumps(manifest).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+        _change(source, document if source.random() < 0.1 else document["model"])
+    members["model.json"] = json.dumps(document).encode()
+    arrays = [name for name in members if name.endswith(".npy")]
+    if arrays and source.random() < 0.4:
+        name = pick(source, arrays)
+        members[name] = _other_array(source, members[name])
+    return pack(members)
+
+
+def _other_array(source: Source, content: bytes) -> bytes:
+    """Spoil the bytes of an array, forge its header, or change its numbers or its shape."""
+    way = source.random()
+    if way < 0.2:
+        return spoil(source, content)
+    stream = io.BytesIO()
+    if way < 0.5:
+        sizes = [0, 1, 2, 8, 10**5, 10**9, 2**62, -1]
+        shape = tuple(int(pick(source, sizes)) for _ in range(int(source.integers(0, 4))))
+        kind = pick(source, ["<f8", "<f4", ">f8", "|b1", "<i8", "|u1", "|O", "<U9", "|V8", "<c16"])
+        header = {"descr": kind, "fortran_order": bool(source.random() < 0.5), "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        return stream.getvalue() + content[128:]
+    array = np.load(io.BytesIO(content))
+    if way < 0.8 and array.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            array = array * pick(source, [0.0, -1.0, 1e-300, 1e99, 1e300, np.nan, np.inf])
+    else:
+        array = pick(source, [array[:0], array[:1], array.T, array[None], array[..., ::-1]])
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def _forged(source: Source, data: bytes) -> bytes:
+    """Write the members in another way: compressed, twice, with others, or after other bytes."""
+    members = [(name, bytes(content)) for name, content in unpack(data).items()]
+    names = ["extra.npy", "../up.npy", "/root.npy", "model.json", "0.npy", "a" * 999, "b\\c", "d/"]
+    if source.random() < 0.5:
+        members.append((pick(source, names), pick(source, [b"", bytes(10**6), members[0][1]])))
+    if source.random() < 0.3:
+        source.shuffle(members)
+    if source.random() < 0.3:
+        data = pack(dict(members))
+    else:
+        buffer = io.BytesIO()
+        kind = pick(source, [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+        with zipfile.ZipFile(buffer, "w", kind) as archive:
+            archive.comment = pick(source, [b"", b"comment"])
+            for name, content in members:
+                archive.writestr(name, content)
+        data = buffer.getvalue()
+    before = pick(source, [b"", b"", b"#!/bin/sh\n", b"PK\x03\x04", data[:40]])
+    return before + data + pick(source, [b"", b"", b"more", data])
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -315,7 +353,12 @@ def _change(source: Source, tree: Any) -> None:
         return
     holder, key = pick(source, places)
     old = holder[key]
-    new: Any = pick(source, [*_HOSTILE_NAMES, *HOSTILE_TEXT, None, -1, 2**62, 1e300, [], {}, True])
+    plain = [None, -1, 0, 1, 2, 10**9, 2**62, 1e300, 0.5, [], {}, [0], True, {"float": "nan"}]
+    new: Any = pick(source, [*_HOSTILE_NAMES, *HOSTILE_TEXT, *plain, *plain])
+    if isinstance(old, list) and source.random() < 0.5:
+        new = pick(source, [old * 2, old[:-1], old[::-1], [*range(10**4)], [old]])
+    if isinstance(old, int | float) and source.random() < 0.5:
+        new = pick(source, [old + 1, old - 1, -old, old * 2, 0, 0.0, float(old)])
     if isinstance(old, str) and source.random() < 0.5:
         other_holder, other = pick(source, places)
         if isinstance(other_holder[other], str):
@@ -385,11 +428,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--device": ("cpu", "cuda", "x"),
     "--stream-above": ("0", "-1", "nan"),
     "--report": ("r.html", "t.csv", "/dev/full", ".", "no/r.html", "r.pdf"),
-    "--save": ("m.skops", "t.csv", "r.html"),
-    "--json": ("r.json", "r.html", "t.csv", "m.skops", "-"),
+    "--save": ("m.heckmanfa", "t.csv", "r.html"),
+    "--json": ("r.json", "r.html", "t.csv", "m.heckmanfa", "-"),
     "--kind": ("marginal", "selected", "unselected", "selection", "joint", "x"),
     "--interval": ("prediction", "confidence", "x"),
-    "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.skops", "/dev/null"),
+    "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.heckmanfa", "/dev/null"),
     "--rows": ("10", "0", "-1", "100"),
     "--predicting": ("0", "2", "99"),
     "--rho": ("0.5", "1", "2", "nan"),
@@ -400,7 +443,7 @@ _FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-interval", 
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": ("t.csv", "no.csv", ".", "", "t.csv t.csv", "*.csv"),
     "compare": ("t.csv", "no.csv"),
-    "predict": ("m.skops t.csv", "t.csv t.csv", "m.skops", "m.skops m.skops"),
+    "predict": ("m.heckmanfa t.csv", "t.csv t.csv", "m.heckmanfa", "m.heckmanfa m.heckmanfa"),
     "simulate": ("s.csv", "s.parquet", "t.csv", "s.xyz", "."),
 }
 
@@ -413,7 +456,7 @@ def _options(source: Source, folder: Path) -> None:
     # A comparison takes as long as fifty fits.
     command = pick(source, [*_COMMANDS, *["fit", "predict", "simulate"] * 8])
     if command == "predict":
-        _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"])
+        _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.heckmanfa"])
     arguments = [command, *pick(source, _COMMANDS[command]).split(" ")]
     if source.random() < 0.7:
         arguments[1:] = _COMMANDS[command][0].split(" ")

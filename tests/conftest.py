@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import importlib.util
 import json
 import os
+import runpy
+import shutil
 import signal
 import sys
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import heckmanfa
 from heckmanfa.datasets import (
     PaperData,
     fetch_compas,
@@ -212,3 +217,53 @@ def simulated():
     return make_selection(
         800, 6, prediction_features=[0, 2, 3], rho=0.5, correlation=0.3, random_state=7
     )
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """Return a function that writes a model to a file, and reads it again."""
+
+    def reload(model):
+        heckmanfa.save(model, tmp_path / "again.heckmanfa", force=True)
+        return heckmanfa.load(tmp_path / "again.heckmanfa")
+
+    return reload
+
+
+def stand_in_for_mlflow() -> types.ModuleType:
+    """What docs/serving.md uses of MLflow's documented protocol, in a module of that name.
+
+    `save_model` keeps the code of a model and copies its artifacts; `load_model` runs the code,
+    calls `load_context` with the artifacts' paths, and passes rows on to `predict`.
+    """
+    module: Any = types.ModuleType("mlflow")
+    chosen: list[Any] = []
+
+    def save_model(path, *, python_model, artifacts, pip_requirements):
+        folder = Path(path)
+        (folder / "artifacts").mkdir(parents=True)
+        shutil.copy(python_model, folder / "code.py")
+        for name, place in artifacts.items():
+            shutil.copy(place, folder / "artifacts" / name)
+
+    def load_model(path):
+        folder = Path(path)
+        runpy.run_path(str(folder / "code.py"))
+        model = chosen.pop()
+        files = {place.name: str(place) for place in (folder / "artifacts").iterdir()}
+        context = types.SimpleNamespace(artifacts=files)
+        model.load_context(context)
+        return types.SimpleNamespace(predict=lambda rows: model.predict(context, rows))
+
+    module.pyfunc = types.SimpleNamespace(
+        PythonModel=type("PythonModel", (), {}), save_model=save_model, load_model=load_model
+    )
+    module.models = types.SimpleNamespace(set_model=chosen.append)
+    return module
+
+
+@pytest.fixture
+def mlflow(monkeypatch):
+    """MLflow, or a stand-in: it is too large to be installed for one page of the documents."""
+    if importlib.util.find_spec("mlflow") is None:
+        monkeypatch.setitem(sys.modules, "mlflow", stand_in_for_mlflow())

@@ -119,6 +119,7 @@ def run_blocks(name):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette")
+@pytest.mark.usefixtures("mlflow")
 def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)

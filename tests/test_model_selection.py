@@ -572,13 +572,12 @@ def test_models_of_parquet_rows_that_name_who_is_selected_need_it_in_a_score(tmp
 
 
 def test_a_model_that_asked_for_weights_is_saved_and_still_needs_selected(routing, tmp_path):
-    pytest.importorskip("skops")
     from heckmanfa.analysis import load_model, save_model
     from heckmanfa.data.columns.encoding import Encoding
 
     model = Heckman(TWO).set_fit_request(sample_weight=True).fit(X, FILLED, selected=S)
-    save_model(tmp_path / "m.skops", model, Encoding.learn(X, FEATURES)[0], {})
-    again = load_model(tmp_path / "m.skops").model
+    save_model(tmp_path / "m.heckmanfa", model, Encoding.learn(X, FEATURES)[0], {})
+    again = load_model(tmp_path / "m.heckmanfa").model
     assert again.score(X, FILLED, selected=S) == model.score(X, FILLED, selected=S)
     with pytest.raises(InputError, match="fitted with selected"):
         again.score(X, FILLED)

@@ -107,7 +107,7 @@ def of_dask(table: pd.DataFrame, folder: Path) -> Heckman:
 
 
 def of_command_line(table: pd.DataFrame, folder: Path) -> Heckman:
-    data, saved = folder / "wages.csv", folder / "wages.skops"
+    data, saved = folder / "wages.csv", folder / "wages.heckmanfa"
     table.to_csv(data, index=False)
     options = ["--outcome", "wage", "--search", "none", "--predict-with", ",".join(PREDICT)]
     options += ["--categorical", "grade"]

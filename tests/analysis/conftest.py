@@ -1,17 +1,18 @@
 """What tests of answers share, and ways to tamper with a model file."""
 
 import functools
-import hashlib
-import io
 import json
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
 
 from heckmanfa.analysis import Question, analyse, best_set
+from heckmanfa.analysis.archive import pack, unpack
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.datasets import load_mroz
+from heckmanfa.estimators.fitting import publish, take_columns
+from heckmanfa.estimators.ru import Network, RURegressor
 
 FEW = ("educ", "exper", "age", "kids5", "nwifeinc")
 FEATURES = (
@@ -47,46 +48,50 @@ def mroz():
     return ask
 
 
-def digest(members):
-    """What a file says of its own members; whoever changes one can write it, too."""
-    total = hashlib.sha256()
-    for name in sorted(members):
-        total.update(f"{name} {hashlib.sha256(members[name]).hexdigest()}\n".encode())
-    return total.hexdigest()
-
-
-def rewrite(path, *, seal=False, manifest=None, schema=None, members=None):
-    """Change a file's manifest or schema; sealed, its digest fits again."""
-    with zipfile.ZipFile(path) as archive:
-        held = {name: archive.read(name) for name in archive.namelist()}
-    if schema is not None:
-        state = json.loads(held["schema.json"])
-        schema(state)
-        held["schema.json"] = json.dumps(state).encode()
-    listed = json.loads(held.pop("heckmanfa.json"))
+def rewrite(path, change=None, members=None):
+    """Change the description in a model file, or its members, and pack it as heckmanfa does."""
+    held = {name: bytes(content) for name, content in unpack(path.read_bytes()).items()}
+    if change is not None:
+        document = json.loads(held["model.json"])
+        change(document)
+        held["model.json"] = json.dumps(document).encode()
     if members is not None:
         members(held)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in held.items():
-            archive.writestr(name, content)
-        if seal:
-            listed["sha256"] = digest(held)
-        if manifest is not None:
-            manifest(listed)
-        archive.writestr("heckmanfa.json", json.dumps(listed))
-    path.write_bytes(buffer.getvalue())
+    path.write_bytes(pack(held))
 
 
 @pytest.fixture(scope="session")
 def rewritten():
-    """A function that changes a model file, and seals it where it is asked to."""
+    """A function that changes a model file and leaves its archive sound."""
     return rewrite
 
 
 @pytest.fixture
 def saved(original, tmp_path):
     """A copy of a module's model file, for one test to change."""
-    path = tmp_path / "m.skops"
+    path = tmp_path / "m.heckmanfa"
     path.write_bytes(original)
     return path
+
+
+@pytest.fixture(scope="session")
+def network():
+    """A RURegressor of two features, made without Torch, which takes seconds to import."""
+    rng = np.random.default_rng(0)
+    shapes = [(64, 2), (64,), (64, 64), (64,), (1, 64), (1,)]
+    weights = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    columns = FittedColumns("RURegressor", 2)
+    known = {
+        "_columns": columns,
+        "_support": np.array([True, True]),
+        "_selected_given": False,
+        "_network": Network(np.zeros(2), np.ones(2), 1.0, 2.0, weights),
+        "row_counts_": {"total": 9, "selected": 5, "unselected": 4},
+        "n_selected_": 5,
+        "loss_": 0.5,
+        "n_parameters_": 8_834,
+    }
+    model = RURegressor(random_state=0)
+    publish(model, known)
+    take_columns(model, columns)
+    return model

@@ -1,13 +1,12 @@
 """The formula of a small model file makes no more columns than the model has, and ends soon."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.analysis import load_model, save_model
+from heckmanfa.analysis.plain_values import write_plain
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import DataError, FormulaError
 
@@ -37,55 +36,37 @@ def write(path, right, drivers):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "m.skops"
+    path = tmp_path_factory.mktemp("model") / "m.heckmanfa"
     write(path, "a + b", "a + b + c")
     return path.read_bytes()
 
 
-def node(one):
-    """What a file says for plain data."""
-    plain = {"__module__": "builtins", "__class__": type(one).__name__}
-    if isinstance(one, dict):
-        keys = [
-            {"__class__": type(key).__name__, "__module__": "builtins", "__loader__": "TypeNode"}
-            for key in one
-        ]
-        return {
-            **plain,
-            "__loader__": "DictNode",
-            "key_types": {**node([]), "content": keys},
-            "content": {str(key): node(value) for key, value in one.items()},
-        }
-    if isinstance(one, list | tuple):
-        loader = "ListNode" if isinstance(one, list) else "TupleNode"
-        return {**plain, "__loader__": loader, "content": [node(value) for value in one]}
-    return {**plain, "__loader__": "JsonNode", "content": json.dumps(one)}
-
-
-def design_in(state):
-    part = state["content"]["model"]
-    for name in ("_fit", "origin", "design"):
-        part = part["content"]["content"][name]
-    return part["content"]["content"]
+def design_in(document):
+    ((_, model),) = document["model"].items()
+    return model["attributes"]["_fit"]["Fit"]["origin"]["Origin"]["design"]["FormulaDesign"]
 
 
 def carry(right, encodings, transforms=None, left="y"):
     """Make a file say that this is its prediction formula, and what it learned."""
 
-    def change(state):
-        design = design_in(state)
-        equation = design["prediction"]["content"]["content"]
-        design["texts"]["content"][0] = node(f"{left} ~ {right}")
-        equation["text"] = node(f" {right}")
-        equation["encodings"] = node(encodings)
-        equation["transforms"] = node(transforms or {})
-        equation["numeric"] = node(list("abc"))
+    def change(document):
+        design = design_in(document)
+        equation = design["prediction"]["Equation"]
+        design["texts"][0] = f"{left} ~ {right}"
+        equation["text"] = f" {right}"
+        equation["encodings"] = {
+            name: [kind, write_plain(categories)] for name, (kind, categories) in encodings.items()
+        }
+        equation["transforms"] = {
+            name: write_plain(learned) for name, learned in (transforms or {}).items()
+        }
+        equation["numeric"] = list("abc")
 
     return change
 
 
 def refusal(path, rewritten, change):
-    rewritten(path, seal=True, schema=change)
+    rewritten(path, change)
     with pytest.raises(DataError, match=MORE) as caught:
         load_model(path)
     return str(caught.value)
@@ -109,7 +90,7 @@ def test_terms_are_counted_before_a_formula_is_expanded(saved, rewritten, right,
         raise AssertionError("expanded")
 
     monkeypatch.setattr(heckmanfa.data.formula.stored_formulas, "Formula", expand)
-    rewritten(saved, seal=True, schema=carry(right, {"a0": NUMBER}))
+    rewritten(saved, carry(right, {"a0": NUMBER}))
     with pytest.raises(DataError, match=rf"{MORE}: the formula (has|multiplies)"):
         load_model(saved)
 
@@ -276,7 +257,7 @@ HONEST = [
 
 @pytest.mark.parametrize("right", HONEST)
 def test_an_honest_formula_comes_back(right, tmp_path):
-    model = write(tmp_path / "m.skops", right, "a + b + c")
-    again = load_model(tmp_path / "m.skops").model
+    model = write(tmp_path / "m.heckmanfa", right, "a + b + c")
+    again = load_model(tmp_path / "m.heckmanfa").model
     frame = table()
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))

@@ -8,7 +8,6 @@ import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,13 +25,12 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
 )
-from heckmanfa.analysis.revival import MODELS as MODULES
+from heckmanfa.analysis.model_classes import MODELS as MODULES
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NotSavedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
-OLD = Path(__file__).parent / "files" / "format_2"
 MODELS = {
     "Heckman": Heckman(["a", "c"]),
     "ml": Heckman(["a", "c"], method="ml", cov_type="robust"),
@@ -43,6 +41,8 @@ MODELS = {
     "HeckmanLasso": HeckmanLasso(
         "ebic", prediction_features=["a", "c"], random_state=np.random.default_rng(0)
     ),
+    "log": Heckman(["a", "c"], outcome_transform="log"),
+    "held": Heckman(["a", "g"], method="ml", rho=0.3, unknown="missing"),
     "HeckmanAverage": HeckmanAverage("mean"),
     "average_ml": HeckmanAverage(method="ml", n_refits=2),
     "HeckmanProbit": HeckmanProbit(["a", "c"]),
@@ -66,17 +66,21 @@ sys.addaudithook(hook)
 warnings.simplefilter("ignore")
 folder, found = Path(sys.argv[1]), {}
 @ROWS
+@TEXT
 new = pd.read_parquet(folder / "new.parquet")
-for path in sorted(folder.glob("*.skops")):
+for path in sorted(folder.glob("*.heckmanfa")):
     model = heckmanfa.load(path)
     rows = rows_for(path.stem, model, new)
     found[path.stem] = {"model": type(model).__name__}
     for name in ("predict", "predict_proba", "predict_selection"):
         if hasattr(model, name):
             found[path.stem][name] = np.asarray(getattr(model, name)(rows)).tolist()
+    for name in ("tidy", "vcov", "summary"):
+        if hasattr(model, name):
+            found[path.stem][name] = text_of(getattr(model, name)())
 warm = True
 for name in ("Heckman", "HeckmanAverage", "HeckmanProbit", "NaiveOLS"):
-    heckmanfa.load(folder / f"{name}.skops")
+    heckmanfa.load(folder / f"{name}.heckmanfa")
 warm = False
 print(json.dumps({"found": found, "seen": seen}))
 """
@@ -94,14 +98,14 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def fitted(data):
+def fitted(data, network):
     """Return every kind of model, fitted on columns with names and without."""
     X, y, classes, _ = data
     models = {
-        name: model.fit(X, classes if "Probit" in name else y) for name, model in MODELS.items()
+        name: model.fit(X, classes if "Probit" in name else np.exp(y) if name == "log" else y)
+        for name, model in MODELS.items()
     }
-    # Training needs Torch, which takes seconds to import; predicting does not.
-    models["RURegressor"] = heckmanfa.load(OLD / "RURegressor.skops")
+    models["plain_RURegressor"] = network
     models["plain_Heckman"] = Heckman([0, 2]).fit(X[list("abc")].to_numpy(), y)
     models["plain_NaiveOLS"] = NaiveOLS().fit(X[list("abc")].to_numpy(), y)
     models["formula"] = Heckman.from_formula(
@@ -114,8 +118,15 @@ def rows_for(name, model, new):
     """Return new rows as a model takes them."""
     if name == "formula":
         return new
-    rows = new[list(getattr(model, "feature_names_in_", "abc"))]
+    rows = new[list(getattr(model, "feature_names_in_", "abc"))[: model.n_features_in_]]
     return rows.to_numpy() if name.startswith("plain") else rows
+
+
+def text_of(report):
+    """Return a report or a table as text, with every bit of its numbers."""
+    if isinstance(report, pd.DataFrame):
+        return repr([report.columns.tolist(), report.to_numpy().tolist()])
+    return str(report)
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +134,10 @@ def child(fitted, data, tmp_path_factory):
     """Save all models, and load them in one fresh process."""
     folder = tmp_path_factory.mktemp("models")
     for name, model in fitted.items():
-        heckmanfa.save(model, folder / f"{name}.skops")
+        heckmanfa.save(model, folder / f"{name}.heckmanfa")
     data[3].to_parquet(folder / "new.parquet")
     program = CHILD.replace("@ROWS", inspect.getsource(rows_for))
+    program = program.replace("@TEXT", inspect.getsource(text_of))
     done = subprocess.run(
         [sys.executable, "-c", program, str(folder)],
         capture_output=True,
@@ -145,7 +157,9 @@ def test_every_model_predicts_to_the_bit_in_another_process(child, fitted, data)
         assert found["model"] == type(model).__name__
         for method in {"predict", "predict_proba", "predict_selection"} & {*found}:
             assert found[method] == np.asarray(getattr(model, method)(rows)).tolist(), name
-        assert (folder / f"{name}.skops").stat().st_size < 100_000
+        for method in {"tidy", "vcov", "summary"} & {*found}:
+            assert found[method] == text_of(getattr(model, method)()), name
+        assert (folder / f"{name}.heckmanfa").stat().st_size < 100_000
 
 
 def test_loading_runs_no_code_of_a_file(child):
@@ -153,7 +167,7 @@ def test_loading_runs_no_code_of_a_file(child):
 
 
 def small(model, folder):
-    path = folder / "small.skops"
+    path = folder / "small.heckmanfa"
     heckmanfa.save(model, path, candidates=False, force=True)
     return heckmanfa.load(path)
 
@@ -192,25 +206,11 @@ def test_what_a_file_was_saved_without_is_named(fitted, data, tmp_path):
 
 def test_saving_says_what_it_cannot_save(tmp_path, fitted):
     for arguments, words in (
-        ((tmp_path / "m.skops", fitted["Heckman"]), r"got a Heckman: call save\(model, path\)"),
-        ((Heckman(), tmp_path / "m.skops"), "this Heckman is not fitted: call fit first"),
-        (("abc", tmp_path / "m.skops"), "save keeps fitted models of heckmanfa; got a str"),
+        ((tmp_path / "m.heckmanfa", fitted["Heckman"]), r"got a Heckman: call save\(model, path\)"),
+        ((Heckman(), tmp_path / "m.heckmanfa"), "this Heckman is not fitted: call fit first"),
+        (("abc", tmp_path / "m.heckmanfa"), "save keeps fitted models of heckmanfa; got a str"),
         ((fitted["Heckman"], tmp_path / "m.pkl"), "save writes .* ends in .pkl"),
     ):
         with pytest.raises(InputError, match=words):
             heckmanfa.save(*arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-# Files of format 2, written with the code of that time (files/make_format_2.py). ------------------
-
-
-@pytest.mark.parametrize("path", sorted(OLD.glob("*.skops")), ids=lambda path: path.stem)
-def test_files_of_the_second_format_predict_as_they_did(path):
-    known = json.loads((OLD / "expected.json").read_text())
-    saved, rows = heckmanfa.analysis.load_model(path), pd.DataFrame(known["rows"])
-    assert sorted(saved.encoding.sources) == ["a", "b", "g"]
-    # The encoding that stood beside the model is inside.
-    probit = path.stem.startswith("HeckmanProbit")
-    found = saved.model.predict_proba(rows)[:, 1] if probit else saved.model.predict(rows)
-    np.testing.assert_allclose(found, known["predicted"][path.stem], rtol=1e-12)

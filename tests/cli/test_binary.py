@@ -74,7 +74,7 @@ def test_two_texts_are_classes_that_predict_writes_and_positive_turns_around(she
     words = paid["wage4"].map({1.0: "well paid", 0.0: "low"})
     paid.assign(wage4=words).to_csv("mroz.csv", index=False)
     given = ("--search", "none", "--select-only", "kids5,age")
-    numbers, _ = fit(shell, *given, "--save", "m.skops")
+    numbers, _ = fit(shell, *given, "--save", "m.heckmanfa")
     assert numbers["model"]["classes"] == ["low", "well paid"]
     other, text = fit(shell, *given, "--positive", "low")
     assert "Heckman probit of P(wage4 = 'low')" in text
@@ -86,7 +86,7 @@ def test_two_texts_are_classes_that_predict_writes_and_positive_turns_around(she
     ]
     assert effects[1]["educ"] == pytest.approx(-effects[0]["educ"], abs=1e-6)
     # The saved model writes probabilities and the likelier class.
-    status, text = shell("predict", "m.skops", "mroz.csv", "--out", "p.csv")
+    status, text = shell("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv")
     assert status == 0, text
     found = pd.read_csv("p.csv")
     chance = found["probability_marginal"]

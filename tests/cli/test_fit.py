@@ -233,12 +233,12 @@ def test_the_command_in_the_results_asks_the_same(shell, mroz):
 
 
 def test_files_are_written_together_and_not_replaced_unasked(shell, mroz):
-    options = ["--report", "out.html", "--save", "out.skops", "--json", "out.json"]
+    options = ["--report", "out.html", "--save", "out.heckmanfa", "--json", "out.json"]
     status, text = shell("fit", "mroz.csv", "--outcome", "lwage", *options)
     assert status == 0
-    assert {"out.html", "out.skops", "out.json"} <= shell.files()
+    assert {"out.html", "out.heckmanfa", "out.json"} <= shell.files()
     assert "report written to out.html" in text
-    assert load_model(shell.folder / "out.skops").model.prediction_features_
+    assert load_model(shell.folder / "out.heckmanfa").model.prediction_features_
     for option, path in zip(options[::2], options[1::2], strict=True):
         said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", option, path)
         assert f"{path} exists" in said
@@ -368,14 +368,14 @@ def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
     monkeypatch.setattr("heckmanfa.cli.run_fit.save_model", broken)
     before = shell.files()
     status, text = shell(
-        "fit", "mroz.csv", "--outcome", "lwage", "--json", "a.json", "--save", "a.skops"
+        "fit", "mroz.csv", "--outcome", "lwage", "--json", "a.json", "--save", "a.heckmanfa"
     )
     assert status == 1
     assert "disk full" in text
     assert "--debug" in text
     assert shell.files() == before
     with pytest.raises(RuntimeError, match="disk full"):
-        shell("--debug", "fit", "mroz.csv", "--outcome", "lwage", "--save", "a.skops")
+        shell("--debug", "fit", "mroz.csv", "--outcome", "lwage", "--save", "a.heckmanfa")
 
 
 @pytest.mark.usefixtures("untrained")

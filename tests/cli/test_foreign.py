@@ -55,15 +55,15 @@ FIT = ("fit", FILE, "--outcome", "[y]\x9b", "--search", "none")
 
 
 def test_no_command_prints_what_a_terminal_obeys(shell, table, monkeypatch):
-    status, text = run(*FIT, "--save", "m\x1b.skops", "--json", "j.json", "--report", "r.html")
+    status, text = run(*FIT, "--save", "m\x1b.heckmanfa", "--json", "j.json", "--report", "r.html")
     assert status == 0, text
     for one in (r"a\x1b[2Jb", r"c\u202ed\u200b", MARKUP, READABLE, r"region = south\u202e"):
         assert one in " ".join(text.split()), one
-    assert r"m\x1b.skops" in text
+    assert r"m\x1b.heckmanfa" in text
     # What programs read keeps the names.
     found = json.loads((shell.folder / "j.json").read_text(encoding="utf-8"))
     assert {ESCAPE, TURN, MARKUP} <= {one["term"] for one in found["estimates"]}
-    status, text = run("predict", "m\x1b.skops", FILE, "--out", "p\x1b.csv", "--keep-columns")
+    status, text = run("predict", "m\x1b.heckmanfa", FILE, "--out", "p\x1b.csv", "--keep-columns")
     assert status == 0, text
     assert ESCAPE in pd.read_csv(shell.folder / "p\x1b.csv").columns
     quick_comparison(monkeypatch)
@@ -122,11 +122,13 @@ def test_an_unseen_level_of_megabytes_takes_a_line(shell):
     frame = pd.DataFrame(data.X, columns=["a", "b"]).assign(y=data.y)
     frame["c"] = np.where(np.arange(300) % 3 == 0, "north", "south")
     frame.to_csv("in.csv", index=False)
-    status, text = run("fit", "in.csv", "--outcome", "y", "--search", "none", "--save", "m.skops")
+    status, text = run(
+        "fit", "in.csv", "--outcome", "y", "--search", "none", "--save", "m.heckmanfa"
+    )
     assert status == 0, text
     frame.loc[5, "c"] = HUGE
     frame.to_csv("new.csv", index=False)
-    status, text = run("predict", "m.skops", "new.csv", "--out", "p.csv")
+    status, text = run("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert status == 2
     assert "(500,000 characters)" in text
     assert len(text) < 1000

@@ -31,7 +31,7 @@ def fit(shell, *options):
 
 
 def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, wages):
-    files = ("--save", "m.skops", "--json", "j.json", "--report", "r.html")
+    files = ("--save", "m.heckmanfa", "--json", "j.json", "--report", "r.html")
     status, said = fit(shell, "--outcome-transform", "log", *files)
     assert status == 0, said
     assert "more log(wage) for one more educ" in said
@@ -52,7 +52,16 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     terms = {row["term"]: row["estimate"] for row in found["estimates"][:3]}
     assert terms["educ"] == pytest.approx(logs.coef_[0], rel=1e-9)
     model = logs.set_params(outcome_transform="log").fit(wages[FEATURES], wages["wage"])
-    predict = ("predict", "m.skops", "wages.csv", "--out", "p.csv", "--force", "--kind", "selected")
+    predict = (
+        "predict",
+        "m.heckmanfa",
+        "wages.csv",
+        "--out",
+        "p.csv",
+        "--force",
+        "--kind",
+        "selected",
+    )
     for scale, words in (("response", "a mean of wage, not of"), ("link", "a mean of log(wage).")):
         status, said = shell(*predict, "--scale", scale)
         assert status == 0, said
@@ -91,9 +100,9 @@ def test_zeros_and_classes_have_no_logarithm(shell, wages):
 
 
 def test_the_index_of_selection_and_outcomes_with_zeros(shell, wages):
-    assert fit(shell, "--save", "m.skops")[0] == 0
+    assert fit(shell, "--save", "m.heckmanfa")[0] == 0
     model = Heckman(PREDICT).fit(wages[FEATURES], wages["wage"])
-    predict = ("predict", "m.skops", "wages.csv", "--out", "p.csv", "--force", "--kind")
+    predict = ("predict", "m.heckmanfa", "wages.csv", "--out", "p.csv", "--force", "--kind")
     assert shell(*predict, "expected")[0] == 0
     found = pd.read_csv(shell.folder / "p.csv")
     values, ends = model.predict(wages[FEATURES], kind="expected", return_interval="confidence")

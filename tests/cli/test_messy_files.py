@@ -67,12 +67,12 @@ def test_a_model_knows_codes_dates_and_merged_levels(shell, mroz):
         "--dates", "years", "--min-level-rows", 10,
     ]  # fmt: skip
     status, text = shell(
-        "fit", *options, "--search", "none", "--select-only", "kids5", "--save", "m.skops"
+        "fit", *options, "--search", "none", "--select-only", "kids5", "--save", "m.heckmanfa"
     )
     assert status == 0
     assert "2 rare levels of 'town' became '(other)': 'rare', 'rarer'." in text
     assert f"The dates in 'born' became years since {born.min():%Y-%m-%d}." in text
-    encoding = load_model("m.skops").encoding
+    encoding = load_model("m.heckmanfa").encoding
     X = encoding.transform(table)
     days = (born.dt.floor("D") - born.min().floor("D")).dt.days
     np.testing.assert_allclose(X["born"], days / 365.25, rtol=1e-12)
@@ -83,15 +83,15 @@ def test_a_model_knows_codes_dates_and_merged_levels(shell, mroz):
     few = table.drop(columns="lwage").iloc[[0, 2, 12]]
     for name, write in (("few.csv", few.to_csv), ("few.parquet", few.to_parquet)):
         write(name, index=False)
-        assert shell("predict", "m.skops", name, "--out", "p.csv", "--force")[0] == 0
+        assert shell("predict", "m.heckmanfa", name, "--out", "p.csv", "--force")[0] == 0
         found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
-        whole = load_model("m.skops").model.predict(X.iloc[[0, 2, 12]], missing="nan")
+        whole = load_model("m.heckmanfa").model.predict(X.iloc[[0, 2, 12]], missing="nan")
         np.testing.assert_allclose(found, whole, rtol=1e-12)
         assert found.isna().tolist() == [False, False, True]
     few.assign(town="new").to_csv("new.csv", index=False)
-    assert "'new'" in shell.refuses("predict", "m.skops", "new.csv", "--out", "q.csv")
+    assert "'new'" in shell.refuses("predict", "m.heckmanfa", "new.csv", "--out", "q.csv")
     few.assign(born=3.0).to_csv("numbers.csv", index=False)
-    assert "held dates" in shell.refuses("predict", "m.skops", "numbers.csv", "--out", "q.csv")
+    assert "held dates" in shell.refuses("predict", "m.heckmanfa", "numbers.csv", "--out", "q.csv")
 
 
 def test_a_rare_level_that_separates_names_the_option_that_merges_it(shell, mroz):
@@ -161,9 +161,9 @@ def test_no_option_suggests_a_column_that_has_a_role(shell, mroz):
         said = shell.refuses("fit", "t.csv", "--outcome", "lwage", option, "lwag")
         assert "no column 'lwag'" in said
         assert "'lwage'" not in said
-    results(shell, "mroz.csv", "--outcome", "lwage", "--save", "m.skops")
+    results(shell, "mroz.csv", "--outcome", "lwage", "--save", "m.heckmanfa")
     mroz.drop(columns="age").to_csv("new.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "new.csv", "--out", "p.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert "no column 'age'" in said
     assert "'lwage'" not in said
 
@@ -172,9 +172,9 @@ def test_no_option_suggests_a_column_that_has_a_role(shell, mroz):
     ("option", "name", "ending"),
     [
         ("--report", "r.pdf", ".html"),
-        ("--save", "m.pkl", ".skops"),
+        ("--save", "m.pkl", ".heckmanfa"),
         ("--json", "r.pdf", ".json"),
-        ("--save", "m.joblib", ".skops"),
+        ("--save", "m.joblib", ".heckmanfa"),
     ],
 )
 def test_outputs_that_promise_another_format_are_refused(shell, mroz, option, name, ending):
@@ -185,7 +185,7 @@ def test_outputs_that_promise_another_format_are_refused(shell, mroz, option, na
 
 def test_python_refuses_such_names_too(shell, mroz):
     found = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=mroz)
-    with pytest.raises(InputError, match=r"save_model writes .*\.skops"):
+    with pytest.raises(InputError, match=r"save_model writes .*\.heckmanfa"):
         save_model("m.pkl", found.model, found.encoding)
     with pytest.raises(InputError, match=r"write_report writes HTML.* ends in \.pdf"):
         write_report(found, "r.pdf")
@@ -239,8 +239,8 @@ def test_the_row_of_names_can_be_said(shell, mroz):
     found, _ = results(shell, "odd.csv", *options)
     assert estimates(found) == estimates(wanted)
     assert "--header-row 2" in found["command"]
-    assert shell("fit", "odd.csv", *options, "--save", "m.skops")[0] == 0
-    predict = ("predict", "m.skops", "odd.csv", "--out", "p.csv")
+    assert shell("fit", "odd.csv", *options, "--save", "m.heckmanfa")[0] == 0
+    predict = ("predict", "m.heckmanfa", "odd.csv", "--out", "p.csv")
     assert shell(*predict, "--header-row", "2")[0] == 0
     assert "--header-row" in shell.refuses(*predict, "--header-row", "9999", "--force")
     mroz.to_parquet(shell.folder / "t.parquet")

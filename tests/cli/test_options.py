@@ -88,7 +88,7 @@ def test_a_reference_is_named_by_column_and_level(shell, table):
     pd.concat([frame, total]).to_csv("in.csv", index=False)
     words = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--json", "j.json", "--force")
     for option, level in ((), "a"), (("--reference", '"group=c, d"'), "c, d"):
-        status, text = shell(*words, *option, "--report", "page.html", "--save", "model.skops")
+        status, text = shell(*words, *option, "--report", "page.html", "--save", "model.heckmanfa")
         assert status == 0, text
         answer = json.loads((shell.folder / "j.json").read_text(encoding="utf-8"))
         assert answer["reference_levels"] == {"group": level}
@@ -96,10 +96,10 @@ def test_a_reference_is_named_by_column_and_level(shell, table):
     assert "no level 'e'" in shell.refuses(*words, "--reference", "group=e")
     error = shell.refuses(*words, "--reference", "group=A total")
     assert error.startswith("error: --reference: no row of the fit has the level 'A total'")
-    error = shell.refuses("predict", "model.skops", "in.csv", "--out", "p.csv")
+    error = shell.refuses("predict", "model.heckmanfa", "in.csv", "--out", "p.csv")
     assert "not fitted with: 'A total' (1 row" in error
     status, text = shell(
-        "predict", "model.skops", "in.csv", "--out", "p.csv", "--unknown", "missing"
+        "predict", "model.heckmanfa", "in.csv", "--out", "p.csv", "--unknown", "missing"
     )
     assert status == 0, text
     assert pd.read_csv("p.csv").iloc[:, 0].isna().tolist() == [False] * 400 + [True]

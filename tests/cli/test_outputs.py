@@ -40,7 +40,7 @@ main()
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with in.csv, in.parquet, parts/ of Parquet files, and m.skops."""
+    """A folder with in.csv, in.parquet, parts/ of Parquet files, and m.heckmanfa."""
     folder = tmp_path_factory.mktemp("made")
     data = make_selection(300, 3, 1, random_state=0)
     frame = pd.DataFrame(data.X, columns=["x0", "x1", "x2"]).assign(y=data.y)
@@ -49,7 +49,7 @@ def made(tmp_path_factory):
     (folder / "parts").mkdir()
     for place, part in enumerate(np.array_split(np.arange(300), 2)):
         frame.iloc[part].to_parquet(folder / "parts" / f"{place}.parquet")
-    words = [*FIT, "--save", str(folder / "m.skops")]
+    words = [*FIT, "--save", str(folder / "m.heckmanfa")]
     words[1] = str(folder / "in.csv")
     assert CliRunner().invoke(app, words).exit_code == 0
     return folder
@@ -74,12 +74,12 @@ def nothing_is_read(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("predict m.skops in.csv --out in.csv", ("--out", "DATA")),
-        ("predict m.skops in.csv --out ./link.csv", ("--out", "DATA")),
+        ("predict m.heckmanfa in.csv --out in.csv", ("--out", "DATA")),
+        ("predict m.heckmanfa in.csv --out ./link.csv", ("--out", "DATA")),
         ("predict m.parquet in.csv --out m.parquet", ("--out", "MODEL")),
-        ("predict m.skops in.parquet --out in.parquet --stream-above 0", ("--out", "DATA")),
-        ("predict m.skops parts --out parts/2.parquet", ("--out", "DATA")),
-        ("predict m.skops parts/*.parquet --out parts/2.parquet", ("--out", "DATA")),
+        ("predict m.heckmanfa in.parquet --out in.parquet --stream-above 0", ("--out", "DATA")),
+        ("predict m.heckmanfa parts --out parts/2.parquet", ("--out", "DATA")),
+        ("predict m.heckmanfa parts/*.parquet --out parts/2.parquet", ("--out", "DATA")),
         ("fit in.csv --outcome y --json in.csv", ("--json", "DATA")),
         ("fit in.csv --outcome y --save hard.csv", ("--save", "DATA")),
         ("fit in.csv --outcome y --report ./in.csv", ("--report", "DATA")),
@@ -109,8 +109,8 @@ def test_outputs_that_are_inputs_or_one_another_are_refused_before_any_work(
         "fit in.csv --outcome y --report PLACE",
         "fit in.csv --outcome y --save PLACE",
         "fit in.csv --outcome y --json PLACE",
-        "predict m.skops in.csv --out PLACE.csv",
-        "predict m.skops in.parquet --out PLACE.parquet --stream-above 0",
+        "predict m.heckmanfa in.csv --out PLACE.csv",
+        "predict m.heckmanfa in.parquet --out PLACE.parquet --stream-above 0",
         "compare in.csv --outcome y --out PLACE.csv",
         "simulate PLACE.csv",
         "simulate s.csv --truth PLACE",
@@ -146,7 +146,7 @@ def test_the_demo_does_not_write_through_a_link_to_a_fifo(shell):
 
 @pytest.mark.parametrize("option", ["--report", "--save", "--json"])
 def test_with_the_disk_full_the_file_that_was_written_is_named(shell, table, monkeypatch, option):
-    ending = {"--report": ".html", "--save": ".skops", "--json": ".json"}[option]
+    ending = {"--report": ".html", "--save": ".heckmanfa", "--json": ".json"}[option]
 
     def full(write):
         def written(self, *args, **kwargs):
@@ -158,7 +158,7 @@ def test_with_the_disk_full_the_file_that_was_written_is_named(shell, table, mon
 
     for name in ("write_text", "write_bytes"):
         monkeypatch.setattr(Path, name, full(getattr(Path, name)))
-    files = ("--json", "x.json", "--save", "x.skops", "--report", "x.html")
+    files = ("--json", "x.json", "--save", "x.heckmanfa", "--report", "x.html")
     error = shell.refuses(*FIT, *files)
     assert error == f"error: x{ending} cannot be written: No space left on device"
 
@@ -169,7 +169,7 @@ def test_with_the_disk_full_a_table_is_named(shell, table, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     said = "cannot be written: No space left on device"
-    assert f"p.csv {said}" in shell.refuses("predict", "m.skops", "in.csv", "--out", "p.csv")
+    assert f"p.csv {said}" in shell.refuses("predict", "m.heckmanfa", "in.csv", "--out", "p.csv")
     error = shell.refuses("simulate", "s.csv", "--truth", "t.json")
     assert f"s.csv {said}" in error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pytest
 import heckmanfa
 from heckmanfa import HeckmanAverage
 from heckmanfa.analysis import load_model
+from heckmanfa.analysis.archive import pack, unpack
 from heckmanfa.analysis.prediction_request import usual_interval
 from heckmanfa.datasets import load_mroz
 
@@ -20,13 +20,13 @@ FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 
 @pytest.fixture
 def saved(shell, mroz):
-    assert shell("fit", "mroz.csv", "--outcome", "lwage", "--save", "m.skops")[0] == 0
+    assert shell("fit", "mroz.csv", "--outcome", "lwage", "--save", "m.heckmanfa")[0] == 0
     return HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"])
 
 
 @pytest.mark.parametrize("kind", ["marginal", "selected", "unselected", "selection"])
 def test_every_kind_is_the_models(shell, mroz, saved, kind):
-    status, text = shell("predict", "m.skops", "mroz.csv", "--kind", kind, "--out", "p.csv")
+    status, text = shell("predict", "m.heckmanfa", "mroz.csv", "--kind", kind, "--out", "p.csv")
     assert status == 0
     assert "753 rows written to p.csv" in text
     found = pd.read_csv("p.csv")
@@ -39,7 +39,7 @@ def test_every_kind_is_the_models(shell, mroz, saved, kind):
 
 def test_intervals_and_kept_columns(shell, mroz, saved):
     status, _ = shell(
-        "predict", "m.skops", "mroz.csv", "--out", "p.parquet", "--interval", "prediction",
+        "predict", "m.heckmanfa", "mroz.csv", "--out", "p.parquet", "--interval", "prediction",
         "--keep-columns",
     )  # fmt: skip
     assert status == 0
@@ -52,7 +52,7 @@ def test_intervals_and_kept_columns(shell, mroz, saved):
 
 def test_intervals_come_unless_they_are_refused(shell, mroz, saved):
     _, interval = saved.predict(mroz[FEATURES], kind="selected", return_interval="prediction")
-    options = ["predict", "m.skops", "mroz.csv", "--kind", "selected", "--out"]
+    options = ["predict", "m.heckmanfa", "mroz.csv", "--kind", "selected", "--out"]
     assert shell(*options, "p.csv")[0] == 0
     np.testing.assert_allclose(pd.read_csv("p.csv")[["low", "high"]], interval, rtol=1e-9)
     assert shell(*options, "q.csv", "--no-interval")[0] == 0
@@ -72,14 +72,14 @@ def test_rows_that_extrapolate_are_marked_and_counted_loaded_and_in_parts_alike(
     expected = (index < low - 1e-9) | (index > high + 1e-9)
     assert expected[:3].all()
     assert 3 < expected.sum() < 100
-    status, text = shell("predict", "m.skops", "new.csv", "--out", "p.csv")
+    status, text = shell("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert status == 0
     assert f"{expected.sum()} of 753 rows extrapolate: their chance of being selected" in text
     found = pd.read_csv("p.csv")["extrapolates"]
     assert found.isna().to_numpy().nonzero()[0].tolist() == [3]
     assert (found.fillna(False).astype(bool) == expected).all()
     parts = ["--stream-above", "0", "--no-interval"]
-    status, other = shell("predict", "m.skops", "new.parquet", "--out", "p.parquet", *parts)
+    status, other = shell("predict", "m.heckmanfa", "new.parquet", "--out", "p.parquet", *parts)
     assert f"{expected.sum()} of 753 rows extrapolate" in other
     streamed = pd.read_parquet("p.parquet")["extrapolates"]
     assert streamed.isna().sum() == 1
@@ -87,9 +87,9 @@ def test_rows_that_extrapolate_are_marked_and_counted_loaded_and_in_parts_alike(
 
 
 def test_a_rho_outside_its_range_leaves_the_interval_out_and_says_so(shell, mroz):
-    options = ["--outcome", "lwage", "--search", "none", "--save", "m.skops"]
+    options = ["--outcome", "lwage", "--search", "none", "--save", "m.heckmanfa"]
     assert shell("fit", "mroz.csv", *options)[0] == 0
-    saved = load_model("m.skops").model
+    saved = load_model("m.heckmanfa").model
     if abs(saved.rho_) < 1:
         object.__setattr__(saved.fit_, "rho", 1.2)
     assert usual_interval(saved, "marginal") == ("prediction", "")
@@ -103,7 +103,7 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
     gaps = mroz.sample(frac=1.0, random_state=0).drop(columns="lwage")
     gaps.iloc[[4, 7], gaps.columns.get_loc("educ")] = np.nan
     gaps.to_csv("new.csv", index=False)
-    status, text = shell("predict", "m.skops", "new.csv", "--out", "p.csv")
+    status, text = shell("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert status == 0
     assert "2 of 753 rows lack a feature, and have no prediction: 'educ' (2 rows)" in text
     found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
@@ -114,21 +114,21 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
 
 
 def test_levels_and_columns_that_the_fit_did_not_have(shell, rich_table):
-    options = ["--outcome", "wage", "--exclude", "town,weight,share,works", "--save", "m.skops"]
+    options = ["--outcome", "wage", "--exclude", "town,weight,share,works", "--save", "m.heckmanfa"]
     assert shell("fit", "towns.csv", *options)[0] == 0
     rich_table.replace({"region": {"west": "east"}}).to_csv("east.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "east.csv", "--out", "p.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "east.csv", "--out", "p.csv")
     assert "region" in said
     assert "east" in said
     rich_table.drop(columns=["educ", "age"]).to_csv("few.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "few.csv", "--out", "p.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "few.csv", "--out", "p.csv")
     assert "educ" in said
     assert "age" in said
     # A table with only some of the levels is fine, and gives what the whole table gives.
     some = rich_table[rich_table["region"] == "south"]
     some.to_csv("south.csv", index=False)
     for name in ("towns", "south"):
-        assert shell("predict", "m.skops", f"{name}.csv", "--out", f"{name}.p.csv")[0] == 0
+        assert shell("predict", "m.heckmanfa", f"{name}.csv", "--out", f"{name}.p.csv")[0] == 0
     whole, part = (
         pd.read_csv(f"{name}.p.csv", skip_blank_lines=False) for name in ("towns", "south")
     )
@@ -137,33 +137,36 @@ def test_levels_and_columns_that_the_fit_did_not_have(shell, rich_table):
 
 
 def test_model_files_that_are_not_ours(shell, mroz, saved):
-    (shell.folder / "text.skops").write_text("not a model")
-    said = shell.refuses("predict", "text.skops", "mroz.csv", "--out", "p.csv")
-    assert "text.skops" in said
-    assert "Did you mean" in shell.refuses("predict", "n.skops", "mroz.csv", "--out", "p.csv")
-    with zipfile.ZipFile("m.skops") as whole, zipfile.ZipFile("evil.skops", "w") as other:
-        for name in whole.namelist():
-            content = whole.read(name)
-            if name == "schema.json":
-                schema = json.loads(content)
-                schema["__module__"], schema["__class__"] = "os", "system"
-                schema["__loader__"] = "ObjectNode"
-                content = json.dumps(schema).encode()
-            other.writestr(name, content)
-    said = shell.refuses("predict", "evil.skops", "mroz.csv", "--out", "p.csv")
-    assert "evil.skops" in said
+    (shell.folder / "text.heckmanfa").write_text("not a model")
+    said = shell.refuses("predict", "text.heckmanfa", "mroz.csv", "--out", "p.csv")
+    assert "text.heckmanfa" in said
+    assert "Did you mean" in shell.refuses("predict", "n.heckmanfa", "mroz.csv", "--out", "p.csv")
+    held = {
+        name: bytes(content)
+        for name, content in unpack((shell.folder / "m.heckmanfa").read_bytes()).items()
+    }
+    document = json.loads(held["model.json"])
+    document["model"] = {"os.system": {"parameters": {}, "attributes": {}}}
+    held["model.json"] = json.dumps(document).encode()
+    (shell.folder / "evil.heckmanfa").write_bytes(pack(held))
+    said = shell.refuses("predict", "evil.heckmanfa", "mroz.csv", "--out", "p.csv")
+    assert "evil.heckmanfa" in said
 
 
 def test_what_cannot_be_asked(shell, mroz, saved):
-    said = shell.refuses("predict", "m.skops", "mroz.csv", "--kind", "margina", "--out", "p.csv")
+    said = shell.refuses(
+        "predict", "m.heckmanfa", "mroz.csv", "--kind", "margina", "--out", "p.csv"
+    )
     assert "Did you mean 'marginal'" in said
-    said = shell.refuses("predict", "m.skops", "mroz.csv", "--interval", "both", "--out", "p.csv")
+    said = shell.refuses(
+        "predict", "m.heckmanfa", "mroz.csv", "--interval", "both", "--out", "p.csv"
+    )
     assert "prediction or confidence" in said
     (shell.folder / "p.csv").write_text("mine")
-    assert "--force" in shell.refuses("predict", "m.skops", "mroz.csv", "--out", "p.csv")
-    assert shell("predict", "m.skops", "mroz.csv", "--out", "p.csv", "--force")[0] == 0
+    assert "--force" in shell.refuses("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv")
+    assert shell("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv", "--force")[0] == 0
     load_mroz().assign(predicted_marginal=1.0).to_csv("taken.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "taken.csv", "--out", "q.csv", "--keep-columns")
+    said = shell.refuses("predict", "m.heckmanfa", "taken.csv", "--out", "q.csv", "--keep-columns")
     assert "predicted_marginal" in said
 
 
@@ -174,7 +177,7 @@ def test_missing_error_refuses_loaded_and_in_parts_alike_and_writes_nothing(shel
     gaps.to_parquet("new.parquet")
     said = {
         shell.refuses(
-            "predict", "m.skops", "new.parquet", "--out", "p.parquet", "--kind", "selected",
+            "predict", "m.heckmanfa", "new.parquet", "--out", "p.parquet", "--kind", "selected",
             "--missing", "error", "--stream-above", limit,
         )
         for limit in (1, 0)
@@ -182,7 +185,7 @@ def test_missing_error_refuses_loaded_and_in_parts_alike_and_writes_nothing(shel
     assert len(said) == 1
     assert "'educ' (2 rows), 'age' (1 row): 2 of 753 rows cannot be predicted" in said.pop()
     refused = shell.refuses(
-        "predict", "m.skops", "new.parquet", "--out", "p.parquet", "--missing", "x"
+        "predict", "m.heckmanfa", "new.parquet", "--out", "p.parquet", "--missing", "x"
     )
     assert "--missing must be empty or error" in refused
 
@@ -192,17 +195,17 @@ def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
     table = mroz[["lwage", "educ", "age", "kids5"]].assign(area=mroz["city"].map({1: "b", 0: "a"}))
     table.to_csv(shell.folder / "t.csv", index=False)
     asked = ("--outcome", "lwage", "--search", "none", "--predict-with", "educ,area")
-    assert shell("fit", "t.csv", *asked, "--save", "m.skops")[0] == 0
+    assert shell("fit", "t.csv", *asked, "--save", "m.heckmanfa")[0] == 0
     table.loc[:9, "area"] = "moon"
     table.to_csv(shell.folder / "new.csv", index=False)
     table.to_parquet(shell.folder / "new.parquet")
-    predict = ("predict", "m.skops")
+    predict = ("predict", "m.heckmanfa")
     said = shell.refuses(*predict, "new.csv", "--out", "p.csv")
     assert "'moon' (10 rows, the first is row 1 of the data)" in said
     assert "or pass --unknown missing to count them as missing" in said
     # Partitions in any order of levels, read in passes.
     table.to_parquet(shell.folder / "hive", partition_cols=["area"])
-    streamed = ("predict", "m.skops", "hive", "--out", "h.parquet", "--stream-above", "0")
+    streamed = ("predict", "m.heckmanfa", "hive", "--out", "h.parquet", "--stream-above", "0")
     status, said = shell(*streamed, "--unknown", "missing")
     assert status == 0, said
     found = pd.read_parquet(shell.folder / "h.parquet")["predicted_marginal"]
@@ -217,7 +220,7 @@ def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
         found = read(shell.folder / out)["predicted_marginal"]
         assert found.isna().tolist() == [place < 10 for place in range(len(table))]
         # The loaded model takes the same rows in Python.
-        model = heckmanfa.load(shell.folder / "m.skops")
+        model = heckmanfa.load(shell.folder / "m.heckmanfa")
         rows = table.drop(columns="lwage")
         np.testing.assert_allclose(found, model.predict(rows, unknown="missing", missing="nan"))
     said = shell.refuses(*predict, "new.csv", "--out", "q.csv", "--unknown", "drop")

@@ -60,27 +60,27 @@ def test_a_table_with_decimal_commas_gives_the_model_of_the_same_table_with_poin
 
 
 def test_a_few_rows_are_predicted_by_the_marks_of_the_fit(shell, people):
-    status, _ = shell("fit", "german.csv", *BASE, "--save", "m.skops")
+    status, _ = shell("fit", "german.csv", *BASE, "--save", "m.heckmanfa")
     assert status == 0
     some = people.head(3).drop(columns="lwage").assign(age=31).astype(int)
     # Nothing in these rows says what a point is.
     some.assign(income=["10.910", "9.120", "17.000"]).to_csv("few.csv", sep=";", index=False)
     some.assign(income=[10910, 9120, 17000]).to_csv("same.csv", index=False)
-    assert shell("predict", "m.skops", "few.csv", "--out", "a.csv")[0] == 0
-    status, _ = shell("predict", "m.skops", "same.csv", "--out", "b.csv")
+    assert shell("predict", "m.heckmanfa", "few.csv", "--out", "a.csv")[0] == 0
+    status, _ = shell("predict", "m.heckmanfa", "same.csv", "--out", "b.csv")
     assert status == 0
     pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
     some.assign(income="10.910").to_parquet("text.parquet")
-    said = shell.refuses("predict", "m.skops", "text.parquet", "--out", "c.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "text.parquet", "--out", "c.csv")
     assert "column 'income' is text with points" in said
     some.assign(income="10.910").to_csv("commas.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "commas.csv", "--out", "c.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "commas.csv", "--out", "c.csv")
     assert "',' is the decimal mark in the table of the fit, but delimits this one" in said
     some.assign(income=10.5).to_csv("points.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "points.csv", "--out", "c.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "points.csv", "--out", "c.csv")
     assert "column 'income' holds '10.5'" in said
     assert "as in the table of the fit; pass --decimal '.' if this one is written otherwise" in said
-    status, _ = shell("predict", "m.skops", "points.csv", "--decimal", ".", "--out", "c.csv")
+    status, _ = shell("predict", "m.heckmanfa", "points.csv", "--decimal", ".", "--out", "c.csv")
     assert status == 0
 
 
@@ -102,24 +102,26 @@ def test_a_column_in_doubt_is_refused_only_where_it_is_used(shell, people):
 def test_shares_in_the_prediction_where_the_fit_had_per_cent_are_refused(shell, people):
     share = people["age"].map("{:.1f}%".format)
     people.assign(age=share).to_csv("share.csv", index=False)
-    status, said = shell("fit", "share.csv", *BASE, "--save", "m.skops")
+    status, said = shell("fit", "share.csv", *BASE, "--save", "m.heckmanfa")
     assert status == 0
     assert "'age' is in per cent: 5% was read as 5." in said
     people.assign(age=people["age"] / 100).to_csv("plain.csv", index=False)
-    said = shell.refuses("predict", "m.skops", "plain.csv", "--out", "p.csv")
+    said = shell.refuses("predict", "m.heckmanfa", "plain.csv", "--out", "p.csv")
     assert "column 'age' has no per cent signs, and had them in the table of the fit" in said
     assert "multiply it by 100" in said
-    assert shell("predict", "m.skops", "share.csv", "--out", "p.csv")[0] == 0
+    assert shell("predict", "m.heckmanfa", "share.csv", "--out", "p.csv")[0] == 0
     # Plain numbers on the scale of the fit are the same numbers.
     people.assign(age=people["age"].round(1)).to_csv("same.csv", index=False)
-    status, said = shell("predict", "m.skops", "same.csv", "--out", "same_p.csv")
+    status, said = shell("predict", "m.heckmanfa", "same.csv", "--out", "same_p.csv")
     assert status == 0
     assert (
         "'age' has no per cent signs, as it had in the table of the fit: 5 was read as 5%" in said
     )
     assert (shell.folder / "same_p.csv").read_text() == (shell.folder / "p.csv").read_text()
     people.drop(columns="educ").to_csv("less.csv", index=False)
-    assert "no column 'educ'" in shell.refuses("predict", "m.skops", "less.csv", "--out", "q.csv")
+    assert "no column 'educ'" in shell.refuses(
+        "predict", "m.heckmanfa", "less.csv", "--out", "q.csv"
+    )
 
 
 def test_signs_in_some_cells_are_counted_and_the_first_of_the_fewer_is_named(shell, people):
@@ -158,10 +160,10 @@ def test_a_sheet_is_asked_for_by_name_or_number(shell, book):
         found, results, _ = estimates(shell, "book.xlsx", *BASE, "--sheet", sheet)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert results["command"].endswith("--sheet 2")
-    assert shell("fit", "plain.csv", *BASE, "--save", "m.skops")[0] == 0
-    said = shell.refuses("predict", "m.skops", "book.xlsx", "--out", "p.csv")
+    assert shell("fit", "plain.csv", *BASE, "--save", "m.heckmanfa")[0] == 0
+    said = shell.refuses("predict", "m.heckmanfa", "book.xlsx", "--out", "p.csv")
     assert "pass --sheet 'Wages 2020'" in said
-    assert shell("predict", "m.skops", "book.xlsx", "--sheet", "2", "--out", "p.csv")[0] == 0
+    assert shell("predict", "m.heckmanfa", "book.xlsx", "--sheet", "2", "--out", "p.csv")[0] == 0
     said = shell.refuses("compare", "book.xlsx", "--outcome", "lwage")
     assert "pass --sheet" in said
 
@@ -175,11 +177,11 @@ def piped(content, *arguments):
 
 def test_a_table_comes_from_standard_input(shell, people):
     content = (shell.folder / "german.csv").read_bytes()
-    done = piped(content, "fit", "-", *BASE, "--save", "m.skops", "--report", "r.html")
+    done = piped(content, "fit", "-", *BASE, "--save", "m.heckmanfa", "--report", "r.html")
     assert done.exit_code == 0, done.output
     assert "standard input, 753 rows: 428 selected" in " ".join(done.output.split())
     assert "standard input" in (shell.folder / "r.html").read_text()
-    done = piped(content, "predict", "m.skops", "-", "--out", "p.csv")
+    done = piped(content, "predict", "m.heckmanfa", "-", "--out", "p.csv")
     assert done.exit_code == 0, done.output
     assert len(pd.read_csv("p.csv")) == len(people)
     done = piped(b"", "fit", "-", *BASE)

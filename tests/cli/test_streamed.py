@@ -209,8 +209,8 @@ def test_the_report_of_rows_in_passes_says_what_is_left_out(shell, folder):
 
 def test_a_model_of_rows_in_passes_is_saved_and_predicts(shell, folder):
     for name, limit in (("memory", 1), ("passes", 0)):
-        assert shell("fit", *PLAIN, "--save", f"{name}.skops", "--stream-above", limit)[0] == 0
-        status, text = shell("predict", f"{name}.skops", "people", "--out", f"{name}.csv")
+        assert shell("fit", *PLAIN, "--save", f"{name}.heckmanfa", "--stream-above", limit)[0] == 0
+        status, text = shell("predict", f"{name}.heckmanfa", "people", "--out", f"{name}.csv")
         assert status == 0, text
         assert "lack a feature" in text
     pd.testing.assert_frame_equal(
@@ -228,12 +228,12 @@ def test_a_model_of_rows_in_passes_is_saved_and_predicts(shell, folder):
     ids=["marginal", "selection", "interval"],
 )
 def test_predictions_in_parts_are_those_in_memory(shell, folder, options):
-    assert shell("fit", *PLAIN, "--save", "m.skops")[0] == 0
+    assert shell("fit", *PLAIN, "--save", "m.heckmanfa")[0] == 0
     said = []
     for name, limit in (("memory", 1), ("parts", 0)):
         status, text = shell(
-            "predict", "m.skops", "people/*.parquet", "--out", f"{name}.parquet", "--stream-above",
-            limit, *options,
+            "predict", "m.heckmanfa", "people/*.parquet", "--out", f"{name}.parquet",
+            "--stream-above", limit, *options,
         )  # fmt: skip
         assert status == 0
         assert ("written a part at a time" in text) == (name == "parts")
@@ -249,10 +249,10 @@ def test_predictions_in_parts_are_those_in_memory(shell, folder, options):
 
 
 def test_predictions_in_parts_are_written_whole_or_not_at_all(shell, folder):
-    assert shell("fit", *PLAIN, "--save", "m.skops")[0] == 0
+    assert shell("fit", *PLAIN, "--save", "m.heckmanfa")[0] == 0
 
     def refuses(*options):
-        return shell.refuses("predict", "m.skops", "people", "--stream-above", 0, *options)
+        return shell.refuses("predict", "m.heckmanfa", "people", "--stream-above", 0, *options)
 
     (shell.folder / "mine.parquet").write_text("mine")
     assert "--force" in refuses("--out", "mine.parquet")
@@ -351,7 +351,7 @@ def test_an_interrupted_fit_in_passes_leaves_nothing(shell, folder, monkeypatch)
     monkeypatch.setattr("heckmanfa.tables.streamed.read_batches", interrupted)
     before = shell.files()
     status, text = shell(
-        "fit", *PLAIN, "--stream-above", 0, "--save", "m.skops", "--json", "o.json"
+        "fit", *PLAIN, "--stream-above", 0, "--save", "m.heckmanfa", "--json", "o.json"
     )
     assert status == 130
     assert "interrupted" in text

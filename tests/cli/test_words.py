@@ -72,7 +72,7 @@ def test_fit_writes_no_file_called_minus(shell, base, option):
 @pytest.mark.parametrize(
     "command",
     [
-        ("predict", "a.skops", "base.csv", "--out", "-"),
+        ("predict", "a.heckmanfa", "base.csv", "--out", "-"),
         ("compare", "base.csv", "--outcome", "wage", "--out", "-"),
         ("simulate", "-"),
         ("simulate", "-", "--files", "2"),

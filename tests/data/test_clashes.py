@@ -49,9 +49,11 @@ def here(tmp_path, monkeypatch):
 )
 def test_what_is_read_is_not_written(here, data, out):
     with pytest.raises(InputError, match=r"--out would write .* DATA reads"):
-        refuse_clashes({"MODEL": "m.skops", "DATA": data}, {"--out": out})
+        refuse_clashes({"MODEL": "m.heckmanfa", "DATA": data}, {"--out": out})
     with pytest.raises(InputError, match=r"--out would write .* DATA reads"):
-        refuse_clashes({"DATA": [here / "m.skops", data]}, {"--json": None, "--out": here / out})
+        refuse_clashes(
+            {"DATA": [here / "m.heckmanfa", data]}, {"--json": None, "--out": here / out}
+        )
 
 
 def test_a_file_that_a_url_names_is_not_written(here):

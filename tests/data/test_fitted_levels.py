@@ -227,8 +227,8 @@ def test_a_level_that_separation_left_out_is_not_known(model, first, tmp_path):
     # Rows without the level are predicted as by a fit without it.
     rest = clone(model).fit(X[12:], y[12:])
     np.testing.assert_allclose(model.predict(X[12:]), rest.predict(X[12:]), rtol=1e-5)
-    save(model, tmp_path / "model.skops")
-    for fitted in (model, load(tmp_path / "model.skops")):
+    save(model, tmp_path / "model.heckmanfa")
+    for fitted in (model, load(tmp_path / "model.heckmanfa")):
         with pytest.raises(InputError, match=f"not fitted with: '{first}' .12 rows"):
             fitted.predict(X)
         missing = fitted.predict(X, unknown="missing", missing="nan")

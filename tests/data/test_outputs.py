@@ -98,14 +98,14 @@ def new_folder_at(folder):
 
 
 def test_an_error_of_the_system_names_the_file_that_was_written(tmp_path):
-    files = {"--report": tmp_path / "x.html", "--save": tmp_path / "x.skops"}
+    files = {"--report": tmp_path / "x.html", "--save": tmp_path / "x.heckmanfa"}
 
     def full(option):
         with outputs(files, force=False) as places, places[option].writing() as part:
             part.write_text("half")
             raise OSError(28, "No space left on device")
 
-    for option, name in (("--report", "x.html"), ("--save", "x.skops")):
+    for option, name in (("--report", "x.html"), ("--save", "x.heckmanfa")):
         with pytest.raises(InputError, match=f"{name} cannot be written: No space left") as caught:
             full(option)
         assert str(caught.value).count("x.") == 1

@@ -177,8 +177,8 @@ def test_scores_of_a_weighted_formula_model_are_weighted(towns, named, by_array)
 
 def test_model_files_keep_the_names_of_columns_and_the_number_of_clusters(towns, named, tmp_path):
     encoding, _ = Encoding.learn(towns[COLUMNS], COLUMNS)
-    save_model(tmp_path / "named.skops", named, encoding, {})
-    again = load_model(tmp_path / "named.skops").model
+    save_model(tmp_path / "named.heckmanfa", named, encoding, {})
+    again = load_model(tmp_path / "named.heckmanfa").model
     pd.testing.assert_frame_equal(again.margins(towns).tidy(), named.margins(towns).tidy())
     assert str(again.summary()) == str(named.summary())
     assert again.n_clusters_ == 60

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, compress
 from heckmanfa.datasets import load_mroz, make_selection
@@ -177,11 +174,8 @@ def test_splits_that_fail_are_counted_and_too_many_are_refused():
         HeckmanBestSubset(honest=True, n_splits=0).fit(X, y)
 
 
-def test_an_honest_model_can_be_saved(model, data):
+def test_an_honest_model_can_be_saved(model, data, reloaded):
     X, _, _ = data
-    saved = io.BytesIO(skops.io.dumps(model))
-    types = skops.io.get_untrusted_types(data=saved.getvalue())
-    assert all(one.startswith("heckmanfa.") for one in types)
-    back = skops.io.loads(saved.getvalue(), trusted=types)
+    back = reloaded(model)
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
     assert str(back.honest_) == str(model.honest_)

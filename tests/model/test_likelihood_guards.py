@@ -254,8 +254,8 @@ def test_a_model_file_keeps_them(unequal, tmp_path):
     frame = pd.DataFrame(X, columns=list("abc"))
     encoding, encoded = Encoding.learn(frame, list(frame))
     named = Heckman(["a", "b"], method="ml").fit(encoded, y)
-    save_model(tmp_path / "m.skops", named, encoding, {})
-    again = load_model(tmp_path / "m.skops").model
+    save_model(tmp_path / "m.heckmanfa", named, encoding, {})
+    again = load_model(tmp_path / "m.heckmanfa").model
     assert again.fit_.guards.variance == named.fit_.guards.variance
     assert str(again.diagnostics()) == str(named.diagnostics())
     assert again.diagnostics().equal_variance.statistic == pytest.approx(

@@ -161,8 +161,8 @@ def test_a_model_with_a_start_is_saved_and_loaded(tmp_path, greene, higher):
     encoding, X = Encoding.learn(greene[0], list(greene[0].columns))
     for start in (0.9, higher.params_, list(higher.params_), np.float64(0.9)):
         model = fit((X, greene[1]), start)
-        save_model(tmp_path / "m.skops", model, encoding, {}, force=True)
-        loaded = load_model(tmp_path / "m.skops").model
+        save_model(tmp_path / "m.heckmanfa", model, encoding, {}, force=True)
+        loaded = load_model(tmp_path / "m.heckmanfa").model
         np.testing.assert_array_equal(loaded.params_, model.params_)
         np.testing.assert_array_equal(np.asarray(loaded.start), np.asarray(start))
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

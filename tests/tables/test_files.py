@@ -205,9 +205,9 @@ def test_no_such_file(tmp_path):
     )
     # A name that ends otherwise, or has little in common, is no suggestion.
     text(tmp_path, "", "a.json")
-    text(tmp_path, "", "R.skops")
-    assert refusal(tmp_path / "mask.skops", InputError) == "there is no file mask.skops"
-    assert refusal(tmp_path / "idx.skops", InputError) == "there is no file idx.skops"
+    text(tmp_path, "", "R.heckmanfa")
+    assert refusal(tmp_path / "mask.heckmanfa", InputError) == "there is no file mask.heckmanfa"
+    assert refusal(tmp_path / "idx.heckmanfa", InputError) == "there is no file idx.heckmanfa"
     assert "there is no folder" in refusal(tmp_path / "b" / "wages.csv", InputError)
     assert "is a folder; name a file in it" in refusal(tmp_path, InputError)
 

@@ -97,8 +97,8 @@ def test_devices_sockets_and_folders_are_refused(tmp_path, monkeypatch):
                     read(path)
             with pytest.raises((InputError, DataError), match=f"{path} is a {what}, not a file"):
                 scan_parquet(path, "y")
-    os.mkfifo("m.skops")
-    with pytest.raises(InputError, match=r"m\.skops is a pipe, not a file"):
-        load_model("m.skops")
+    os.mkfifo("m.heckmanfa")
+    with pytest.raises(InputError, match=r"m\.heckmanfa is a pipe, not a file"):
+        load_model("m.heckmanfa")
     with pytest.raises(InputError, match="is a folder"):
         read_table(tmp_path)

@@ -1,27 +1,25 @@
-"""What must hold of a model that was read from a file, before it is given to anyone."""
+"""What must hold between the parts of a model that was read from a file.
+
+Shapes and positions are checked as they are read. What is checked here needs several parts: which
+columns an equation has, what an encoding makes, how many parameters there are.
+"""
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
-from inspect import signature
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from sklearn.base import is_classifier
 
-from heckmanfa.analysis.revival import UnsoundError
+from heckmanfa.analysis.archive import UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.errors import HeckmanfaError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import attributes, encoded_model, publish, take_columns
-from heckmanfa.fit import Origin
+from heckmanfa.fit import Fit
+from heckmanfa.fit.fitted import label_terms
+from heckmanfa.model.linalg import column_norms
+from heckmanfa.search.choices import Choices
 
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25
@@ -34,37 +32,28 @@ def design_of(model: Any) -> FormulaDesign | None:
     return model.fit_.origin.design if isinstance(model, SelectionModel) else None
 
 
-def restore(model: Any, labels: Sequence[str]) -> None:
-    """Set the public attributes of a model that was read; refuse one without a fit.
-
-    The file lists ``labels``, the names of the K columns of the model.
-    """
-    state = vars(model)
-    # Parameters that are newer than the file.
-    for name, parameter in signature(type(model)).parameters.items():
-        state.setdefault(name, parameter.default)
+def check_model(model: Any, labels: Sequence[str]) -> None:
+    """Refuse a model whose parts do not fit together; ``labels`` name its K columns."""
     if isinstance(model, SelectionModel):
-        if "_fit" not in state:
-            raise UnsoundError("its model has no fit")
-        if list(model.fit_.labels) != list(labels):
-            raise UnsoundError("it does not list the features of the model")
-        _check_columns(model.fit_.spec.columns, labels)
+        fit = model.fit_
+        _require(list(fit.labels) == list(labels), "it does not list the features of the model")
+        check_columns(fit.spec.columns, labels)
         _check_classes(model)
-        publish(model, attributes(model.fit_))
+        _check_fit(fit)
         return
-    if "_columns" not in state:
-        raise UnsoundError("its model has no fit")
-    _check_columns(state["_columns"], labels)
-    # Files of format 2 had no encoding, so one mask was enough.
-    support = state.setdefault("_support", state.get("support_"))
-    if not (isinstance(support, np.ndarray) and support.dtype == bool):
-        raise UnsoundError("its model has no fit")
-    if support.shape != (len(labels),):
-        raise UnsoundError("support_ is not as long as the list of features")
-    take_columns(model, state["_columns"])
+    check_columns(model.columns_read(), labels)
+    _check_counts(model.row_counts_)
+    if hasattr(model, "_network"):
+        count = int(model._support.sum())
+        _require(len(model._network.centre) == count, "its network has other features")
 
 
-def _check_columns(columns: FittedColumns, labels: Sequence[str]) -> None:
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise UnsoundError(otherwise)
+
+
+def check_columns(columns: FittedColumns, labels: Sequence[str]) -> None:
     """Refuse columns of X that do not become the K columns of a model."""
     encoding = columns.encoding
     if encoding is None:
@@ -72,37 +61,26 @@ def _check_columns(columns: FittedColumns, labels: Sequence[str]) -> None:
     else:
         check_encoding(encoding, labels)
         sources, made = encoding.sources, encoding.columns
-    if columns.n_features != len(sources) or list(made) != list(labels):
-        raise UnsoundError("its columns are counted in two ways")
+    counted = columns.n_features == len(sources) and list(made) == list(labels)
+    _require(counted, "its columns are counted in two ways")
     unnamed = tuple(f"x{column}" for column in range(len(sources)))
-    if sources != (unnamed if columns.names is None else columns.names):
-        raise UnsoundError("its columns are named in two ways")
-
-
-def _check_classes(model: SelectionModel) -> None:
-    """Refuse a classifier without two classes, and any other model with them."""
-    fit, classes, known = model.fit_, model.fit_.origin.classes, model.fit_.binary
-    if {fit.is_binary, classes is not None, known is not None} != {is_classifier(model)}:
-        raise UnsoundError("its model and its outcome are not of one kind")
-    if classes is None or known is None:
-        return
-    size = 1 + len(fit.equation)
-    gradients = (known.mean_slope_gradient, known.naive_mean_slope_gradient)
-    shapes = {vector.shape for vector in (known.naive_coef, *gradients)}
-    if shapes != {(size,)} or known.naive_covariance.shape != (size, size):
-        raise UnsoundError("its plain probit does not have the features of its model")
-    numbers = [label for label in classes if not isinstance(label, str)]
-    mixed = len(numbers) == 1
-    if mixed or classes[0] == classes[1] or not np.isfinite(np.array(numbers, dtype=float)).all():
-        raise UnsoundError("its outcome does not have two classes")
+    named = unnamed if columns.names is None else columns.names
+    _require(sources == named, "its columns are named in two ways")
 
 
 def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
     """Refuse an encoding that does not make the columns that a model needs."""
-    _check_names(encoding)
+    named = [encoding.sources, *encoding.levels.values()]
+    twice = any(len({*names}) < len(names) for names in named)
+    _require(not twice, "its encoding names something twice")
+    # By arithmetic, before any name is made: each source, and each level, takes room in the file.
+    length = sum(
+        len(level) + len(name) + 2 for name, levels in encoding.levels.items() for level in levels
+    )
+    _require(length <= _LONGEST_NAMES, "its encoding makes names that are too long")
+    sources = {*encoding.sources}
     sound = (
-        encoding.missing in ("drop", "mean")
-        and {*encoding.levels} <= {*encoding.sources}
+        {*encoding.levels} <= sources
         and all(encoding.levels.values())
         and {*encoding.level_rows} <= {*encoding.levels}
         and all(
@@ -110,50 +88,102 @@ def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
         )
         and {*needed} <= {*encoding.columns}
         and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
-        and {*encoding.dates} <= {*encoding.sources} - {*encoding.levels}
+        and {*encoding.dates} <= sources - {*encoding.levels}
         and all(abs(scale.first) < _FAR for scale in encoding.dates.values())
     )
-    if not sound:
-        raise UnsoundError("its encoding does not make the features of its model")
+    _require(sound, "its encoding does not make the features of its model")
 
 
-def _check_names(encoding: Encoding) -> None:
-    """Refuse an encoding with repeated names, which could make any number of columns."""
-    named = [encoding.sources, *encoding.levels.values()]
-    if any(len({*names}) < len(names) for names in named):
-        raise UnsoundError("its encoding names something twice")
-    # By arithmetic, before any name is made: each source, and each level, takes room in the file.
-    length = sum(
-        len(level) + len(name) + 2 for name, levels in encoding.levels.items() for level in levels
-    )
-    if length > _LONGEST_NAMES:
-        raise UnsoundError("its encoding makes names that are too long")
+def _check_classes(model: SelectionModel) -> None:
+    """Refuse a classifier without two classes, and any other model with them."""
+    fit, classes = model.fit_, model.fit_.origin.classes
+    kinds = {fit.is_binary, classes is not None, fit.binary is not None}
+    _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
+    if classes is not None:
+        numbers = [label for label in classes if not isinstance(label, str)]
+        two = len(numbers) != 1 and classes[0] != classes[1]
+        _require(two, "its outcome does not have two classes")
 
 
-def try_out(model: Any, labels: Sequence[str], reports: Sequence[str]) -> None:
-    """Refuse a model whose parts do not fit together: it must predict and make these reports."""
-    plain = copy.copy(encoded_model(model))
-    for name in ("support_", "coef_", "selection_coef_"):
-        found = getattr(plain, name, None)
-        if found is not None and np.shape(found) != (len(labels),):
-            raise UnsoundError(f"{name} is not as long as the list of features")
-    row: Any = np.zeros((1, len(labels)))
-    if hasattr(plain, "feature_names_in_"):
-        row = pd.DataFrame(row, columns=list(labels))
-    if design_of(model) is not None:
-        plain._fit = replace(model.fit_, origin=Origin(classes=model.fit_.classes))
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            plain.predict(row)
-            # Some valid models refuse the others.
-            if hasattr(plain, "predict_selection"):
-                with suppress(HeckmanfaError):
-                    plain.predict_selection(row)
-            for name in reports:
-                if hasattr(plain, name):
-                    with suppress(HeckmanfaError):
-                        str(getattr(plain, name)())
-    # Parts that do not fit together can fail in any way.
-    except Exception as error:
-        raise UnsoundError(f"its parts do not fit together ({type(error).__name__})") from error
+def _check_fit(fit: Fit) -> None:
+    """Refuse a fit whose equations have other columns or parameters than its estimates."""
+    moments, equation = fit.moments, fit.equation
+    selection = () if fit.probit is None else fit.probit.features
+    known = {*moments.columns}
+    _require(known.issuperset([*equation, *selection]), "its equations have unknown columns")
+    terms = label_terms(fit.spec, equation, fit.probit, ())
+    errors = fit.terms[len(terms) :]
+    _require(fit.terms[: len(terms)] == terms, "its covariance has other terms")
+    possible = [("errors", term) for term in fit.spec.error_terms]
+    _require([*errors] == possible[: len(errors)], "its covariance has other terms of the errors")
+    sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
+    n_params = sum(sizes) + (1 if fit.is_binary else 2)
+    if fit.params is not None:
+        # A held rho is not a parameter.
+        _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")
+    if fit.binary is not None:
+        _require(len(fit.binary.naive_coef) == sizes[0], "its plain probit has other features")
+    if fit.rho_scores is not None:
+        of_both = 2 * len(fit.features) + len(selection) + 5
+        _require(len(fit.rho_scores) == of_both, "its scores have other parameters")
+    _check_numbers(fit)
+    _check_search(fit, known)
+    _check_average(fit, known, sizes)
+
+
+def _check_numbers(fit: Fit) -> None:
+    """Refuse numbers that no data give: counts, lengths and standard errors of zero or less."""
+    moments = fit.moments
+    _check_counts(fit.row_counts)
+    _require(min(fit.n_obs, fit.n_selected, moments.n_selected) >= 1, "it was fitted to no rows")
+    used = column_norms(moments.factor)[[0, *moments.places(fit.equation)]]
+    _require(bool((used > 0).all()), "its compressed features are zero")
+    errors = [pair[1] for pair in (fit.atanh_rho, fit.log_sigma) if pair is not None]
+    _require(not any(error <= 0 for error in errors), "a standard error is not positive")
+
+
+def _check_counts(counts: dict[str, int]) -> None:
+    listed = {"total", "selected", "unselected"} <= counts.keys()
+    _require(listed and counts["selected"] > 0, "it does not count its rows")
+
+
+def _check_choices(*choices: Choices) -> None:
+    for allowed in choices:
+        columns = allowed.columns
+        _require(len({*columns}) == len(columns), "a column is in two units of its search")
+
+
+def _check_search(fit: Fit, known: set[int]) -> None:
+    search = fit.search
+    if search is None:
+        return
+    _require(known.issuperset(search.candidates), "its search has unknown candidates")
+    _check_choices(search.choices)
+    honest, result = search.honest, search.result
+    if honest is not None:
+        same = honest.names == fit.labels and honest.columns in (None, fit.spec.columns)
+        _require(same, "its splits have other columns")
+    if result is not None:
+        _require(bool(result.in_range[:1].any()), "its search has no result")
+        form = result.goal.form
+        _require(form is None or known.issuperset(form.columns), "its form has unknown columns")
+
+
+def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
+    average = fit.average
+    if average is None:
+        return
+    scores, refits = average.scores, average.refits
+    _require(known.issuperset(average.columns), "its average has unknown columns")
+    if scores is not None:
+        same = (*scores.columns,) == average.columns and len(scores.residual_slope) == sizes[1]
+        _require(same, "its sums have other columns")
+    if refits is not None:
+        width = sum(sizes) + 3
+        _require(refits.estimates.shape[1] == width, "its refits have other parameters")
+        _require(bool(refits.weight.sum() > 0), "its refits have no weight")
+    for weighed in (average.average, average.by_bic):
+        if weighed is not None:
+            _check_choices(average.choices, weighed.choices)
+            some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
+            _require(bool(some), "its average has no assignments")

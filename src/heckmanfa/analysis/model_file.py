@@ -1,27 +1,25 @@
-"""A fitted model in a file that runs nothing when it is read."""
+"""A fitted model in a file that is data: JSON and arrays, and nothing that runs."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import io
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from typing import Any, NoReturn
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
-from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
-from heckmanfa.analysis.at_rest import at_rest
-from heckmanfa.analysis.model_checks import check_encoding, design_of, restore, try_out
-from heckmanfa.analysis.packing import pack
-from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
+from heckmanfa.analysis.archive import UnsoundError, pack, unpack
+from heckmanfa.analysis.model_checks import check_encoding, design_of
+from heckmanfa.analysis.model_classes import MODELS, MOST
+from heckmanfa.analysis.model_state import finish_model, read_model, write_model
+from heckmanfa.analysis.model_values import Reader, Writer
+from heckmanfa.analysis.plain_values import UnsavableError
+from heckmanfa.analysis.shapes import ANYTHING, Sizes
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import check_format, existing, replacing
 from heckmanfa.data.formula.stored_formulas import check_design
@@ -30,11 +28,14 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import attach_encoding, columns_of
 from heckmanfa.estimators.scoring import ScoredModel
+from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted, shown
 
-# Files name classes by their modules, and format 1 had other modules. In format 3, models have
-# their encoding inside, and arrays are packed.
-_FORMAT, _OLDEST = 3, 2
+# Formats 1 to 3 were files of skops.
+_FORMAT = 4
+_DOCUMENT = "model.json"
+_KEYS = frozenset({"format", "version", "features", "model", "encoding", "about"})
+_LARGEST_FILE, _LARGEST_DOCUMENT = 2**30, 2**26
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def save(
     model : estimator
         Any fitted model of heckmanfa.
     path : str or path
-        The file to write, such as ``"wages.skops"``.
+        The file to write, such as ``"wages.heckmanfa"``. A name that ends like another format, such
+        as ``.pkl``, is refused.
     candidates : bool
         Whether to keep what is large and no prediction needs: ``candidates_`` of a search,
         ``assignments_`` of an average, ``path_`` of a training. An average by maximum likelihood
@@ -88,10 +90,11 @@ def load(path: str | os.PathLike[str]) -> SelectionModel | ObservedRegressor:
 
     Notes
     -----
-    A file may hold plain data, arrays and the classes that models consist of. One that names
-    anything else is refused before any object is made. Its formulas may call listed functions
-    only, which is checked before they are evaluated. Accidental changes are detected, deliberate
-    changes of coefficients are not: load models only from people you trust.
+    A file is data: one JSON document and arrays. It may describe plain values and the classes that
+    models consist of, each with the types and shapes of its fields; anything else is refused before
+    it is made. Its formulas may call listed functions only, which is checked before they are
+    evaluated. Accidental changes are detected, deliberate changes of coefficients are not: load
+    models only from people you trust.
     """
     model: SelectionModel | ObservedRegressor = load_model(path).model
     return model
@@ -108,7 +111,8 @@ def save_model(
 ) -> None:
     """Write a fitted model, with what is needed to predict for other tables.
 
-    The file is a zip of arrays and of JSON in the schema of skops, with a manifest.
+    The file is a zip of one JSON document and of arrays, none of them compressed. The same model
+    gives the same bytes.
 
     Parameters
     ----------
@@ -140,37 +144,48 @@ def _write(
     caller: str,
 ) -> None:
     """Write a model file, and read it again before it is put in place."""
-    check_format(path, ".skops", caller)
+    check_format(path, ".heckmanfa", caller)
     labels = list(columns_of(model).encoded_labels)
     model, beside = _settled(model, _checked_encoding(model, labels, encoding))
-    parts = {"model": at_rest(model, candidates=candidates), "encoding": beside}
+    if isinstance(model, SelectionModel) and not candidates:
+        model = copy.copy(model)
+        model._fit = _without_candidates(model.fit_)
+    writer = Writer()
     try:
-        plain_about = json.loads(json.dumps(about or {}))
+        document = {
+            "format": _FORMAT,
+            "version": heckmanfa.__version__,
+            "features": labels,
+            "model": {type(model).__name__: write_model(model, writer)},
+            "encoding": writer.write(beside, Encoding),
+        }
+    except UnsavableError as error:
+        raise InputError(
+            f"the model cannot be saved: {error}; give parameters as plain lists and numbers"
+        ) from error
+    try:
+        text = json.dumps(document | {"about": about or {}}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"about must hold plain values only: {error}") from error
-    import skops.io  # takes longer to import than a table to read
-
+    arrays = {f"{index}.npy": content for index, content in enumerate(writer.arrays)}
+    data = pack({_DOCUMENT: text.encode("ascii"), **arrays})
     try:
-        members = pack(skops.io.dumps(parts))
-    # Each type that skops cannot save fails in its own way.
-    except Exception as error:
+        # A file that could not be read again is not written.
+        _read(data, Path("the file"))
+    except (UnsoundError, DataError) as error:
         raise InputError(f"the model cannot be saved: {error}") from error
-    manifest = {
-        "format": _FORMAT,
-        "version": heckmanfa.__version__,
-        "model": type(model).__name__,
-        "features": labels,
-        "about": plain_about,
-        "sha256": _digest(members),
-    }
-    buffer = io.BytesIO()
-    with ZipFile(buffer, "w", compression=ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-        archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
-    _check_readable(buffer.getvalue())
     with replacing(path, force) as part:
-        part.write_bytes(buffer.getvalue())
+        part.write_bytes(data)
+
+
+def _without_candidates(fit: Fit) -> Fit:
+    """Return a fit without what is large: candidates, assignments, and paths of a training."""
+    search, average = fit.search, fit.average
+    return replace(
+        fit,
+        search=None if search is None else search.without_candidates(),
+        average=None if average is None else average.without_candidates(),
+    )
 
 
 def _checked_encoding(model: Any, labels: list[str], encoding: Any) -> Encoding | None:
@@ -237,23 +252,15 @@ def _refuse_no_model(model: Any, caller: str) -> None:
             f"{caller} keeps fitted models of heckmanfa; got "
             + ("None" if model is None else f"a {type(model).__name__}")
         )
+    if MODELS.get(type(model).__name__) != type(model).__module__:
+        raise InputTypeError(
+            f"{caller} keeps the classes of heckmanfa, and {type(model).__name__} is derived from "
+            "one: keep the model with pickle"
+        )
     try:
         check_is_fitted(model)
     except NotFittedError as error:
         raise InputError(f"this {type(model).__name__} is not fitted: call fit first") from error
-
-
-def _check_readable(data: bytes) -> None:
-    """Refuse to write a file that could not be read again."""
-    try:
-        _read(data, Path("the file"), ["tidy"])
-    except UnlistedError as error:
-        raise InputError(
-            f"the model holds what cannot be saved safely: {error}; give parameters as plain "
-            "lists and numbers"
-        ) from error
-    except (UnsoundError, DataError) as error:
-        raise InputError(f"the model cannot be saved: {error}") from error
 
 
 def load_model(path: str | os.PathLike[str]) -> Saved:
@@ -267,19 +274,13 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
             raise DataError(f"{shown(path)} is not a model file: it is not a regular file")
         # The size first: a reader makes room for what it is asked for, whether it is there or not.
         with path.open("rb") as stream:
-            data = stream.read(min(path.stat().st_size, LARGEST_FILE) + 1)
-        return _read(data, path, ["summary", "tidy", "diagnostics"])
+            data = stream.read(min(path.stat().st_size, _LARGEST_FILE) + 1)
+        _refuse_other_files(data, path)
+        return _read(data, path)
     except HeckmanfaError:
         raise
-    except UnlistedError as error:
-        raise DataError(
-            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and none of it "
-            "was loaded"
-        ) from error
     except UnsoundError as error:
         raise DataError(f"{shown(path)} is damaged or was changed: {error}") from error
-    except BadZipFile as error:
-        raise DataError(f"{shown(path)} {NO_MODEL_FILE}") from error
     except OSError as error:
         raise DataError(f"{shown(path)} cannot be read: {error.strerror or error}") from error
     # A file that was tampered with can make a reader fail in any way.
@@ -289,23 +290,46 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
         ) from error
 
 
-def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
-    """Check every part of a file, make the model, and try its predictions and some reports."""
-    members = read_members(data, path)
-    manifest = members.manifest
-    _check_format(manifest, path)
-    content = Revival(members)
-    content.refuse_unlisted()
-    if _digest(members.raw) != manifest["sha256"]:
-        raise DataError(f"{shown(path)} was changed after it was written; none of it was loaded")
-    parts = content.make()
-    model, beside = parts["model"], parts["encoding"]
-    if not (type(model).__name__ in MODELS and isinstance(beside, Encoding | None)):
-        raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
-    labels = manifest["features"]
-    if not isinstance(manifest["about"], dict):
+def _refuse_other_files(data: bytes, path: Path) -> None:
+    """Refuse files of other programs, and of versions that wrote them with skops."""
+    if len(data) > _LARGEST_FILE:
+        raise DataError(f"{shown(path)} has more than {_LARGEST_FILE:,} bytes; no model file has")
+    if data[:2] != b"PK":
+        raise DataError(
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa "
+            "fit --save and heckmanfa.save"
+        )
+    if b"schema.json" in data[-(2**16) :]:
+        raise DataError(
+            f"{shown(path)} is a skops file, which earlier versions wrote, and this version reads "
+            ".heckmanfa files: fit the model again and save it, or load it with the version that "
+            "wrote it"
+        )
+
+
+def _read(data: bytes, path: Path) -> Saved:
+    """Check every part of a file, and make the model."""
+    members = unpack(data)
+    if [*members] != [_DOCUMENT, *(f"{index}.npy" for index in range(len(members) - 1))]:
+        raise UnsoundError("its archive has other members than a model file")
+    text, *arrays = members.values()
+    if len(text) > _LARGEST_DOCUMENT:
+        raise UnsoundError(f"its description has {len(text):,} bytes")
+    document = _parse(bytes(text))
+    _check_format(document, path)
+    if document.keys() != _KEYS:
+        raise UnsoundError("its description has missing or unknown parts")
+    labels = document["features"]
+    reader = Reader(arrays, most_bits=len(labels) + 128)
+    sizes = Sizes({"K": len(labels)}, MOST)
+    labels = reader.read(labels, list[str], ANYTHING, sizes)
+    model = read_model(document["model"], reader, sizes)
+    beside = reader.read(document["encoding"], Encoding | None, ANYTHING, sizes)
+    if len(reader.read_arrays) < len(arrays):
+        raise UnsoundError("it has arrays that no part of the model names")
+    if not isinstance(document["about"], dict):
         raise UnsoundError("it does not say what it is about")
-    restore(model, labels)
+    finish_model(model, labels)
     design = design_of(model)
     if design is not None:
         try:
@@ -315,36 +339,37 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
                 f"{shown(path)} asks for more than a model file may: {error}; none of it was "
                 "evaluated"
             ) from error
-    try_out(model, labels, reports)
     if beside is not None:
         check_encoding(beside, labels if design is None else design.variables(beside.columns))
-        # Files of format 2 had every encoding beside the model.
-        model, beside = _settled(model, beside)
     plain = labels if design is None else design.variables(())
     encoding = model.encoding_ or beside or Encoding.plain(plain)
-    return Saved(model, encoding, manifest["about"], str(manifest["version"]))
+    return Saved(model, encoding, document["about"], str(document["version"]))
 
 
-def _check_format(manifest: dict[str, Any], path: Path) -> None:
+def _parse(text: bytes) -> dict[str, Any]:
+    """Read JSON; refuse numbers that JSON does not have."""
+
+    def refuse(word: str) -> NoReturn:
+        raise UnsoundError(f"{word} is not JSON")
+
+    try:
+        document = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise UnsoundError("its description is not JSON, or is nested too deeply") from error
+    if not isinstance(document, dict):
+        raise UnsoundError("its description is not a table")
+    return document
+
+
+def _check_format(document: dict[str, Any], path: Path) -> None:
     """Refuse files of other formats, and of a newer major version."""
-    number, theirs, ours = manifest["format"], str(manifest["version"]), heckmanfa.__version__
-    if type(number) is not int:
+    number, theirs, ours = document.get("format"), document.get("version"), heckmanfa.__version__
+    if type(number) is not int or not isinstance(theirs, str):
         raise UnsoundError("its format is not an integer")
     if number > _FORMAT or int(theirs.split(".")[0]) > int(ours.split(".")[0]):
         raise DataError(
-            f"{shown(path)} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip "
-            "install --upgrade heckmanfa"
+            f"{shown(path)} was written by heckmanfa {shown(theirs)}; this is {ours}: upgrade with "
+            "pip install --upgrade heckmanfa"
         )
-    if number < _OLDEST:
-        raise DataError(
-            f"{shown(path)} has format {number}, and this version reads formats {_OLDEST} and "
-            f"{_FORMAT}: fit the model again and save it again"
-        )
-
-
-def _digest(members: Mapping[str, bytes]) -> str:
-    """Return the sha256 of every member but the manifest."""
-    total = hashlib.sha256()
-    for name in sorted({*members} - {MANIFEST}):
-        total.update(f"{name} {hashlib.sha256(members[name]).hexdigest()}\n".encode())
-    return total.hexdigest()
+    if number < _FORMAT:
+        raise UnsoundError(f"format {number} had no such files")

@@ -95,7 +95,7 @@ Honest = Annotated[
 ]
 Device = Annotated[str, Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")]
 ReportFile = Annotated[Path | None, Option(help="Write an HTML report here.")]
-SaveFile = Annotated[Path | None, Option(help="Write the model here (.skops), for predict.")]
+SaveFile = Annotated[Path | None, Option(help="Write the model here (.heckmanfa), for predict.")]
 JsonFile = Annotated[
     Path | None,
     Option(
@@ -158,7 +158,7 @@ def fit(
 
     An outcome of two classes gets a Heckman probit: see --outcome-kind and --positive.
 
-    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
+    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.heckmanfa
 
     (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
     --stream-above.
@@ -236,7 +236,7 @@ def predict(
 
     From Parquet to Parquet, a table may be larger than memory: see --stream-above.
 
-    Example: heckmanfa predict wages.skops wages.csv --kind selected --out predictions.csv
+    Example: heckmanfa predict wages.heckmanfa wages.csv --kind selected --out predictions.csv
     """
     _run("predict", locals())
 

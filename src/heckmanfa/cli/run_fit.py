@@ -34,7 +34,7 @@ def run(
     question = question_of(options)
     piped = json_out == _STANDARD
     check_format(report, ".html", "--report")
-    check_format(save, ".skops", "--save")
+    check_format(save, ".heckmanfa", "--save")
     check_format(None if piped else json_out, ".json", "--json")
     if save_table is not None:
         check_ending(save_table)

@@ -63,6 +63,7 @@ class SelectionModel(ReportedModel):
     n_obs_: float
     n_clusters_: int | None
     selection_features_: list[Any]
+    dropped_features_: list[Any]
     converged_: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -100,6 +100,8 @@ class ObservedRegressor(ScoredRegressor):
     """(K,) which columns predict, dummies included"""
     _selected_given: bool
     """whether who is selected was passed to `fit`"""
+    row_counts_: dict[str, int]
+    n_selected_: int
 
     def _read(
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
@@ -225,6 +227,7 @@ class _LinearRegressor(ObservedRegressor):
     intercept_: float
     sigma_: float
     adjusted_r2_: float
+    dropped_features_: list[Any]
 
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Array, Floats, host, like, on_host
-from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.features import FeatureTable, feature_blocks, same
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Block, held
 from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
@@ -199,8 +199,10 @@ class RURegressor(ObservedRegressor):
         ).mean()
 
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
-        given = table.source(columns).take(0, table.shape[0], columns)
-        return like(self._network.predict(host(given)), given)
+        values = same(table, float(self._network.predict(np.zeros((1, len(columns))))[0]))
+        for where, block in feature_blocks(table, columns):
+            values[where] = like(self._network.predict(host(block)), block)
+        return values
 
 
 def _torch() -> Any:

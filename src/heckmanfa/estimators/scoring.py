@@ -37,7 +37,6 @@ class ScoredModel(BaseEstimator):
     """
 
     prediction_features_: list[Any]
-    dropped_features_: list[Any]
     support_: Mask
     row_counts_: dict[str, int]
     n_selected_: float

@@ -109,7 +109,7 @@ def merge_disjoint(factors: Sequence[DisjointFactor]) -> DisjointFactor | None:
     lengths = np.sqrt(np.sum(each * each, axis=0))
     share = (each * _inverse(lengths))[:, :, None]
     cross = np.sum(share * crosses, axis=0)
-    away = (crosses - share * cross).reshape(-1, cross.shape[1])
+    away = (crosses - share * cross).reshape(each.size, cross.shape[1])
     rows = np.concatenate([away, *(part.rest for part in parts)])
     rest = triangular(rows) if rows.size else rows[:0]
     return DisjointFactor(parts[0].width, columns, lengths, cross, rest)

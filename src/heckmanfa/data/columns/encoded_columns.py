@@ -22,6 +22,20 @@ from heckmanfa.data.rows import Positions
 
 
 @dataclass(frozen=True, eq=False)
+class Filled:
+    """A column whose missing values are its mean in the fit."""
+
+    values: Any
+    """numbers or a `Dummy`, of which slices are numbers"""
+    mean: float
+
+    def __getitem__(self, rows: slice) -> Any:
+        """Return some consecutive rows."""
+        part = np.asarray(self.values[rows], dtype=np.float64)
+        return np.where(np.isnan(part), self.mean, part)
+
+
+@dataclass(frozen=True, eq=False)
 class EncodedColumns:
     """A data frame whose columns are the sources of an encoding, in its order."""
 
@@ -48,9 +62,9 @@ class EncodedColumns:
             start += len(names)
         if self.encoding.missing == "mean":
             labels, means = self.encoding.columns, self.encoding.means
-            for column, values in found.items():
-                whole = np.asarray(values[:], dtype=np.float64)
-                found[column] = np.where(np.isnan(whole), means[labels[column]], whole)
+            found = {
+                column: Filled(values, means[labels[column]]) for column, values in found.items()
+            }
         return found
 
     def _columns(self, position: int, name: str) -> list[Any]:

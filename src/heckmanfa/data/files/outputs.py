@@ -371,17 +371,30 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 _FORMATS = {
     ".html": ("HTML", "; a browser prints it as PDF"),
-    ".skops": ("a skops file, which runs no code when it is opened", ""),
+    ".heckmanfa": ("a model file, which runs no code when it is opened", ""),
     ".json": ("JSON", ""),
 }
 # Endings of formats that people may expect, and that nothing here writes.
 _FOREIGN = frozenset(
-    [".pdf", ".pkl", ".pickle", ".joblib", ".doc", ".docx", ".xls", ".xlsx", ".rtf", ".tex", ".png"]
+    [
+        ".pdf",
+        ".skops",
+        ".pkl",
+        ".pickle",
+        ".joblib",
+        ".doc",
+        ".docx",
+        ".xls",
+        ".xlsx",
+        ".rtf",
+        ".tex",
+        ".png",
+    ]
 )
 
 
 def check_format(
-    path: PathLike | None, ending: Literal[".html", ".skops", ".json"], what: str
+    path: PathLike | None, ending: Literal[".html", ".heckmanfa", ".json"], what: str
 ) -> None:
     """Refuse a name that promises another format; ``what`` is the option, or what is written."""
     if path is None:

@@ -74,6 +74,9 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
         kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
     except Exception as error:
         raise FormulaError(f"the formula {quoted(equation.text)} cannot be read") from error
+    for name, (_, categories) in equation.encodings.items():
+        if not all(isinstance(category, _CATEGORY | None) for category in categories or ()):
+            raise FormulaError(f"the term {quoted(name)} has categories that are not values")
     if len(terms) > n_columns + _SPARE:
         raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
     total = 0
@@ -103,10 +106,6 @@ def _width(
         raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
     width, categories = checked[expression].width, equation.encodings[expression][1]
     if kinds[expression] is Factor.Kind.CATEGORICAL:
-        if not all(
-            category is None or isinstance(category, _CATEGORY) for category in categories or ()
-        ):
-            raise FormulaError(f"the term {quoted(expression)} has categories that are not values")
         if categories is None and width == 1:
             raise FormulaError(f"the term {quoted(expression)} has no categories")
         return max(width, len(categories or ()) - 1)

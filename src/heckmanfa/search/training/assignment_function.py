@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from heckmanfa.data.arrays import (
@@ -64,7 +65,7 @@ class Trained:
     """mean absolute error of the last epoch's assignment"""
     path: Floats
     """(records, K) probabilities of assigning, every ``record_path`` epochs"""
-    path_epochs: Any
+    path_epochs: NDArray[np.int64]
     """(records,) epochs run before each record"""
     path_mae: Floats
     """(records,) mean absolute error at each"""
@@ -296,7 +297,7 @@ class _Training:
             n_unsolved=int(state[2]),
             mae=float(state[1]),
             path=np.array(probabilities).reshape(len(path), self._choices.n_features),
-            path_epochs=np.array(path_epochs, dtype=np.intp),
+            path_epochs=np.array(path_epochs, dtype=np.int64),
             path_mae=np.array([float(mae) for mae in path_mae]),
             interrupted=interrupted,
             n_rows=self._rows.n_rows,
