@@ -121,6 +121,9 @@ _OPTIONS = {
     "max_nodes": "the limit of nodes",
     "n_splits": "--folds",
 }
+# Foreign text is shortened before it is quoted; without a limit, quotes that nothing closes would
+# each be followed to the end.
+_QUOTED = re.compile(r"((?<![=\w])'(?:[^'\\]|\\.){0,400}'|(?<![=\w])\"(?:[^\"\\]|\\.){0,400}\")")
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.
 _WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "scale"}
@@ -134,7 +137,7 @@ def in_options(message: str) -> str:
     """Replace parameters in a message with options; quoted text, such as column names, stays."""
     message = _EITHER.sub("--robust or --cluster", message)
     # Quoted text that is not the value of a parameter came from the data.
-    pieces = re.split(r"((?<![=\w])'(?:[^'\\]|\\.)*'|(?<![=\w])\"(?:[^\"\\]|\\.)*\")", message)
+    pieces = _QUOTED.split(message)
     return "".join(piece if index % 2 else _in_options(piece) for index, piece in enumerate(pieces))
 
 

@@ -284,9 +284,8 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
 def _categories_in_warning(warning: DataMismatchWarning) -> str:
     """Return the unknown categories that formulaic lists only in the text of its warning."""
     message = str(warning)
-    found = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
-    listed = found.group(1) if found else message
-    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", listed))
+    listed = message.partition("{")[2].rpartition("}. They are being")[0] or message
+    return shown(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", listed))
 
 
 def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:

@@ -40,7 +40,7 @@ _IPC_START = b"ARROW1"
 # What follows the path of a URL; other question marks are wildcards.
 _PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
 # A user and a password before the first slash, and more of the password after it; not a port.
-_SPLIT_PASSWORD = re.compile(r"[^/@]*:(?!\d*/)[^/@]*/.*@")
+_SPLIT_PASSWORD = re.compile(r"[^/@:]*:(?!\d*/)[^/@]*/.*@")
 # Texts of options that are this short do not identify anybody.
 _SECRET_LENGTH = 4
 

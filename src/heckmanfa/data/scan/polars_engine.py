@@ -16,7 +16,9 @@ from heckmanfa.text.printable import shown
 # So many batches of so many rows are ready before they are asked for.
 _BATCH_ROWS, _BATCHES_AHEAD = 2**16, 2
 # Steps of a plan whose rows come in the order in which threads finish.
-_UNORDERED = re.compile(r"\bJOIN\b|^\s*(?:AGGREGATE|UNIQUE)\[maintain_order: false", re.MULTILINE)
+_UNORDERED = re.compile(
+    r"\bJOIN\b|^[ \t]*(?:AGGREGATE|UNIQUE)\[maintain_order: false", re.MULTILINE
+)
 
 
 class PolarsEngine(Engine):
