@@ -51,24 +51,20 @@ def _expressions(formula: Formula) -> list[str]:
 
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
-    expressions = {*_expressions(formula)}
     names: set[str] = set()
-    for variable in (str(name) for name in formula.required_variables):
-        dotted = [
-            expression
-            for expression in expressions
-            if expression in frame and expression.startswith(variable + ".")
-        ]
-        names.update(dotted if dotted and variable not in frame else [variable])
-    # formulaic lists neither a column with the name of one of its functions,
-    names.update(expression for expression in expressions if expression in frame)
-    # nor columns inside a stateful function (center, a spline).
-    for expression in expressions - {*frame.columns}:
+    for expression in _expressions(formula):
+        if expression in frame:
+            names.add(expression)
+            continue
         try:
             named = parse_factor(expression)[1]
         except SyntaxError:
             continue
         names.update(name for name in named if name in frame)
+    for variable in (str(name) for name in formula.required_variables):
+        # The column a is not used because a.b is.
+        if not any(name.startswith(variable + ".") for name in names):
+            names.add(variable)
     return sorted(names)
 
 

@@ -225,7 +225,7 @@ def value_ranges(
             break
         with _explain_failures(stored.path, scanned=True):
             footer = _footer(stored.path, stored.size, stored.changed)
-            columns = {footer.schema.column(k).path: k for k in range(footer.num_columns)}
+            columns = _leaves(footer.schema.to_arrow_schema())
             for group in range(footer.num_row_groups):
                 row_group = footer.row_group(group)
                 for name in list(open_):
@@ -238,6 +238,23 @@ def value_ranges(
                         low, high, given = found.get(name, (np.inf, -np.inf, 0))
                         found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
     return found
+
+
+def _leaves(schema: Any) -> dict[str, int]:
+    """Return the position of each column that is not nested among all that the file stores.
+
+    The file's own names are paths: a column called a.b and the field b of a struct a share one.
+    """
+    places, start = {}, 0
+    for field in schema:
+        places[field.name] = start
+        start += _n_leaves(field.type)
+    return places
+
+
+def _n_leaves(stored: Any) -> int:
+    parts = [stored.field(k).type for k in range(stored.num_fields)]
+    return sum(map(_n_leaves, parts)) if parts else 1
 
 
 def _range(column: Any) -> tuple[float, float, int] | None:
