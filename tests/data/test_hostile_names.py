@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import heckmanfa
 from heckmanfa import Heckman, load, predict_batches, save, scan, scan_parquet
+from heckmanfa.analysis.loading import _as_pandas
 from heckmanfa.cli import app
 
 # Each looks like a pattern, a path, an expression or a quotation that means another column.
@@ -268,6 +269,18 @@ def test_a_range_in_a_footer_is_that_of_the_column_and_not_of_a_field_with_its_p
         file, _ = store_of(tmp_path / name)
         assert value_ranges([file], ["a.b"]) == {"a.b": (0.0, N - 1.0, N)}
     assert scan_parquet(tmp_path / "2.parquet", "y", ["z"]).names == ("z",)
+
+
+def test_categories_of_polars_are_those_of_their_column_in_an_analysis(frame):
+    """As a pattern, the name of the category would make text of the column z."""
+    pl = pytest.importorskip("polars")
+    level = pd.Series(np.where(frame["g"] > 30, "high", "low"))
+    data = pl.from_pandas(frame[["y", "z", "w"]].assign(**{"^z$": level}))
+    data = data.with_columns(data["^z$"].cast(pl.Categorical))
+    taken = _as_pandas(data)
+    assert taken["z"].dtype == np.float64
+    np.testing.assert_array_equal(taken["z"], frame["z"])
+    assert list(taken["^z$"]) == list(level)
 
 
 def test_a_model_of_such_names_is_saved_and_read(frame, expected, tmp_path):

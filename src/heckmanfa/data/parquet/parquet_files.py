@@ -246,9 +246,9 @@ def _leaves(schema: Any) -> dict[str, int]:
     The file's own names are paths: a column called a.b and the field b of a struct a share one.
     """
     places, start = {}, 0
-    for field in schema:
-        places[field.name] = start
-        start += _n_leaves(field.type)
+    for column in schema:
+        places[column.name] = start
+        start += _n_leaves(column.type)
     return places
 
 
