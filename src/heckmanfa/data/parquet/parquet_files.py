@@ -6,7 +6,7 @@ cut off, it changed between two passes, or its columns are not those of the othe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heckmanfa.data.arrow.arrow_columns import decoded, is_category, kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
 from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema, whole_blocks
 from heckmanfa.data.files.found_files import PathLike, find_files
@@ -30,6 +31,11 @@ Constant = tuple[Value, Any]
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
 # Bytes of each column read from disk at a time, fewer if columns are many.
 _BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
+# Texts of a row group that are bounded by this need no care.
+_FEW_TEXTS = 2**28
+# Texts that repeat the beginning of the one before are decoded this many at a time, and may have
+# these bytes on average.
+_PREFIXED_ROWS, _PREFIXED_BYTES = 64, 2**16
 # Footers of the last files are kept: a file is opened once for each of its row groups.
 _FOOTERS = 8
 
@@ -225,12 +231,12 @@ def value_ranges(
             break
         with _explain_failures(stored.path, scanned=True):
             footer = _footer(stored.path, stored.size, stored.changed)
-            columns = _leaves(footer.schema.to_arrow_schema())
+            columns = _leaves(stored.path, stored.size, stored.changed)
             for group in range(footer.num_row_groups):
                 row_group = footer.row_group(group)
                 for name in list(open_):
-                    column = columns.get(stored.stored_names.get(name))
-                    known = None if column is None else _range(row_group.column(column))
+                    column = columns.get(stored.stored_names.get(name, ""))
+                    known = None if column is None else _range(row_group.column(column[0]))
                     if known is None:
                         open_.remove(name)
                         found.pop(name, None)
@@ -240,14 +246,15 @@ def value_ranges(
     return found
 
 
-def _leaves(schema: Any) -> dict[str, int]:
-    """Return the position of each column that is not nested among all that the file stores.
+@lru_cache(maxsize=_FOOTERS)
+def _leaves(path: Path, size: int, changed: int) -> dict[str, tuple[int, Any]]:
+    """Return the position of each column among all that a file stores, and its Arrow type.
 
     The file's own names are paths: a column called a.b and the field b of a struct a share one.
     """
     places, start = {}, 0
-    for column in schema:
-        places[column.name] = start
+    for column in _footer(path, size, changed).schema.to_arrow_schema():
+        places[column.name] = start, column.type
         start += _n_leaves(column.type)
     return places
 
@@ -279,10 +286,74 @@ def read_columns(stored: StoredFile, columns: Sequence[str]) -> Any:
     pa, pq = arrow()
     raw = _stored(stored, columns)
     with _explain_failures(stored.path, scanned=True):
-        table = pq.ParquetFile(stored.path).read(columns=raw)
+        groups = range(len(stored.group_rows))
+        texts = _texts(stored, groups, raw, ())
+        with pq.ParquetFile(stored.path, read_dictionary=texts.shared) as file:
+            if texts.prefixed:
+                batches = _bounded(file.iter_batches(_PREFIXED_ROWS, columns=raw), texts)
+                table = pa.Table.from_batches(batches)
+            else:
+                table = file.read(columns=raw)
         # Otherwise text that is not UTF-8, for example, would fail at its first use.
         table.validate(full=True)
+        table = _unshared(table, texts)
     return pa.Table.from_arrays(_with_constants(stored, table, columns), names=list(columns))
+
+
+class _Texts(NamedTuple):
+    """Columns of text whose values may take far more memory than they take in the file."""
+
+    shared: list[str]
+    """those to read as distinct values with a code per row"""
+    plain: list[str]
+    """those of them to decode afterwards"""
+    prefixed: list[str]
+    """those stored as differences to the value before"""
+
+
+def _texts(
+    stored: StoredFile, groups: Iterable[int], raw: Sequence[str], levels: Sequence[str]
+) -> _Texts:
+    """Find the columns of text that need care; ``levels`` are to be read as distinct values."""
+    footer = _footer(stored.path, stored.size, stored.changed)
+    places = _leaves(stored.path, stored.size, stored.changed)
+    found = _Texts([], [], [])
+    for name in raw:
+        place, kind = places[name]
+        if kind_of(kind) != "text":
+            continue
+        chunks = [footer.row_group(group).column(place) for group in groups]
+        most = sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks)
+        if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):
+            # pyarrow cannot read them as distinct values.
+            if most > _FEW_TEXTS:
+                found.prefixed.append(name)
+        elif name in levels:
+            found.shared.append(name)
+        elif most > _FEW_TEXTS and not is_category(kind):
+            found.shared.append(name)
+            found.plain.append(name)
+    return found
+
+
+def _bounded(batches: Iterator[Any], texts: _Texts) -> Iterator[Any]:
+    """Refuse batches whose texts are too long on average."""
+    for batch in batches:
+        for name in texts.prefixed:
+            if batch.column(name).nbytes > _PREFIXED_BYTES * _PREFIXED_ROWS:
+                raise DataError(
+                    f"column {shown(name)} holds texts of more than {_PREFIXED_BYTES:,} bytes on "
+                    "average: leave the column out, or make its texts shorter"
+                )
+        yield batch
+
+
+def _unshared(rows: Any, texts: _Texts) -> Any:
+    """Return a table or a batch with plain text where it was read as distinct values."""
+    for name in texts.plain:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, decoded(rows.column(place), name))
+    return rows
 
 
 def _stored(stored: StoredFile, columns: Sequence[str]) -> list[str]:
@@ -318,24 +389,25 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
                 f"{shown(stored.path)} changed since the rows were scanned; wait until it is "
                 "complete, and scan again"
             )
+        texts = _texts(stored, [group.number], raw, _stored(stored, wanted.levels))
         # With a memory map, a file that is cut off while it is read would crash the process.
         with pq.ParquetFile(
             stored.path,
             metadata=_footer(stored.path, stored.size, stored.changed),
-            read_dictionary=_stored(stored, wanted.levels),
+            read_dictionary=texts.shared,
             memory_map=False,
             pre_buffer=False,
             buffer_size=wanted.buffer(),
         ) as file:
             batches = file.iter_batches(
-                wanted.batch_rows(),
+                _PREFIXED_ROWS if texts.prefixed else wanted.batch_rows(),
                 row_groups=[group.number],
                 columns=raw,
                 use_threads=wanted.threads,
             )
-            for batch in whole_blocks(batches, wanted.block_rows):
+            for batch in whole_blocks(_bounded(batches, texts), wanted.block_rows):
                 batch.validate(full=True)
-                taken = batch.slice(0, left)
+                taken = _unshared(batch.slice(0, left), texts)
                 left -= taken.num_rows
                 yield pa.RecordBatch.from_arrays(_with_constants(stored, taken, names), names=names)
                 if left <= 0:
