@@ -18,6 +18,7 @@ from heckmanfa.data.arrow.engines import tidy_columns
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.clashes import local_path
+from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.files.sizes import refuse_claim
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of
@@ -65,6 +66,7 @@ def spooled(
         if standard:
             source = _standard_input()
         else:
+            refuse_foreign_links(path)
             if tell is not None:
                 tell(f"waiting for a table from {name}")
             source = stack.enter_context(Path(path).open("rb"))

@@ -200,6 +200,12 @@ def _opened(
         )
     if filesystem is not None:
         return _as_arrow(filesystem), _plain(text.partition("://")[2] or text), scheme
+    if "::" in text:
+        raise InputError(
+            f"{name_of(text)} chains file systems with '::', and a name from elsewhere could so "
+            "unpack archives, keep copies or read other files: make the file system with fsspec, "
+            "and pass it as filesystem"
+        )
     if not scheme:
         raise InputError(
             f"{shown(text)} is a path of this machine, and other files are URLs: scan files of one "
