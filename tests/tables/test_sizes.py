@@ -281,3 +281,47 @@ def test_cells_with_thousands_of_digits_cost_no_time(tmp_path):
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "t.csv"), "--outcome", "y"])
     assert time.process_time() - start < 10
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("layout", ["file", "stream"])
+def test_an_arrow_file_whose_batches_inflate_out_of_proportion_is_refused(
+    compression, layout, tmp_path, monkeypatch
+):
+    pa = pytest.importorskip("pyarrow")
+    from heckmanfa import scan
+
+    def write(n: int) -> None:
+        table = pa.table({"y": np.zeros(n), "a": np.zeros(n)})
+        table = table.append_column("t", pa.array(["u"] * n).dictionary_encode())
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        make = pa.ipc.new_file if layout == "file" else pa.ipc.new_stream
+        with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
+            writer.write_table(table)
+
+    monkeypatch.setattr(sizes, "_INFLATED", 2**20)
+    write(50)
+    assert len(read_table(tmp_path / "t.arrow")) == 50
+    write(500_000)
+    with pytest.raises(DataError, match="inflates to"):
+        read_table(tmp_path / "t.arrow")
+    if layout == "file":
+        with pytest.raises(DataError, match="inflates to"):
+            scan(tmp_path / "t.arrow", "y")
+
+
+def test_a_parquet_file_whose_pages_inflate_out_of_proportion_is_refused(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    from heckmanfa import scan_parquet
+
+    monkeypatch.setattr(sizes, "_INFLATED", 2**20)
+    table = pa.table({"y": np.zeros(500_000), "a": np.zeros(500_000)})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    with pytest.raises(DataError, match="inflates to"):
+        scan_parquet(path, "y")
+    # A value that is stored once is no inflation.
+    pq.write_table(table, path, compression="zstd")
+    assert scan_parquet(path, "y", ["a"]).n_rows == 500_000

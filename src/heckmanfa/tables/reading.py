@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 import pandas as pd
 
 from heckmanfa.data.arrow.engines import tidy_columns
+from heckmanfa.data.arrow.ipc_sizes import refuse_inflated_batches
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.clashes import local_path
@@ -388,6 +389,7 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
         wanted = [name for name in schema.names if columns is None or name in columns]
         table = read_columns(stored, wanted)
     else:
+        refuse_inflated_batches(path)
         try:
             table = feather.read_table(path)
         except pa.ArrowInvalid:

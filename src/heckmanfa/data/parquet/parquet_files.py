@@ -21,6 +21,7 @@ from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
 from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema, whole_blocks
 from heckmanfa.data.files.found_files import PathLike, find_files
 from heckmanfa.data.files.hive_folders import Value, typed_keys
+from heckmanfa.data.files.sizes import refuse_inflated
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
 
@@ -158,7 +159,9 @@ def store_of(
             )
         with pq.ParquetFile(path, pre_buffer=False) as file:
             footer, raw = file.metadata, file.schema_arrow
-        rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+        groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+        refuse_inflated(path, max((group.total_byte_size for group in groups), default=0))
+        rows = tuple(group.num_rows for group in groups)
     names = tidy_columns(raw.names, path)
     schema = tidy_schema(raw, names)
     constants = {name: own for name, own in (partitions or {}).items() if name not in names}
