@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ _SERVICE: dict[str, Any] = {}
 def _client(folder: Path) -> Any:
     """The service of the documents, as a reader would save it."""
     if not _SERVICE:
-        from fastapi.testclient import TestClient
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from fastapi.testclient import TestClient
 
         text = (Path(__file__).parents[1] / "docs" / "serving.md").read_text(encoding="utf-8")
         blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -189,11 +189,20 @@ def _cell(source: Source) -> str:
     return str(unit * (length // len(unit)) + pick(source, ["", "x", "@", "%", ")", "\0"]))
 
 
+def _plain(source: Source) -> pd.DataFrame:
+    """A table that every program can write."""
+    return (
+        table(np.random.default_rng(int(source.integers(50))), 50)
+        .reindex(columns=["y", "a", "b"])
+        .apply(pd.to_numeric, errors="coerce")
+    )
+
+
 def _far_sheet(source: Source, path: Path) -> None:
     rows = int(10 ** source.uniform(0, 7))
     letters = "".join(pick(source, "ABXFD") for _ in range(int(source.integers(1, 5))))
     buffer = io.BytesIO()
-    table(source, 50).to_excel(buffer, index=False)
+    _plain(source).to_excel(buffer, index=False)
     with (
         zipfile.ZipFile(buffer) as given,
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made,
@@ -211,8 +220,7 @@ def _far_sheet(source: Source, path: Path) -> None:
 
 
 def _claimed_stata(source: Source, path: Path) -> None:
-    frame = table(source, 50).select_dtypes("number").add_prefix("v")
-    frame = frame.rename(columns={"vy": "y"})
+    frame = _plain(source)
     frame.to_stata(path, write_index=False, version=pick(source, [114, 117, 118]))
     data = bytearray(path.read_bytes())
     for _ in range(int(source.integers(1, 4))):
