@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import fuzz.hostile  # noqa: F401  # its targets
 from fuzz.cases import BrokenPromiseError, run_case
 
 __all__ = ["MOST_MEMORY", "work"]

@@ -134,6 +134,10 @@ class DeviceMemoryError(HeckmanfaError, MemoryError):
     """The GPU is out of memory."""
 
 
+class OutOfMemoryError(HeckmanfaError, MemoryError):
+    """There is not enough memory for the data."""
+
+
 class MissingExtraError(HeckmanfaError, ImportError):
     """An optional dependency is not installed."""
 

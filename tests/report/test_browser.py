@@ -437,3 +437,25 @@ def test_it_prints_with_the_answer_on_page_one(browser, file_of, case):
     ):
         assert any(title in sheet and caption in sheet for sheet in pages[1:])
     assert "Coefficients for lwage" in " ".join(pages[1:])
+
+
+def test_the_page_runs_its_own_script_and_no_other(browser, file_of, tmp_path):
+    """The same page with a script, a handler and a style that data brought runs none of them."""
+    changed = tmp_path / "changed.html"
+    html = file_of("average").read_text(encoding="utf-8")
+    bad = (
+        "<script>document.title = 'run'</script><style>h1 { display: none }</style>"
+        "<svg onload=\"document.title = 'run'\"></svg>"
+    )
+    changed.write_text(html.replace("</header>", bad + "</header>"), encoding="utf-8")
+    visit = Visit(browser, changed)
+    with visit as page:
+        assert page.title() != "run"
+        assert page.locator("h1").is_visible()
+        # Its own script shows the values of a mark; its own style places the header.
+        assert page.evaluate("getComputedStyle(document.querySelector('.skip')).position") == (
+            "absolute"
+        )
+        refused = [error for error in visit.errors if "Content Security Policy" in error]
+        assert len(refused) >= 2
+        visit.errors.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 import sys
@@ -278,3 +280,16 @@ def test_a_report_never_replaces_its_data_nor_a_device(case, mroz_file, tmp_path
     os.mkfifo(tmp_path / "fifo.html")
     with pytest.raises(InputError, match="is a FIFO"):
         write_report(case("none"), tmp_path / "fifo.html")
+
+
+def test_the_policy_names_the_script_and_the_style_by_their_digests(file_of):
+    """No other script or style runs, even if a name from the data became one."""
+    html = file_of("hostile").read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    assert "unsafe" not in policy
+    for tag in ("script", "style"):
+        (inner,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert f"{tag}-src &#x27;sha256-{digest}&#x27;" in policy
+    # A policy without unsafe-inline ignores styles in attributes, and handlers.
+    assert not re.search(r"<[^>]*\s(style|on\w+)=", html)

@@ -177,8 +177,9 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
         ) from error
     if given.implementation.is_polars():
         # Categories without a declared order would come in the order of the rows.
-        loose = [name for name, kind in given.schema.items() if kind == nw.Categorical]
-        given = given.with_columns(nw.col(*loose).cast(nw.String)) if loose else given
+        kinds = enumerate(given.schema.values())
+        loose = [given[:, place] for place, kind in kinds if kind == nw.Categorical]
+        given = given.with_columns(*(series.cast(nw.String) for series in loose))
     if given.implementation.is_pyarrow():
         return arrow_frame(given.to_native())
     with needs_extra("frames that are not pandas need pyarrow", "parquet"):

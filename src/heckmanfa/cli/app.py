@@ -12,7 +12,7 @@ import typer
 
 from heckmanfa import __version__
 from heckmanfa.cli.commands import compare, demo, fit, predict, reproduce, simulate
-from heckmanfa.errors import HeckmanfaError
+from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import printable
 
@@ -55,7 +55,7 @@ def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            _within_memory(command, *args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt as error:
@@ -81,6 +81,19 @@ def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(_FAILED) from error
 
     return run
+
+
+def _within_memory(command: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Run a command; a lack of memory, wherever it is found, is one of our errors."""
+    try:
+        command(*args, **kwargs)
+    except HeckmanfaError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            "there is not enough memory for this; name fewer columns with --features, write the "
+            "table as Parquet and read it in passes (--stream-above 0), or use a larger machine"
+        ) from error
 
 
 def _one_line(error: Exception) -> str:

@@ -67,9 +67,10 @@ def to_device(
     _refuse_categories(table)
     with explain_out_of_memory():
         values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=found)
-        for column, name in enumerate(table.columns):
+        for column in range(table.shape[1]):
             # A copy, since a frame's memory may be read-only.
-            values[:, column] = torch.from_numpy(np.array(numbers(table[name]), dtype=dtype))
+            numeric = np.array(numbers(table[:, column]), dtype=dtype)
+            values[:, column] = torch.from_numpy(numeric)
     return NamedTensor(tuple(table.columns), values)
 
 

@@ -47,6 +47,8 @@ _SHOWN = 4
 _RARE = 0.2
 # More distinct integers than this are amounts or counts rather than classes.
 _MANY = 20
+# More labels are not compared with each other.
+_MOST_SPELLINGS = 200
 _AMOUNT = (
     "use Heckman for an amount, or make two classes that keep missing values missing, as in "
     "(y > c).where(y.notna())"
@@ -419,8 +421,11 @@ def misspellings(counts: Mapping[str, int]) -> dict[str, str]:
     """Return the labels that look like another, more frequent one, each with a question about it.
 
     A label in another case may have many rows; one with another letter is a typo if it has few.
+    Every label is compared with every other, so hundreds of them are not.
     """
     found: dict[str, str] = {}
+    if len(counts) > _MOST_SPELLINGS:
+        return found
     ordered = sorted(counts, key=lambda label: (-counts[label], label))
     for place, label in enumerate(ordered):
         others = [other for other in ordered[:place] if other not in found]

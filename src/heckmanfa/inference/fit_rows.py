@@ -260,9 +260,12 @@ def take_column(fit: Fit, X: Any, name: str, what: str, choices: str) -> tuple[A
             f"{what} must be {choices} or an entry for each row; X has no column "
             f"{quoted(name)}" + nearest(name, [str(other) for other in columns])
         )
-    values = frame[name].to_native()
+    # By position: Polars takes some names for patterns.
+    place = columns.index(name)
+    values = frame[:, place].to_native()
     if name not in (fit.spec.columns.names or columns):
-        return frame.drop(name).to_native(), values
+        others = [position for position in range(len(columns)) if position != place]
+        return frame[:, others].to_native(), values
     return X, values
 
 

@@ -266,7 +266,8 @@ def interval(
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
-        with np.errstate(invalid="ignore"):
+        # Of features near the largest double, limits are infinite.
+        with np.errstate(invalid="ignore", over="ignore"):
             if fit.average is not None:
                 spread = wider if new else None
                 ends = average_interval(fit, estimates, kind, design, conf_level, spread)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -34,10 +36,10 @@ if TYPE_CHECKING:
 LIMIT = 400_000
 """bytes of a page at most"""
 
-# The browser refuses whatever is not in the file.
+# The browser refuses whatever is not in the file, and in the file any script or style but these.
 _POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "form-action 'none'; base-uri 'none'"
+    "default-src 'none'; style-src '{style}'; script-src '{script}'; form-action 'none'; "
+    "base-uri 'none'"
 )
 # What gives way if a page is too large: rows of tables first, then pictures with many marks.
 _ROOM: tuple[tuple[int, frozenset[str]], ...] = (
@@ -103,21 +105,29 @@ def _render(analysis: Analysis, paper: Paper, title: str | None) -> str:
     folder = files("heckmanfa.report")
     question, answer = analysis.question, analysis.answer
     kind, words = badge(analysis.checks)
+    style = answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        policy=escape(_POLICY),
+        policy=escape(_POLICY.format(style=_digest(style), script=_digest(script))),
         version=escape(__version__),
         title=escape(
             title or f"{shown(question.fitted)}: a selection model of {shown(question.called)}"
         ),
-        style=answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8"),
+        style=style,
         eyebrow=escape(_eyebrow(analysis)),
         pill=f'<a class="pill {kind}" href="#trust">{sign(kind)}{escape(words)}</a>',
         headline=marked(answer.headline),
         lede=marked(answer.lede),
         contents=contents,
         sections="".join(map(_section, sections)),
-        script=folder.joinpath("page.js").read_text(encoding="utf-8"),
+        script=script,
     )
+
+
+def _digest(text: str) -> str:
+    """Return what a policy calls an element of the page: the digest of all between its tags."""
+    digest = hashlib.sha256(f"\n{text}\n".encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def _section(section: Section) -> str:

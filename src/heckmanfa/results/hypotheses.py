@@ -17,6 +17,8 @@ from heckmanfa.text.wording import nearest
 _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
 # The factors of a five-way interaction have 120 orders.
 _MOST_FACTORS = 4
+# Every pair of brackets inside another costs a reading of the name.
+_LONGEST_BARE = 400
 _STAND_IN = re.compile(r"coefficient_(\d+)_")
 # A level that is an interval, as pandas.cut makes them: the brackets of (35, 45] do not match.
 _INTERVAL = r"\[(?:T\.)?[(\[][^\[\]()]*[)\]]\]"
@@ -42,8 +44,9 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
         raise InputError(f"{given} has an empty part; {_ADVICE}")
     if any(part.count("=") > 1 for part in parts):
         raise InputError(f"{given} cannot be read: a part has two '='; {_ADVICE}")
-    for found in _NAME.finditer(_STAND_IN.sub(" ", replaced)):
-        name = found.group().strip("`")
+    unknown = _NAME.search(_STAND_IN.sub(" ", replaced))
+    if unknown:
+        name = unknown.group().strip("`")
         raise UnknownFeatureError(
             f"{given} names {quoted(name)}, which is not a coefficient of the model"
             + nearest(name, names)
@@ -101,6 +104,8 @@ def _other_orders(name: str) -> list[str]:
 
 def _may_be_bare(name: str) -> bool:
     """Whether a name cannot be mistaken for a calculation."""
+    if len(name) > _LONGEST_BARE:
+        return False
     outside = name
     while _BRACKETS.search(outside):
         outside = _BRACKETS.sub("", outside)

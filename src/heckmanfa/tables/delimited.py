@@ -10,7 +10,8 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pandas as pd
 from heckmanfa.data.columns.column_names import check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Blanked, Codes, blank, codes_of
 from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS, shape_of, with_columns
+from heckmanfa.data.files.sizes import TextBytes
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.marks import (
     BLANK,
@@ -35,6 +37,7 @@ from heckmanfa.tables.marks import (
 from heckmanfa.text.printable import quoted, shown
 
 _HEAD = 1 << 18
+_PIECE = 1 << 20
 _RECORDS = 200
 # The comma comes last: if two delimiters fit equally well, commas may be inside values.
 _DELIMITERS = (";", "\t", "|", ",")
@@ -185,13 +188,13 @@ def _parse(
     path: Path, layout: Layout, decimal: str, encoding: str, whole: bool = False
 ) -> pd.DataFrame:
     """Parse in parts, which is twice as fast, or as a whole if the types of the parts differ."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _opened(path, len(layout.names)) as file:
         # pandas drops fields without a name, and only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("error", pd.errors.DtypeWarning)
         try:
             return pd.read_csv(
-                path,
+                file,
                 sep=layout.delimiter,
                 decimal=decimal,
                 skiprows=layout.skipped,
@@ -208,12 +211,23 @@ def _parse(
             return _parse(path, layout, decimal, encoding, whole=True)
 
 
+def _bytes_of(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+@contextmanager
+def _opened(path: Path, columns: int) -> Iterator[io.BufferedReader]:
+    """Open a file whose size must be in proportion to what it is read to."""
+    with _bytes_of(path) as source, TextBytes(path, source, columns) as raw:
+        yield io.BufferedReader(raw, _PIECE)
+
+
 def find_layout(path: Path, header_row: int | None = None) -> Layout:
     """Find out how a text file is written from its first lines.
 
     ``header_row`` is the number of the line with the names, from 1; None finds it.
     """
-    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+    with _bytes_of(path) as file:
         head = file.read(_HEAD)
     text, encoding = _decode(head, path)
     if not text.strip():

@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from xml.parsers import expat
 
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import tidy_names
 from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS
-from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.data.files.sizes import refuse_archive
+from heckmanfa.errors import DataError, InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
+# Cells that a sheet may reach over, whatever it holds; and how many for each cell in it.
+_SPREAD, _SPREAD_PER_CELL = 2**22, 64
+# Excel has no more.
+_MOST_COLUMNS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,8 @@ def read_excel(
     that are ``literal``, marks such as NA are text.
     """
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
+    if ending == ".xlsx":
+        refuse_archive(path)
     try:
         with warnings.catch_warnings():
             # openpyxl warns about decorations that it ignores.
@@ -69,6 +77,7 @@ def _read(
     names = _names(book)
     filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
     chosen, *others = filled or [names[0] if sheet is None else _chosen(names, sheet, path)]
+    _refuse_spread(book, chosen, path)
     cells = _cells(book, chosen)
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
@@ -93,6 +102,62 @@ def _read(
         "sheet=...)."
     )
     return Sheet(frame, note, hint, titles)
+
+
+def _refuse_spread(book: Any, name: str, path: Path) -> None:
+    """Refuse a sheet whose few cells lie so far apart that nearly all between them are empty."""
+    if hasattr(book.book, "sheet_by_name"):
+        # xlrd has read the sheet already, and pandas makes a table of all its cells.
+        sheet = book.book.sheet_by_name(name)
+        extent = _Extent(sheet.nrows, sheet.ncols, path.stat().st_size)
+    else:
+        sheet = book.book[name]
+        extent = _Extent()
+        parser = expat.ParserCreate(namespace_separator="}")
+        parser.StartElementHandler = extent.start
+        # What the sheet says about its own size may be wrong, so its cells are counted.
+        with sheet.parent._archive.open(sheet._worksheet_path) as source:
+            parser.ParseFile(source)
+    reached = extent.rows * extent.columns
+    if extent.columns > _MOST_COLUMNS or reached > max(_SPREAD, _SPREAD_PER_CELL * extent.stored):
+        raise DataError(
+            f"{shown(path)}: the sheet {quoted(name)} reaches to row {extent.rows:,} and column "
+            f"{extent.columns:,}, and nearly all cells up to there are empty; delete stray cells "
+            "far from the table, or save the table as .csv"
+        )
+
+
+@dataclass
+class _Extent:
+    """The rows and columns that a sheet reaches to, while its XML is read."""
+
+    rows: int = 0
+    columns: int = 0
+    stored: int = 0
+    """cells that are in the file"""
+    _row: int = 0
+    _column: int = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the beginning of an element, by the rules of openpyxl."""
+        if tag.endswith("}c"):
+            letters = attributes.get("r", "").rstrip("0123456789")
+            self._column = _column_of(letters) if letters else self._column + 1
+            self.stored += 1
+            self.columns = max(self.columns, self._column)
+        elif tag.endswith("}row"):
+            self._row = int(float(attributes.get("r", self._row + 1)))
+            self._column = 0
+            self.rows = max(self.rows, self._row)
+
+
+def _column_of(letters: str) -> int:
+    """Return the number of a column of a spreadsheet, which is 1 for A."""
+    number = 0
+    # Excel has columns of three letters.
+    for letter in letters[:4]:
+        number = 26 * number + ord(letter.upper()) - ord("A") + 1
+    return number
 
 
 def _names(book: Any) -> list[str]:

@@ -10,17 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import pandas as pd
 
 from heckmanfa.data.arrow.engines import tidy_columns
+from heckmanfa.data.arrow.ipc_sizes import refuse_inflated_batches
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.clashes import local_path
+from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
+from heckmanfa.data.files.sizes import refuse_claim
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of
-from heckmanfa.errors import DataError, HeckmanfaError, InputError
+from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.excel import read_excel
 from heckmanfa.tables.marks import (
@@ -64,6 +67,7 @@ def spooled(
         if standard:
             source = _standard_input()
         else:
+            refuse_foreign_links(path)
             if tell is not None:
                 tell(f"waiting for a table from {name}")
             source = stack.enter_context(Path(path).open("rb"))
@@ -245,8 +249,13 @@ def _open(
         raise InputError(f"{shown(path)} is empty")
     try:
         table = _read(path, ending, columns, asked, place, na_values, literal)
-    except (HeckmanfaError, MemoryError):
+    except HeckmanfaError:
         raise
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            f"there is not enough memory to read {shown(path)}: write it as Parquet and scan that, "
+            "or use a larger machine"
+        ) from error
     # A damaged file can make a reader fail in any way.
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
@@ -362,7 +371,26 @@ def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~blank].reset_index(drop=True) if blank.any() else frame
 
 
+def _refuse_stata_claim(path: Path) -> None:
+    """Refuse a Stata file that claims more rows than it can hold, at a byte for each variable."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head.startswith(b"<stata_dta>"):
+        order: Literal["little", "big"] = "big" if b"<byteorder>MSF<" in head else "little"
+        claims = [head.partition(tag)[2] for tag in (b"<K>", b"<N>")]
+        lengths = [claim.find(end) for claim, end in zip(claims, (b"</K>", b"</N>"), strict=True)]
+        columns, rows = (
+            int.from_bytes(claim[:length], order)
+            for claim, length in zip(claims, lengths, strict=True)
+        )
+    else:
+        order = "big" if head[1:2] == b"\x01" else "little"
+        columns, rows = int.from_bytes(head[4:6], order), int.from_bytes(head[6:10], order)
+    refuse_claim(path, rows, max(columns, 1))
+
+
 def _read_stata(path: Path) -> pd.DataFrame:
+    _refuse_stata_claim(path)
     try:
         frame = pd.read_stata(path)
     except ValueError:
@@ -384,6 +412,7 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
         wanted = [name for name in schema.names if columns is None or name in columns]
         table = read_columns(stored, wanted)
     else:
+        refuse_inflated_batches(path)
         try:
             table = feather.read_table(path)
         except pa.ArrowInvalid:

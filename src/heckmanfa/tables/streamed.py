@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.arrow.arrow_columns import kind_of
+from heckmanfa.data.arrow.arrow_columns import decoded, kind_of
 from heckmanfa.data.arrow.arrow_levels import (
     MOST_SEEN,
     count_columns,
@@ -151,7 +151,7 @@ def decode_dictionaries(table: Any, schema: Any = None) -> Any:
     for index, field in enumerate(table.schema):
         declared = schema is not None and stored_column(schema, field.name).declared
         if types.is_dictionary(field.type) and not declared:
-            values = table.column(index).cast(field.type.value_type)
+            values = decoded(table.column(index), field.name)
             table = table.set_column(index, field.name, values)
     return table
 

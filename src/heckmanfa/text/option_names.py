@@ -144,7 +144,9 @@ _ASSIGNED = re.compile(
     rf"\b({'|'.join(_OPTIONS)})="
     r"(?:('[^']*'|\"[^\"]*\")|(True|False|None|\.\.\.|-?[\d.]+(?<!\.)))"
 )
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+# Foreign text is shortened before it is quoted; without a limit, quotes that nothing closes would
+# each be followed to the end.
+_TEXT = r"'(?:[^'\\]|\\.){0,400}'|\"(?:[^\"\\]|\\.){0,400}\""
 # The value of a parameter; or a text of its own, which came from the data.
 _QUOTED = re.compile(rf"\b\w+=(?:{_TEXT})|(?<!\w)({_TEXT})")
 _NAMED = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if name not in _WORDS)})\b")

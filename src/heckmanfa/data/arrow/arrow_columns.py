@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
 from heckmanfa.data.outcome_classes import Labels, labels_of, order_in_arrow
-from heckmanfa.errors import InputError
+from heckmanfa.errors import DataError, InputError
 from heckmanfa.text.printable import quoted
 
 FLAGS = "true and false, 0 and 1, or words such as yes and no"
 """what says who is selected"""
+
+# Bytes of text that rows may share, whatever is stored; and how many for each byte that is.
+_DECODED, _DECODED_PER_BYTE = 2**28, 64
 
 ColumnKind = Literal["number", "text", "date", "empty", "other"]
 
@@ -140,12 +143,32 @@ def labels_in(array: Any, stored: Any) -> Labels:
     return replace(labels_of(pa.chunked_array([array]), len(array)), order=order)
 
 
-def groups_of(array: Any) -> NDArray[Any]:
+def decoded(array: Any, name: str) -> Any:
+    """Return an array or a chunked array without its dictionary; refuse what becomes huge by that.
+
+    A file can hold a long text once, and refer to it from every row.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kind_of(array.type) == "text":
+        for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+            lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+            size = pc.sum(lengths.take(chunk.indices)).as_py() or 0
+            if size > max(_DECODED, _DECODED_PER_BYTE * chunk.nbytes):
+                raise DataError(
+                    f"column {quoted(name)} holds {size:,} bytes of text in {len(chunk):,} rows, "
+                    "most of it the same: leave the column out, or make its texts shorter"
+                )
+    return array.cast(array.type.value_type)
+
+
+def groups_of(array: Any, name: str) -> NDArray[Any]:
     """Return labels of any type that can be sorted; None (or NaN) where null."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array, name)
     if array.null_count and pa.types.is_integer(array.type):
         # As floats, large labels would lose their last digits.
         return np.array(array.to_pylist(), dtype=object)

@@ -159,7 +159,7 @@ class ArrowRows(RowSource):
             self._outcome(roles["outcome"]),
             flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
             floats_of(roles["sample_weight"]) if self.has_weight else None,
-            groups_of(roles["groups"]) if self.has_groups else None,
+            groups_of(roles["groups"], self._roles["groups"]) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
 

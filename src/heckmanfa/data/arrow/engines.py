@@ -34,10 +34,10 @@ ROW_LABELS = "__index_level_"
 # numbers take at most these bytes.
 _PART_ROWS, _PART_BYTES = 2**16, 2**25
 _LEAST_PART_ROWS = 2**8
-# User and password in an address, and what follows its question mark.
-_SECRETS = re.compile(
-    r"(?<=://)[^\s/@'\"]+(?=@)|[^\s/@:'\"]+:[^\s/@'\"]+(?=@)|(?<=\?)[^\s'\"]*=[^\s'\"]*"
-)
+# User and password in an address, and what follows its question mark. A match begins where a word
+# does, so that no text is read again from each of its characters.
+_SECRETS = re.compile(r"(?<=://)[^\s/@'\"]+(?=@)|(?<![^\s/@'\"]):*[^\s/@:'\"]+:[^\s/@'\"]+(?=@)")
+_PARAMETERS = re.compile(r"(?<=\?)[^\s'\"]+")
 
 
 class Piece(NamedTuple):
@@ -140,7 +140,8 @@ class Engine(ABC):
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
     """Return a text without passwords in addresses and other secrets, and whether it had any."""
-    clean = _SECRETS.sub("…", text)
+    clean = _PARAMETERS.sub(lambda found: "…" if "=" in found[0] else found[0], text)
+    clean = _SECRETS.sub("…", clean)
     for secret in secrets:
         clean = clean.replace(secret, "…")
     return clean, clean != text

@@ -55,7 +55,10 @@ _TIMES: dict[str, Time] = {
 DECIMALS = (".", ",")
 """marks that may be the decimal mark"""
 
-_NUMBER = re.compile(r"[+-]?(?P<body>[0-9.,' ]*[0-9][0-9.,' ]*)(?P<power>[eE][+-]?[0-9]+)?")
+# Only marks come before the first digit; anything else takes time in the square of the length.
+_NUMBER = re.compile(r"[+-]?(?P<body>[.,' ]*[0-9][0-9.,' ]*)(?P<power>[eE][+-]?[0-9]+)?")
+# A double has at most 309 digits before its point.
+_LONGEST_NUMBER = 400
 _LEAD, _GROUP = re.compile(r"[1-9][0-9]{0,2}"), re.compile(r"[0-9]{3}")
 
 NEARLY_ALL = 0.95
@@ -120,6 +123,8 @@ def is_text(series: pd.Series[Any]) -> bool:
 
 def as_number(text: str) -> float | None:
     """Return the number that a text spells, or None."""
+    if len(text) > _LONGEST_NUMBER:
+        return None
     try:
         # Python takes 1_000 for a number, but no spreadsheet does.
         return None if "_" in text else float(text.replace("\N{MINUS SIGN}", "-"))
@@ -283,6 +288,8 @@ def tidy(text: str) -> str:
 
 def shape_of(text: str) -> Shape | None:
     """Return the marks of a number; None if a text is not a number in any country."""
+    if len(text) > _LONGEST_NUMBER:
+        return None
     found = _NUMBER.fullmatch(tidy(text).removesuffix("%").strip())
     if found is None:
         return None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.hive_folders import folders_below, keys_of
+from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import existing
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
@@ -46,6 +47,8 @@ def find_files(
             # A file that is also named without its folders keeps their values.
             if file.path not in found or file.keys:
                 found[file.path] = file
+    for place in found:
+        refuse_foreign_links(place)
     return [found[place] for place in sorted(found)]
 
 

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 Value = int | str | None
 
-_INTEGER = re.compile(r"-?[0-9]+")
+# Python refuses to read integers of thousands of digits.
+_INTEGER = re.compile(r"-?[0-9]{1,400}")
 _LARGEST = 2**31 - 1
 # Hive's name for a missing value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"

@@ -26,6 +26,7 @@ from heckmanfa.data.files.clashes import (
     refuse_clashes,
     refuse_standard_output,
 )
+from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.private_folders import remove_leftovers, room_for
 from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown
@@ -125,6 +126,7 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     """
     refuse_standard_output(path)
     target = Path(path)
+    refuse_foreign_links(target)
     _refuse_folder(target)
     _refuse_no_parent(target, target)
     with _room(target, target) as room:
@@ -143,6 +145,7 @@ def make_folder(path: PathLike) -> Path:
     """Make a folder and its parents, unless they exist."""
     refuse_standard_output(path)
     folder = Path(path)
+    refuse_foreign_links(folder)
     with _explained(folder):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -158,6 +161,7 @@ def check_place(path: PathLike, force: bool) -> None:
     """
     refuse_address(path)
     target = Path(path)
+    refuse_foreign_links(target)
     with _explained(target):
         try:
             found = target.stat()
@@ -227,6 +231,7 @@ def _part_of(target: Path) -> Iterator[Place]:
     """Make the part of a file, and remove it at the end if it was not moved."""
     # A link stays a link; the file that it points to is replaced.
     real = real_path(target)
+    refuse_foreign_links(target)
     with _room(target, real) as room:
         part = room / real.name
         with _explained(target):
@@ -259,6 +264,7 @@ def _refuse_another(place: Place) -> None:
 
 
 def _move(place: Place, force: bool) -> None:
+    refuse_foreign_links(place.target)
     real = real_path(place.target)
     with place.writing() as part:
         _refuse_another(place)
@@ -324,6 +330,7 @@ def existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of an existing file; refuse anything else."""
     refuse_address(path)
     path = Path(path)
+    refuse_foreign_links(path)
     if path.is_dir():
         raise InputError(f"{shown(path)} is a folder; name a file in it")
     if path.is_file():

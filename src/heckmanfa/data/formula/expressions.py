@@ -168,7 +168,7 @@ def _refuse_carets(expression: str) -> None:
             if not (_is_number(node.left) or _is_number(node.right)):
                 continue
             # From the text, not the tree: in Python, ^ binds less tightly than +, unlike a power.
-            meant = re.sub(r"\s*\^\s*", " ** ", expression).strip()
+            meant = " ** ".join(part.strip() for part in expression.split("^"))
             raise FormulaError(
                 f"{shown(expression)}: in Python, ^ is not a power but a bitwise exclusive or; "
                 f"write {shown(meant)}"
@@ -216,7 +216,7 @@ def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
 
 
 def _stata(text: str, columns: Sequence[str]) -> str | None:
-    product = re.search(r"([\w.]+)\s*(##?)\s*([\w.]+)", text)
+    product = re.search(r"(?<![\w.])([\w.]+)\s*(##?)\s*([\w.]+)", text)
     if product:
         left, right = (_from_stata(product.group(group), columns) for group in (1, 3))
         if left == right:

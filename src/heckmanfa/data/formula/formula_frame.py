@@ -32,9 +32,10 @@ def to_pandas(data: Any) -> pd.DataFrame:
                 f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
             )
         # pandas has no integers of 128 bits.
-        wide = [name for name, dtype in frame.schema.items() if is_wide(dtype)]
+        wide = [place for place, dtype in enumerate(frame.schema.values()) if is_wide(dtype)]
         if wide:
-            frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
+            # By position: Polars takes some names for patterns.
+            frame = frame.with_columns(*(frame[:, place].cast(nw.Float64) for place in wide))
         pandas = frame.to_pandas().reset_index(drop=True)
     except nw.exceptions.NarwhalsError as error:
         raise InputError(str(error)) from error

@@ -59,24 +59,20 @@ def expressions_of(formula: Formula) -> list[str]:
 
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
-    expressions = {*expressions_of(formula)}
     names: set[str] = set()
-    for variable in (str(name) for name in formula.required_variables):
-        dotted = [
-            expression
-            for expression in expressions
-            if expression in frame and expression.startswith(variable + ".")
-        ]
-        names.update(dotted if dotted and variable not in frame else [variable])
-    # formulaic lists neither a column with the name of one of its functions,
-    names.update(expression for expression in expressions if expression in frame)
-    # nor columns inside a stateful function (center, a spline).
-    for expression in expressions - {*frame.columns}:
+    for expression in expressions_of(formula):
+        if expression in frame:
+            names.add(expression)
+            continue
         try:
             named = parse_factor(expression)[1]
         except SyntaxError:
             continue
         names.update(name for name in named if name in frame)
+    for variable in (str(name) for name in formula.required_variables):
+        # The column a is not used because a.b is.
+        if not any(name.startswith(variable + ".") for name in names):
+            names.add(variable)
     return sorted(names)
 
 
@@ -299,9 +295,8 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
 def _categories_in_warning(warning: DataMismatchWarning) -> str:
     """Return the unknown categories that formulaic lists only in the text of its warning."""
     message = str(warning)
-    found = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
-    listed = found.group(1) if found else message
-    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", listed))
+    listed = message.partition("{")[2].rpartition("}. They are being")[0] or message
+    return shown(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", listed))
 
 
 def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:

@@ -6,7 +6,7 @@ cut off, it changed between two passes, or its columns are not those of the othe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heckmanfa.data.arrow.arrow_columns import decoded, is_category, kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
 from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema, whole_blocks
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.found_files import PathLike, find_files, refuse_other_format
 from heckmanfa.data.files.hive_folders import Value, typed_keys
+from heckmanfa.data.files.sizes import refuse_inflated
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
 
@@ -35,6 +37,11 @@ _PART_ROWS = 2**15
 _SMALL_FILE = 2**21
 # Bytes of each column read from disk at a time, fewer if columns are many.
 _BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
+# Texts of a row group that are bounded by this need no care.
+_FEW_TEXTS = 2**28
+# Texts that repeat the beginning of the one before are decoded this many at a time, and may have
+# these bytes on average.
+_PREFIXED_ROWS, _PREFIXED_BYTES = 64, 2**16
 # Footers of the last files are kept: a file is opened once for each of its row groups.
 _FOOTERS = 8
 
@@ -201,7 +208,9 @@ def store_of(
             )
         with pq.ParquetFile(path, pre_buffer=False) as file:
             footer, raw = file.metadata, file.schema_arrow
-        rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+        groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+        refuse_inflated(path, max((group.total_byte_size for group in groups), default=0))
+        rows = tuple(group.num_rows for group in groups)
     names = tidy_columns(raw.names, path)
     schema = tidy_schema(raw, names)
     constants = {name: own for name, own in (partitions or {}).items() if name not in names}
@@ -276,12 +285,12 @@ def value_ranges(
             break
         with _explain_failures(stored.path, scanned=True):
             footer = _footer(stored.path, stored.size, stored.changed)
-            columns = {footer.schema.column(k).path: k for k in range(footer.num_columns)}
+            columns = _leaves(stored.path, stored.size, stored.changed)
             for group in range(footer.num_row_groups):
                 row_group = footer.row_group(group)
                 for name in list(open_):
-                    column = columns.get(stored.stored_names.get(name))
-                    known = None if column is None else _range(row_group.column(column))
+                    column = columns.get(stored.stored_names.get(name, ""))
+                    known = None if column is None else _range(row_group.column(column[0]))
                     if known is None:
                         open_.remove(name)
                         found.pop(name, None)
@@ -289,6 +298,24 @@ def value_ranges(
                         low, high, given = found.get(name, (np.inf, -np.inf, 0))
                         found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
     return found
+
+
+@lru_cache(maxsize=_FOOTERS)
+def _leaves(path: Path, size: int, changed: int) -> dict[str, tuple[int, Any]]:
+    """Return the position of each column among all that a file stores, and its Arrow type.
+
+    The file's own names are paths: a column called a.b and the field b of a struct a share one.
+    """
+    places, start = {}, 0
+    for column in _footer(path, size, changed).schema.to_arrow_schema():
+        places[column.name] = start, column.type
+        start += _n_leaves(column.type)
+    return places
+
+
+def _n_leaves(stored: Any) -> int:
+    parts = [stored.field(k).type for k in range(stored.num_fields)]
+    return sum(map(_n_leaves, parts)) if parts else 1
 
 
 def _range(column: Any) -> tuple[float, float, int] | None:
@@ -313,10 +340,74 @@ def read_columns(stored: StoredFile, columns: Sequence[str]) -> Any:
     pa, pq = arrow()
     raw = _stored(stored, columns)
     with _explain_failures(stored.path, scanned=True):
-        table = pq.ParquetFile(stored.path).read(columns=raw)
+        groups = range(len(stored.group_rows))
+        texts = _texts(stored, groups, raw, ())
+        with pq.ParquetFile(stored.path, read_dictionary=texts.shared) as file:
+            if texts.prefixed:
+                batches = _bounded(file.iter_batches(_PREFIXED_ROWS, columns=raw), texts)
+                table = pa.Table.from_batches(batches)
+            else:
+                table = file.read(columns=raw)
         # Otherwise text that is not UTF-8, for example, would fail at its first use.
         table.validate(full=True)
+        table = _unshared(table, texts)
     return pa.Table.from_arrays(_with_constants(stored, table, columns), names=list(columns))
+
+
+class _Texts(NamedTuple):
+    """Columns of text whose values may take far more memory than they take in the file."""
+
+    shared: list[str]
+    """those to read as distinct values with a code per row"""
+    plain: list[str]
+    """those of them to decode afterwards"""
+    prefixed: list[str]
+    """those stored as differences to the value before"""
+
+
+def _texts(
+    stored: StoredFile, groups: Iterable[int], raw: Sequence[str], levels: Sequence[str]
+) -> _Texts:
+    """Find the columns of text that need care; ``levels`` are to be read as distinct values."""
+    footer = _footer(stored.path, stored.size, stored.changed)
+    places = _leaves(stored.path, stored.size, stored.changed)
+    found = _Texts([], [], [])
+    for name in raw:
+        place, kind = places[name]
+        if kind_of(kind) != "text":
+            continue
+        chunks = [footer.row_group(group).column(place) for group in groups]
+        most = sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks)
+        if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):
+            # pyarrow cannot read them as distinct values.
+            if most > _FEW_TEXTS:
+                found.prefixed.append(name)
+        elif name in levels:
+            found.shared.append(name)
+        elif most > _FEW_TEXTS and not is_category(kind):
+            found.shared.append(name)
+            found.plain.append(name)
+    return found
+
+
+def _bounded(batches: Iterator[Any], texts: _Texts) -> Iterator[Any]:
+    """Refuse batches whose texts are too long on average."""
+    for batch in batches:
+        for name in texts.prefixed:
+            if batch.column(name).nbytes > _PREFIXED_BYTES * _PREFIXED_ROWS:
+                raise DataError(
+                    f"column {shown(name)} holds texts of more than {_PREFIXED_BYTES:,} bytes on "
+                    "average: leave the column out, or make its texts shorter"
+                )
+        yield batch
+
+
+def _unshared(rows: Any, texts: _Texts) -> Any:
+    """Return a table or a batch with plain text where it was read as distinct values."""
+    for name in texts.plain:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, decoded(rows.column(place), name))
+    return rows
 
 
 def _stored(stored: StoredFile, columns: Sequence[str]) -> list[str]:
@@ -368,24 +459,27 @@ def _run_batches(run: Run, wanted: Batches) -> Generator[Any]:
                 f"{shown(stored.path)} changed since the rows were scanned; wait until it is "
                 "complete, and scan again"
             )
+        texts = _texts(stored, run.groups, raw, _stored(stored, wanted.levels))
         whole = len(run.groups) == len(stored.group_rows)
         # With a memory map, a file that is cut off while it is read would crash the process.
         small = whole and stored.size <= _SMALL_FILE
         with pq.ParquetFile(
             pa.BufferReader(stored.path.read_bytes()) if small else stored.path,
-            metadata=None if whole else _footer(stored.path, stored.size, stored.changed),
-            read_dictionary=_stored(stored, wanted.levels),
+            metadata=_footer(stored.path, stored.size, stored.changed),
+            read_dictionary=texts.shared,
             memory_map=False,
             pre_buffer=False,
             buffer_size=wanted.buffer(),
         ) as file:
-            for batch in file.iter_batches(
-                wanted.batch_rows(),
+            batches = file.iter_batches(
+                _PREFIXED_ROWS if texts.prefixed else wanted.batch_rows(),
                 row_groups=list(run.groups),
                 columns=raw,
                 use_threads=wanted.threads,
-            ):
-                batch.validate(full=True)
+            )
+            for found in _bounded(batches, texts):
+                found.validate(full=True)
+                batch = _unshared(found, texts)
                 left -= batch.num_rows
                 yield pa.RecordBatch.from_arrays(_with_constants(stored, batch, names), names=names)
     if left > 0:

@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from typing import Any
 
 from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema
 from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
+from heckmanfa.data.arrow.ipc_sizes import refuse_inflated_batches
 from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
@@ -40,6 +42,9 @@ def open_files(
     is_here = filesystem is None and not any(is_url(path) for path in paths)
     if is_here and places.format == "Parquet":
         return ParquetEngine(*scan_files([local_path(path) for path in paths], needed))
+    if is_here:
+        for file in places.files:
+            refuse_inflated_batches(Path(file.path))
     return DatasetEngine(*_dataset(places, needed, options))
 
 

@@ -43,7 +43,7 @@ _PARQUET_STARTS = (b"PAR1", b"PARE")
 # What follows the path of a URL; other question marks are wildcards.
 _PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
 # A user and a password before the first slash, and more of the password after it; not a port.
-_SPLIT_PASSWORD = re.compile(r"[^/@]*:(?!\d*/)[^/@]*/.*@")
+_SPLIT_PASSWORD = re.compile(r"[^/@:]*:(?!\d*/)[^/@]*/.*@")
 # Texts of options that are this short do not identify anybody.
 _SECRET_LENGTH = 4
 
@@ -203,6 +203,12 @@ def _opened(
         )
     if filesystem is not None:
         return _as_arrow(filesystem), _plain(text.partition("://")[2] or text), scheme
+    if "::" in text:
+        raise InputError(
+            f"{name_of(text)} chains file systems with '::', and a name from elsewhere could so "
+            "unpack archives, keep copies or read other files: make the file system with fsspec, "
+            "and pass it as filesystem"
+        )
     if not scheme:
         raise InputError(
             f"{shown(text)} is a path of this machine, and other files are URLs: scan files of one "

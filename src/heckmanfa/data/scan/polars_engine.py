@@ -16,7 +16,9 @@ from heckmanfa.text.printable import shown
 # So many batches of so many rows are ready before they are asked for.
 _BATCH_ROWS, _BATCHES_AHEAD = 2**16, 2
 # Steps of a plan whose rows come in the order in which threads finish.
-_UNORDERED = re.compile(r"\bJOIN\b|^\s*(?:AGGREGATE|UNIQUE)\[maintain_order: false", re.MULTILINE)
+_UNORDERED = re.compile(
+    r"\bJOIN\b|^[ \t]*(?:AGGREGATE|UNIQUE)\[maintain_order: false", re.MULTILINE
+)
 
 
 class PolarsEngine(Engine):
@@ -42,16 +44,18 @@ class PolarsEngine(Engine):
             types = frame.collect_schema()
             raw = types.to_frame().to_arrow().schema
             self.order_is_stable = _UNORDERED.search(frame.explain()) is None
-        self._stored = tidy_columns(raw.names, "the lazy frame")
+        stored = tidy_columns(raw.names, "the lazy frame")
+        self._places = {name: raw.names.index(own) for name, own in stored.items()}
         # Arrow's type of an Enum says that it is ordered only from Polars 2 on.
         enums = [name for name, kind in types.items() if kind == pl.Enum]
-        self.schema = tidy_schema(raw, self._stored, declared=enums)
+        self.schema = tidy_schema(raw, stored, declared=enums)
 
     def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
         """Yield the batches of a query of these columns."""
         import polars as pl
 
-        query = self._frame.select([pl.col(self._stored[name]) for name in columns])
+        # By position: as a name, ^a$ would be a pattern, and * all columns.
+        query = self._frame.select([pl.nth(self._places[name]) for name in columns])
         with closing(_batches(query)) as frames:
             for frame in frames:
                 for batch in frame.rechunk().to_arrow().to_batches():
