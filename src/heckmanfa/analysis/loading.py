@@ -39,7 +39,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.columns.fitted_levels import (
+from heckmanfa.data.fitted_levels import (
     count_levels_in,
     read_references,
     recoded,

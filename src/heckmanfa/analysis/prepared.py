@@ -15,7 +15,7 @@ from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.fitted_levels import recoded
+from heckmanfa.data.fitted_levels import recoded
 from heckmanfa.data.columns.name_hints import CodedNumbers
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device

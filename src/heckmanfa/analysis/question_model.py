@@ -10,7 +10,7 @@ from heckmanfa.analysis.column_roles import joint_groups
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.fitted_levels import LevelsChangedError
+from heckmanfa.data.fitted_levels import LevelsChangedError
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman

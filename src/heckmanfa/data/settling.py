@@ -15,7 +15,7 @@ import numpy as np
 from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.fitted_levels import (
+from heckmanfa.data.fitted_levels import (
     LevelsChangedError,
     read_references,
     with_fitted_levels,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from heckmanfa.data.columns.fitted_levels import LevelsLeft
+from heckmanfa.data.fitted_levels import LevelsLeft
 from heckmanfa.data.rows import Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import SeparationError

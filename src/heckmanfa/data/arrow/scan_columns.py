@@ -13,7 +13,7 @@ from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.columns.fitted_levels import read_references, with_references
+from heckmanfa.data.fitted_levels import read_references, with_references
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 
