@@ -15,10 +15,10 @@ from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.fitted_levels import recoded
 from heckmanfa.data.columns.name_hints import CodedNumbers
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
+from heckmanfa.data.fitted_levels import recoded
 from heckmanfa.data.lost_rows import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask

@@ -35,8 +35,8 @@ from heckmanfa.data.columns.column_numbers import (
     refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.fitted_levels import rows_by_level
 from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.fitted_levels import rows_by_level
 from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,

@@ -14,8 +14,8 @@ from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.fitted_levels import LevelsChangedError
 from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.fitted_levels import LevelsChangedError
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.lost_rows import explain_lost
