@@ -259,6 +259,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--number", type=int, default=300, help="mutants")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="the first of them, run elsewhere")
     parser.add_argument("--at", action="append", help="module.py:line: every mutant there instead")
     parser.add_argument("--again", type=Path, help="only what an earlier --out did not notice")
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests for each mutant")
@@ -269,7 +270,7 @@ def main() -> None:
     if options.at:
         mutants = [mutant for place in options.at for mutant in _at(place)]
     else:
-        mutants = pick(PACKAGE, options.number, options.seed)
+        mutants = pick(PACKAGE, options.number, options.seed)[options.skip :]
     if options.again:
         earlier = json.loads(options.again.read_text())
         missed = {tuple(one["key"]) for one in earlier if not one["noticed"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 from heckmanfa.model.probit_together import _HALVINGS, _Climb
 
 TOP = np.array([0.4, -0.7, 0.2])
@@ -53,3 +54,13 @@ def test_steps_learn_the_curvature() -> None:
     assert climb.theta == pytest.approx(TOP, abs=1e-3)
     # The step that is left would gain half of its decrement.
     assert climb.value + 0.5 * climb.decrement == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_climb_that_ends_beyond_the_boundary_of_rho_has_not_converged() -> None:
+    climb = _Climb(np.array([0.0, 0.0, BOUNDARY_ATANH + 1.0]), np.eye(3), np.eye(3))
+    climb.learn(-1.0, np.zeros(3))
+    assert climb.done
+    assert not climb.converged
+    inside = _Climb(np.array([0.0, 0.0, BOUNDARY_ATANH - 1.0]), np.eye(3), np.eye(3))
+    inside.learn(-1.0, np.zeros(3))
+    assert inside.converged
