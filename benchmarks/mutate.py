@@ -7,8 +7,8 @@
 The tree is never changed: each mutant is written into a copy of the package in a temporary folder.
 The tests of its line run there, those of the same room first and the fastest first, until one fails
 or the time is over. A process that has imported NumPy and its like, but not the package, is forked
-for each mutant. What no test noticed is listed by place; the score leaves out the mutants of
-`equivalent_mutants.json`, each with the reason why no test could or should notice it.
+for each mutant. What no test noticed is listed by place. The mutants of `equivalent_mutants.json`,
+each with the reason why no test could or should notice it, are neither run nor counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.mutants import ROOMS, Mutant, mutants_of, pick
@@ -225,14 +225,13 @@ def unreliable(tests: Sequence[str], times: LineTests) -> list[str]:
 @dataclass
 class Score:
     outcomes: list[Outcome]
-    reasons: dict[tuple[str, ...], str] = field(default_factory=dict)
+    equivalent: list[Mutant]
+    """which were not run"""
 
     def text(self) -> str:
-        survived = [one for one in self.outcomes if not one.noticed]
-        equivalent = [one for one in survived if one.mutant.key in self.reasons]
-        holes = [one for one in survived if one.mutant.key not in self.reasons]
-        noticed = len(self.outcomes) - len(survived)
-        counted = max(noticed + len(holes), 1)
+        holes = [one for one in self.outcomes if not one.noticed]
+        noticed = len(self.outcomes) - len(holes)
+        counted = max(len(self.outcomes), 1)
         lines = [""]
         for one in sorted(holes, key=lambda one: (one.mutant.path, one.mutant.line)):
             lines += [_described(one), ""]
@@ -241,7 +240,8 @@ class Score:
             found = sum(one.noticed for one in inside)
             lines.append(f"{room:10} {found:4} of {len(inside):4} noticed")
         lines.append(
-            f"{len(self.outcomes)} mutants: {noticed} noticed, {len(equivalent)} equivalent, "
+            f"{len(self.outcomes) + len(self.equivalent)} mutants: {noticed} noticed, "
+            f"{len(self.equivalent)} equivalent, "
             f"{len(holes)} not noticed: {noticed / counted:.1%} of those that are not equivalent"
         )
         return "\n".join(lines)
@@ -279,13 +279,15 @@ def main() -> None:
         (one["module"], one["function"], one["line"], one["change"]): one["reason"]
         for one in json.loads(EQUIVALENT.read_text())
     }
+    equivalent = [mutant for mutant in mutants if mutant.key in reasons]
+    mutants = [mutant for mutant in mutants if mutant.key not in reasons]
     times = LineTests(options.map)
     for name in _HEAVY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert "heckmanfa" not in sys.modules
     outcomes = [Outcome(mutant, times.of(mutant, options.seconds)) for mutant in mutants]
-    score = Score([], reasons)
+    score = Score([], equivalent)
     for number, one in enumerate(run(outcomes, times, options.jobs, 900.0), 1):
         score.outcomes.append(one)
         word = "noticed" if one.noticed else "SURVIVED"

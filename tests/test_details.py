@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,8 +21,11 @@ from heckmanfa import (
     assignment,
     compress,
 )
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.resolving import columns_named
 from heckmanfa.data.columns.sentinels import _is_suspicious
+from heckmanfa.data.files.hive_folders import _LARGEST, _all_integers
+from heckmanfa.data.formula.expressions import _is_number
 from heckmanfa.data.formula.functions import _are_numbers
 from heckmanfa.data.scan.polars_engine import PolarsEngine
 from heckmanfa.datasets import load_mroz, make_selection
@@ -34,10 +38,12 @@ from heckmanfa.errors import (
 )
 from heckmanfa.inference import average_fit
 from heckmanfa.inference.formula_variables import at_means
+from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.results import evidence_pictures
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
+from heckmanfa.results.caveats import _of_rows
 from heckmanfa.results.headline import CHOSEN, _of_halves
 from heckmanfa.results.may_write import _how
 from heckmanfa.results.reference import Reference
@@ -411,3 +417,99 @@ def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):
     assert share_text(found.chosen) in said.value
     assert f"The best by BIC has {share_text(found.best)}." in astuple(said)
     assert "BIC weight of the chosen assignment" in astuple(said)
+
+
+# Bounds and edges. --------------------------------------------------------------------------------
+
+
+def test_the_largest_integer_of_a_folder_name_is_still_one():
+    assert _all_integers([str(_LARGEST), str(-_LARGEST), None])
+    assert not _all_integers([str(_LARGEST + 1)])
+    assert not _all_integers([str(-_LARGEST - 1)])
+    assert not _all_integers([None])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("2 * x", True), ("x - 1", True), ("x * y", False), ("-3", True)]
+)
+def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
+    assert _is_number(ast.parse(text, mode="eval").body) is expected
+
+
+def test_only_cells_that_were_filled_are_said_to_be():
+    for filled in ((), ("a",)):
+        table = SimpleNamespace(n_missing=0, n_rows=10, filled=filled)
+        keys = [caveat.key for caveat in _of_rows(SimpleNamespace(share_outside=None), table)]
+        assert len(keys) == len(filled), keys
+
+
+def test_moments_know_the_range_of_the_selection_index(data):
+    held = compress(data.X, data.y)
+    coef = held.probit.coef
+    index = coef[0] + data.X[~np.isnan(data.y)] @ coef[1:]
+    assert held.moments.index_range == pytest.approx((index.min(), index.max()), rel=1e-6)
+
+
+def test_rho_is_held_at_the_ends_and_at_zero():
+    places = np.tanh(_places((-0.3, 0.6)))
+    for rho in (-0.3, 0.0, 0.6):
+        assert np.abs(places - rho).min() < 1e-12
+    assert (np.diff(places) > 0).all()
+
+
+def test_columns_of_x_that_are_categories_are_known():
+    mroz = load_mroz()
+    frame = mroz[["educ", "age", "kids5"]].assign(place=np.where(mroz["city"] == 1, "in", "out"))
+    columns = Heckman(["educ"]).fit(frame, mroz["lwage"]).fit_.spec.columns
+    assert FeatureTable(tuple(frame), frame.shape, None, raw=columns).categories == {"place"}
+
+
+def test_honest_splits_name_the_columns_of_x():
+    mroz = load_mroz()
+    frame = mroz[["educ", "age", "kids5", "nwifeinc"]].assign(
+        place=np.where(mroz["city"] == 1, "in", "out")
+    )
+    model = HeckmanBestSubset(honest=True, n_splits=4, always=["place"], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        splits = model.fit(frame, mroz["lwage"]).honest_.splits()
+    for features in splits["features"]:
+        assert "place" in features
+        assert {*features} <= {*frame}
+
+
+def test_a_table_beside_other_models_has_words_in_its_first_column(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        summary = HeckmanBestSubset().fit(data.X, data.y).summary()
+    found = summary._comparison()
+    if found is None:
+        table = pd.DataFrame({"term": ["a"], "chosen": [1.0], "naive": [2.0]})
+        found = replace(summary, comparison=table)._comparison()
+    assert [column.is_number for column in found.columns][:2] == [False, True]
+
+
+def test_a_change_that_moves_no_other_feature_moved_none(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        changes = Heckman([0]).fit(data.X, data.y).what_if().changes
+    alone = changes[changes["most_moved"] == ""]
+    assert alone["most_moved_by"].isna().all()
+
+
+def test_a_plan_of_another_form_promises_no_order():
+    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.duckdb_engine")
+
+    class Answer:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def fetchall(self):
+            return self.rows
+
+    def relation(plan):
+        answers = iter([Answer([(True,)]), Answer(plan)])
+        return SimpleNamespace(query=lambda *_: next(answers))
+
+    for plan in ([], [("plan", "not JSON")], [("plan", None)]):
+        assert not duckdb_engine._keeps_order(relation(plan))
