@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,9 @@ from heckmanfa import (
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
+    HeckmanLasso,
     HeckmanProbit,
+    HeckmanProbitBestSubset,
     assignment,
     compress,
     plots,
@@ -41,6 +44,7 @@ from heckmanfa.data.parquet.parquet_files import _explain_failures
 from heckmanfa.data.rows import total
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
+    CollinearError,
     ConstantOutcomeError,
     DataError,
     FormulaError,
@@ -53,12 +57,13 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
+from heckmanfa.inference import binary_specification, held_rho, replicates
 from heckmanfa.inference.exclusion_tests import exclusion_test
 from heckmanfa.inference.held_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.inference.profile_climb import Point
-from heckmanfa.search import Goal
+from heckmanfa.search import Goal, full_model, refitted_subset
 from heckmanfa.search.training.gradient import psi_gradient
 from heckmanfa.tables import reading
 from heckmanfa.tables.delimited import read_delimited
@@ -508,3 +513,86 @@ def test_files_on_a_device_that_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(reading, "_read", fail)
     with pytest.raises(DataError, match=r"rows\.csv cannot be read: "):
         reading.read_table(path)
+
+
+# Where something inside fails. --------------------------------------------------------------------
+
+
+def test_rows_with_more_fields_than_the_header(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2,3\n4,5,6\n7,8,9\n")
+    with pytest.raises((DataError, InputError), match=r"rows\.csv"):
+        read_delimited(path, None, MarkOptions())
+
+
+def test_a_pipe_that_breaks(monkeypatch):
+    def fail(*_):
+        raise OSError(32, "Broken pipe")
+
+    monkeypatch.setattr(reading, "_standard_input", lambda: io.BytesIO(b"a,b\n1,2\n"))
+    monkeypatch.setattr(reading.shutil, "copyfileobj", fail)
+    with pytest.raises(DataError, match="cannot be read: Broken pipe"), reading.spooled("-"):
+        pass
+
+
+def test_things_that_do_not_become_an_array(data):
+    class Odd:
+        def __array__(self, *_, **__):
+            raise TypeError("this is no column")
+
+    with pytest.raises(InputTypeError, match="selected: this is no column"):
+        Heckman().fit(data.X, data.y, selected=Odd())
+
+
+def test_a_stopped_search_stops_the_replicates(monkeypatch):
+    stopped = SimpleNamespace(search=SimpleNamespace(interrupted=True))
+    monkeypatch.setattr(replicates, "fit_model", lambda *_: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        replicates.Refit(None, None)(None, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "error"), [(True, KeyboardInterrupt), (False, NoFeasibleAssignmentError)]
+)
+def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, binary, interrupted, error):
+    nothing = SimpleNamespace(masks=np.zeros((0, 3), dtype=bool), interrupted=interrupted)
+    monkeypatch.setattr(refitted_subset, "best_of_form", lambda *_, **__: nothing)
+    with pytest.raises(error):
+        HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)
+
+
+def test_a_model_of_all_features_that_cannot_be_fitted(monkeypatch, binary):
+    monkeypatch.setattr(full_model, "_inverse", lambda _: None)
+    monkeypatch.setattr(full_model, "_hold", lambda *_: None)
+    with pytest.raises(NotIdentifiedError, match="the model of all 3 features"):
+        HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)
+
+
+def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
+    made, model = binary
+    monkeypatch.setattr(binary_specification, "refit_binary", lambda *_, **__: "it has no maximum")
+    with pytest.raises(NotIdentifiedError, match="the model cannot be tested: it has no maximum"):
+        model.specification_tests(made.X, made.y)
+
+
+def test_a_range_of_rho_beyond_what_has_a_maximum(monkeypatch, binary):
+    made, model = binary
+    real = held_rho._around_zero
+    monkeypatch.setattr(
+        held_rho, "_around_zero", lambda points: [p for p in real(points) if abs(p.value) < 0.2]
+    )
+    with pytest.raises(NotIdentifiedError, match=r"a maximum for rho from .* narrow the range"):
+        model.uncertainty_interval(made.X, made.y, rho=(-0.5, 0.5))
+
+
+def test_features_that_always_predict_and_are_collinear(data):
+    X = np.column_stack([data.X, data.X[:, 0] + data.X[:, 1]])
+    model = HeckmanLasso(always=[0, 1, 3], selection_features=[0, 1, 2], on_collinear="drop")
+    with pytest.raises(CollinearError):
+        model.fit(X, data.y)
+
+
+def test_dates_are_not_classes(frame):
+    dated = frame.assign(when=pd.date_range("2020-01-01", periods=len(frame)))
+    with pytest.raises(InputError, match="'when' holds dates or times"):
+        HeckmanProbit.from_formula("when ~ a", "a + b", dated)
