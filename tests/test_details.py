@@ -36,11 +36,11 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     SearchWarning,
 )
-from heckmanfa.inference import average_fit
-from heckmanfa.inference.formula_variables import at_means
+from heckmanfa.inference import average_fit, what_if
+from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.results import evidence_pictures
+from heckmanfa.results import evidence, evidence_pictures
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
 from heckmanfa.results.caveats import _of_rows
@@ -48,8 +48,10 @@ from heckmanfa.results.headline import CHOSEN, _of_halves
 from heckmanfa.results.may_write import _how
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.selection_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.search import full_model
+from heckmanfa.search.averaging.gibbs import _Chains
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
 from heckmanfa.search.quadratic import QuadraticForm, _refuse_singular
 from heckmanfa.text.wording import share_text
@@ -489,12 +491,16 @@ def test_a_table_beside_other_models_has_words_in_its_first_column(data):
     assert [column.is_number for column in found.columns][:2] == [False, True]
 
 
-def test_a_change_that_moves_no_other_feature_moved_none(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        changes = Heckman([0]).fit(data.X, data.y).what_if().changes
-    alone = changes[changes["most_moved"] == ""]
-    assert alone["most_moved_by"].isna().all()
+def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
+    monkeypatch.setattr(what_if, "reference_of", lambda _: Reference())
+    base = SimpleNamespace(features=[0], estimates=np.ones(2), errors=np.ones(2), rho=0.1)
+    other = SimpleNamespace(features=[], rho=0.3, criteria={})
+    terms = pd.DataFrame({"term": ["Intercept", "rho"], "shift_in_se": [0.5, 1.0]})
+    fit = SimpleNamespace(spec=SimpleNamespace(error_terms=("rho",)))
+    found = what_if._summary(base, other, [0], terms, fit)
+    assert found["most_moved"] == ""
+    assert np.isnan(found["most_moved_by"])
+    assert found["rho_shift"] == pytest.approx(0.2)
 
 
 def test_a_plan_of_another_form_promises_no_order():
@@ -513,3 +519,53 @@ def test_a_plan_of_another_form_promises_no_order():
 
     for plan in ([], [("plan", "not JSON")], [("plan", None)]):
         assert not duckdb_engine._keeps_order(relation(plan))
+
+
+# Cases that data seldom make. ---------------------------------------------------------------------
+
+
+def test_a_contrast_beside_a_variable_leaves_it_a_category():
+    frame = pd.DataFrame({"place": ["a", "b"], "x": [1.0, 2.0]})
+    found = _use("C(place, contr.treatment('b'))", ["a", "b"], frame)
+    assert (found.categories, found.names) == (["a", "b"], ["place"])
+    assert _use("C(x > 1)", [False, True], frame).categories is None
+
+
+def test_stuck_chains_restart_from_chains_of_their_kind():
+    chains = SimpleNamespace(
+        _alive=np.array([True, False, True, False]),
+        _target=np.array([0, 0, 1, 1]),
+        inside=np.array([[True, False], [False, False], [False, True], [False, False]]),
+        _matrix=np.arange(4.0)[:, None],
+    )
+    _Chains.replace_stuck(chains)
+    assert chains.inside.tolist() == [[True, False], [True, False], [False, True], [False, True]]
+    assert chains._matrix[:, 0].tolist() == [0.0, 0.0, 2.0, 2.0]
+    assert chains._alive.all()
+    chains._target, chains._alive = np.array([0, 0, 1, 2]), np.array([True, True, True, False])
+    _Chains.replace_stuck(chains)
+    assert chains._matrix[3, 0] == 0.0
+
+
+def test_the_feature_whose_chance_moves_most_is_named_if_the_stand_in_has_none():
+    moved = SimpleNamespace(name="b", chance=0.2, chance_least_squares=0.9, columns=(1,))
+    without = SimpleNamespace(name="a", chance=None, chance_least_squares=None, columns=(0,))
+    evidence = SimpleNamespace(
+        features=[without, moved],
+        stand_in=SimpleNamespace(columns=(0,)),
+        of_column=lambda column: without,
+    )
+    said = on_one_line(_without_correction(evidence))
+    assert said.startswith("b has a chance of 20%; without the correction")
+
+
+@pytest.mark.parametrize(
+    ("mode", "known", "expected"),
+    [("average", False, "all"), ("chosen", True, "all"), ("chosen", False, "rough")],
+)
+def test_assignments_are_weighed_where_that_is_quick_or_done(monkeypatch, mode, known, expected):
+    monkeypatch.setattr(evidence, "are_known", lambda _: known)
+    monkeypatch.setattr(evidence, "weights_of", lambda _: "all")
+    monkeypatch.setattr(evidence, "rough_weights_of", lambda _: "rough")
+    assert evidence._weights(None, mode, thorough=True) == expected
+    assert evidence._weights(None, "given", thorough=True) is None
