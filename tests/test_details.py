@@ -44,6 +44,7 @@ from heckmanfa.results import evidence, evidence_pictures
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
 from heckmanfa.results.caveats import _of_rows
+from heckmanfa.results.claims import _chance
 from heckmanfa.results.headline import CHOSEN, _of_halves
 from heckmanfa.results.may_write import _how
 from heckmanfa.results.reference import Reference
@@ -569,3 +570,27 @@ def test_assignments_are_weighed_where_that_is_quick_or_done(monkeypatch, mode, 
     monkeypatch.setattr(evidence, "rough_weights_of", lambda _: "rough")
     assert evidence._weights(None, mode, thorough=True) == expected
     assert evidence._weights(None, "given", thorough=True) is None
+
+
+def test_a_rho_beside_zero_does_not_take_its_place():
+    assert 0.0 in _places((1e-6, 0.6))
+    assert 1.0 not in _places((-0.3, 0.6))
+
+
+@pytest.mark.parametrize(("rho", "words"), [(None, "rho-hat"), (0.3, "the rho held")])
+def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = Heckman([0, 1], rho=rho).fit(data.X, data.y)
+    assert model.pictures().over_rho.hat == words
+
+
+@pytest.mark.parametrize(("least", "words"), [(0.995, "it stays above 99%"), (0.95, "or more")])
+def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
+    sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999)
+    unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4)
+    found = SimpleNamespace(
+        honest=False, ordered=lambda: [sure, unsure], outcome="y", mode="chosen", window=None
+    )
+    said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
+    assert words in said
