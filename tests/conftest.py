@@ -74,8 +74,9 @@ def pytest_collection_finish() -> None:
 
 
 def _find(kind: str, name: str) -> Path:
-    """A file that is not part of the repository; the test is skipped where it is absent."""
-    folders = [os.environ.get(f"HECKMANFA_{kind.upper()}"), HERE.parent / ".." / "shared" / kind]
+    """A file that need not be part of the repository; the test is skipped where it is absent."""
+    elsewhere = os.environ.get(f"HECKMANFA_{kind.upper()}")
+    folders = [HERE / kind, elsewhere, HERE.parent / ".." / "shared" / kind]
     for folder in folders:
         if folder is not None and (Path(folder) / name).exists():
             return Path(folder) / name
@@ -90,7 +91,7 @@ def oracle():
 
 @pytest.fixture(scope="session")
 def oracle_frame():
-    """A data set of the oracles that is not part of the repository."""
+    """Rows that other programs were given; data of others are not part of the repository."""
 
     return lambda name: pd.read_csv(_find("oracles", name))
 
@@ -186,7 +187,7 @@ def binary_case(oracle_frame):
 
     def build(name: str) -> Case:
         if name == "hp_sim_pos":
-            frame = oracle_frame("siblings/sim_selection_pos.csv")
+            frame = oracle_frame("sim_selection_pos.csv.gz")
             selection, prediction = ["x1", "x2", "x3", "z1", "z2"], ["x1", "x2", "x3"]
             y = frame["y"].map({0: False, 1: True})
         else:

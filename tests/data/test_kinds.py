@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from heckmanfa.data.columns.dates import are_dates
 from heckmanfa.data.columns.kinds import learn_columns
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.datasets import load_mroz
@@ -190,6 +191,13 @@ def test_dates_are_left_out_with_words():
     assert kind(np.array([datetime.time(1 + i % 9) for i in range(N)], object)).reason == (
         "holds times of day, which no model can use; make numbers of them, such as hours"
     )
+
+
+def test_labels_are_dates_if_nearly_all_of_them_are():
+    days = [f"2020-01-{day:02}" for day in range(1, 20)]
+    assert are_dates([*days, "none"])
+    assert not are_dates([*days, "none", "n/a"])
+    assert not are_dates([])
 
 
 def test_categories_have_few_levels(rng):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from heckmanfa.errors import (
     InputError,
     NoFeasibleAssignmentError,
     SearchWarning,
+    TooFewRowsError,
 )
 from heckmanfa.fit import binary
 from heckmanfa.model.probit_likelihood import ProbitMaximum, fit_probit_likelihood
+from heckmanfa.search.full_model import fit_all
 from heckmanfa.search.refitted_subset import RefittedSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -251,3 +254,23 @@ def test_a_search_that_ends_early_says_what_could_be_better() -> None:
     words = " ".join(model.search_report().notes)
     assert "the best found of 64 by a quadratic approximation" in words
     assert "may be better by" in words
+
+
+def test_the_model_of_all_features_needs_more_selected_rows_than_parameters() -> None:
+    class EnoughError(Exception):
+        """Raised where the fit would begin."""
+
+    class Selection:
+        rows = None
+
+        @property
+        def outcome(self) -> None:
+            raise EnoughError
+
+    few: Any = SimpleNamespace(n_selected=5)
+    selection: Any = Selection()
+    with pytest.raises(TooFewRowsError, match="more than 5 selected rows; there are 5"):
+        fit_all(few, selection, (0, 1, 2))
+    few.n_selected = 6
+    with pytest.raises(EnoughError):
+        fit_all(few, selection, (0, 1, 2))

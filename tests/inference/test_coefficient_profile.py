@@ -13,6 +13,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     UnknownFeatureError,
 )
+from heckmanfa.inference.profile_climb import Climb, Point
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +212,51 @@ def test_a_profile_of_two_classes_goes_on_where_rho_is_one():
     assert found.maxima["reported"].tolist() == [False, True]
     assert found.maxima["log_likelihood"][0] == pytest.approx(model.fit_.second_maximum[0])
     assert np.isfinite(found.interval()).all()
+
+
+class Curve(Climb):
+    """A profile whose heights and slopes are given; NaN where nothing converges."""
+
+    def __init__(self, height, slope, reach):
+        for name, value in (("height", height), ("slope", slope), ("given", reach)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "asked", [])
+
+    def held(self, value, near):
+        self.asked.append(value)
+        return Point(value, self.height(value), self.slope(value), None)
+
+    def reach(self, peak, fall):
+        return self.given * np.sqrt(fall)
+
+
+PEAK = Point(0.0, 0.0, 0.0, None)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("reach", [0.1, 2.0**0.5, 30.0])
+def test_an_end_is_found_from_too_near_and_too_far(side, reach):
+    curve = Curve(lambda x: -(x**2) / 2 - x**4, lambda x: -x - 4 * x**3, reach)
+    *_, last = curve.end(PEAK, -2.0, side)
+    expected = brentq(lambda x: x**2 / 2 + x**4 - 2.0, 0.0, 5.0)
+    assert last.value == pytest.approx(side * expected, rel=1e-6)
+    assert len(curve.asked) < 15
+
+
+def test_an_end_is_found_beside_values_where_nothing_converges():
+    def height(x):
+        return -(x**2) / 2 if abs(x) < 2.5 else np.nan
+
+    curve = Curve(height, lambda x: -x, 40.0)
+    *_, last = curve.end(PEAK, -2.0, 1.0)
+    assert last.value == pytest.approx(2.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("above", [0, 1])
+def test_a_search_for_an_end_stops_where_no_number_is_left_between_two(above):
+    # The profile jumps over the level between two neighbours: zero and the smallest number, whose
+    # mean is rounded down, or that number and the next, whose mean is rounded up.
+    smallest = np.nextafter(0.0, 1.0)
+    curve = Curve(lambda x: -0.5 if x <= above * smallest else -5.0, lambda x: 0.0, smallest)
+    asked = [point.value for point in curve.end(PEAK, -1.0, 1.0)]
+    assert asked == [smallest, 2 * smallest][: 1 + above]

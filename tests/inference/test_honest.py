@@ -71,6 +71,11 @@ def test_the_model_holds_the_medians_over_the_splits(data, model):
         assert row["std_error"] == pytest.approx(told.loc[name, "std_error"])
         assert row["ci_low"] == pytest.approx(told.loc[name, "ci_low"])
         assert told.loc[name, "quartile_low"] <= row["estimate"] <= told.loc[name, "quartile_high"]
+    # Every median has a row: the intercept, each candidate, and the parameters of the errors.
+    assert [*told.index] == ["Intercept", *X.columns, "imr", "rho", "sigma"]
+    for place, term in enumerate(("imr", "rho", "sigma"), 7):
+        assert told.loc[term, "estimate"] == pytest.approx(np.median(honest.estimates[:, place]))
+    assert told.loc["sigma", "estimate"] == pytest.approx(model.sigma_)
     # The level of predictions is the median one at the average selected row.
     covariance = model.vcov().to_numpy()
     assert np.all(np.linalg.eigvalsh(covariance) > -1e-12)

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from heckmanfa.data.parquet.parquet_rows import scan_parquet
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
-from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.inference.row_pictures import PictureRows, _variable
+from heckmanfa.inference.selection_moves import group_means
 from heckmanfa.results.naming import Naming
 
 COLUMNS = ["educ", "exper", "expersq", "city", "kids5", "citykids", "south", "west"]
@@ -182,6 +184,38 @@ def test_formulas_move_terms_as_columns_do(frame):
     assert columns.residuals().bars == variables.residuals().bars
     assert "all terms of the formulas" in theirs.text().caption
     assert "all terms" not in ours.text().caption
+
+
+def test_a_category_of_a_formula_is_profiled_by_its_furthest_level(frame):
+    # Selection depends on it: "far" lowers the chance most, and is neither first nor last.
+    rng = np.random.default_rng(0)
+    place = rng.choice(["at home", "far", "near"], len(frame))
+    seen = rng.normal(size=len(frame)) > np.where(place == "far", 1.0, 0.0) + 0.2 * (
+        place == "near"
+    )
+    table = frame.assign(place=place, lwage=np.where(seen, frame["educ"] / 10, np.nan))
+    table["lwage"] += 0.3 * rng.normal(size=len(frame))
+    fit = Heckman.from_formula("lwage ~ educ", "educ + place", table).fit_
+    shown = PictureRows(fit, Naming.of(fit), table)
+    (driver,) = [one for one in shown.margins().drivers if one.name == "place"]
+    assert [change.words for change in driver.changes] == [
+        "far rather than at home",
+        "near rather than at home",
+    ]
+    far, near = (change.estimate for change in driver.changes)
+    assert far < near
+    assert abs(far) > abs(near)
+    (profile,) = [one for one in shown.profiles().profiles if one.name == "place"]
+    assert profile.level == "far"
+
+
+def test_the_furthest_level_is_that_of_the_largest_estimate_whatever_its_interval():
+    values = pd.Series(["a", "b", "c"] * 4)
+    ends = np.array([[-3.0, -4.0, -2.0], [1.0, -9.0, 11.0]])
+    averages = partial(group_means, selected=np.arange(12) % 2 == 0, weight=None)
+    driver, profile = _variable("place", values, [("a", "b"), ("a", "c")], ends, averages)
+    assert profile.level == "b"
+    assert [change.estimate for change in driver.changes] == [-3.0, 1.0]
 
 
 def test_profiles_are_means_by_selection_in_standard_deviations(frame, rows):

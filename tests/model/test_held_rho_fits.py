@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal, norm
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError, TooFewRowsError
+from heckmanfa.model.rho_curve import RhoCurve
 
 PREDICTION = ["educ", "exper", "expersq"]
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
@@ -288,3 +289,27 @@ def test_what_cannot_be_is_refused_in_a_sentence(mroz):
         )
     with pytest.warns(AllObservedWarning, match="a rho of 0.3 changes nothing"):
         Heckman(PREDICTION, rho=RHO).fit(X[y.notna()], y[y.notna()])
+
+
+def test_a_rho_for_which_few_rows_leave_no_sigma_is_refused():
+    rng = np.random.default_rng(27)
+    X, u = rng.normal(size=(40, 2)), rng.normal(size=40)
+    y = 1.0 + X[:, 0] + 0.5 * u + rng.normal(size=40)
+    y[X @ [0.3, 0.3] + u < 1.2] = np.nan
+    seen = ~np.isnan(y)
+    usual = Heckman([0], rho=0.5).fit(X, y)
+    index = usual.selection_intercept_ + X[seen] @ usual.selection_coef_
+    ratio = norm.pdf(index) / norm.cdf(index)
+    x = np.column_stack([np.ones(seen.sum()), X[seen, 0]])
+    projected = x @ np.linalg.lstsq(x, ratio)[0]
+    # sigma(rho)^2 = s^2 / (1 - rho^2 A) has a pole.
+    pole = ((index @ ratio + ratio @ projected) / (seen.sum() - 1)) ** -0.5
+    assert pole == pytest.approx(0.9594, abs=1e-4)
+    for rho in (0.95, -0.95):
+        model = Heckman([0], rho=rho).fit(X, y)
+        assert np.isfinite([model.sigma_, model.intercept_, *model.coef_]).all()
+    reach = RhoCurve.build(usual.fit_.moments, (0,)).reach
+    assert reach == pytest.approx(pole, rel=1e-9)
+    for rho in (0.97, -0.97, reach):
+        with pytest.raises(InputError, match=rf"not defined for \|rho\| of {pole:.4f}.*{rho:g}"):
+            Heckman([0], rho=rho).fit(X, y)

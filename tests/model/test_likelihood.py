@@ -9,7 +9,13 @@ from scipy.stats import chi2, multivariate_normal, norm
 from heckmanfa import Heckman
 from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.datasets import load_mroz, make_selection
-from heckmanfa.errors import ConvergenceWarning, InputError
+from heckmanfa.errors import (
+    ConvergenceWarning,
+    HeckmanfaWarning,
+    InputError,
+    NoExclusionWarning,
+    RhoOutsideWarning,
+)
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import gather_moments
@@ -150,11 +156,13 @@ def test_frequency_weights_equal_repeated_rows(simulated):
     assert (one.n_obs_, one.n_selected_) == (other.n_obs_, other.n_selected_)
 
 
-def test_a_two_step_rho_beyond_one_still_gives_a_start(case):
-    data = case("womenwk")
-    both = ["education", "age"]
-    with pytest.warns(UserWarning, match="no excluded feature"):
-        model = Heckman(both, both, method="ml").fit(data.X, data.y)
+def test_a_two_step_rho_beyond_one_still_gives_a_start():
+    data = make_selection(300, 2, 2, rho=0.6, random_state=12)
+    with pytest.warns(HeckmanfaWarning) as said:
+        assert Heckman().fit(data.X, data.y).rho_ > 1.2
+    assert [one.category for one in said] == [NoExclusionWarning, RhoOutsideWarning]
+    with pytest.warns(NoExclusionWarning):
+        model = Heckman(method="ml").fit(data.X, data.y)
     assert model.converged_
     assert -1 < model.rho_ < 1
 

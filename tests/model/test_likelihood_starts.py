@@ -13,12 +13,17 @@ import pytest
 from scipy.stats import chi2, norm
 from sklearn.base import clone
 
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, compress
 from heckmanfa.analysis import load_model, save_model
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, RhoUncertainWarning, SecondMaximumWarning
 from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.likelihood import maximize
+from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
+from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.two_step import fit_two_step
 
 SELECTION = ["age", "age2", "faminc", "kids", "educ"]
 PREDICTION = ["exper", "exper2", "educ", "city"]
@@ -279,3 +284,27 @@ def test_a_start_gives_the_same_on_tensors_files_and_clusters(tmp_path):
         positions.fit(torch.from_numpy(data.X), torch.from_numpy(data.y)),
     ):
         np.testing.assert_allclose(found.params_, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("start", [0.9, None])
+def test_a_maximum_that_is_wanted_alone_is_not_compared_with_others(greene, start):
+    """The higher one from a start, the published one without: each knows of the other, or not."""
+    X, y = greene
+    selection = [X.columns.get_loc(name) for name in SELECTION]
+    prediction = tuple(sorted(X.columns.get_loc(name) for name in PREDICTION))
+    found = compress(X, y, selection_features=selection)
+    rows, moments, probit = found.rows, found.moments, found.probit
+    two_step = fit_two_step(moments, probit, prediction, CLASSICAL, rows)
+    problem = Problem.build(moments, probit, two_step.features)
+    given = (
+        *(rows, problem, two_step.features, CLASSICAL),
+        starting_point(problem, probit, two_step),
+        ProfileStarts.build(moments, probit, two_step.features, problem),
+        start,
+    )
+    expected, other = (HIGHER, LOWER) if start else (LOWER, HIGHER)
+    for alone in (False, True):
+        found = maximize(*given, alone=alone)
+        assert np.tanh(found["inner_params"][-1]) == pytest.approx(expected[1], abs=5e-4)
+        second = found["second_maximum"]
+        assert second is None if alone else second[1] == pytest.approx(other[1], abs=5e-4)

@@ -13,7 +13,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA
+from heckmanfa import (
+    Heckman,
+    HeckmanAverage,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanProbit,
+    HeckmanProbitBestSubset,
+)
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
@@ -65,7 +72,7 @@ class Enumerated:
         names = [term for term in model.vcov().index if term[0] == "selection"]
         V = model.vcov().loc[names, names].to_numpy()
         self.masks, self.criterion, self.rho, self.z = [], {"aic": [], "bic": []}, [], []
-        self.held, self.coef, self.covariance = [], [], []
+        self.held, self.coef, self.covariance, self.rho_error = [], [], [], []
         for mask, held in product(allowed, lambdas):
             design = np.column_stack([ones, X[seen][:, mask], *([lam] if held else [])])
             b = np.linalg.lstsq(design, y, rcond=None)[0]
@@ -88,8 +95,11 @@ class Enumerated:
             covariance = bread @ inner @ bread
             self.covariance.append(covariance)
             self.z.append(b[-1] / np.sqrt(covariance[-1, -1]))
+            # Of b / sqrt(SSE / m + mean(delta) b^2) in b.
+            self.rho_error.append(np.sqrt(covariance[-1, -1]) * sse / m / sigma**3)
         self.masks, self.held = np.array(self.masks), np.array(self.held)
         self.rho, self.z = np.array(self.rho), np.array(self.z)
+        self.rho_error = np.array(self.rho_error)
 
     def weight(self, kind="bic"):
         values = np.array(self.criterion[kind])
@@ -128,6 +138,52 @@ def test_weights_agree_with_a_plain_enumeration(rows):
     chi2 = estimate @ np.linalg.solve(covariance, estimate)
     assert found.left_out.chi2 == pytest.approx(chi2, rel=1e-6)
     assert found.left_out.df == len(away)
+
+
+def below(end, weight, rho, error):
+    """Share of a mixture of normals below an end."""
+    return np.average(stats.norm.cdf((end - rho) / error), weights=weight)
+
+
+def test_the_interval_of_rho_is_that_of_the_mixture_of_all_models(rows):
+    model = fitted(HeckmanBestSubset(), *rows)
+    own = Enumerated(model, *rows, everything())
+    weight = own.weight()
+    heavy = np.argsort(-weight)
+    heavy = heavy[: np.searchsorted(np.cumsum(weight[heavy]), 0.99) + 1]
+    low, high = weights_of(model.fit_).rho_interval
+    parts = weight[heavy], own.rho[heavy], own.rho_error[heavy]
+    assert -1 < low < high < 1
+    assert below(low, *parts) == pytest.approx(0.025, abs=1e-6)
+    assert below(high, *parts) == pytest.approx(0.975, abs=1e-6)
+
+
+def test_the_interval_of_rho_of_a_binary_outcome_follows_from_the_model_of_all_features():
+    data = make_selection(600, 3, 1, outcome_kind="binary", rho=0.3, random_state=2)
+    model = fitted(HeckmanProbitBestSubset(), data.X, data.y)
+    found = weights_of(model.fit_)
+    whole = fitted(HeckmanProbit(), data.X, data.y)
+    terms = [("prediction", term) for term in whole.vcov()["prediction"].columns[1:]]
+    terms.append(("errors", "rho"))
+    covariance = whole.vcov().loc[terms, terms].to_numpy(copy=True)
+    # On the scale of atanh rho.
+    covariance[-1] /= 1 - whole.rho_**2
+    covariance[:, -1] /= 1 - whole.rho_**2
+    estimates = np.array([*whole.coef_, np.arctanh(whole.rho_)])
+    rho, error = [], []
+    for mask in found.average.component_masks:
+        away = np.flatnonzero(~mask)
+        share = covariance[-1, away] @ np.linalg.inv(covariance[np.ix_(away, away)])
+        rho.append(np.tanh(estimates[-1] - share @ estimates[away]))
+        variance = covariance[-1, -1] - share @ covariance[away, -1]
+        error.append(np.sqrt(variance) * (1 - rho[-1] ** 2))
+    parts = found.average.component_weights, np.array(rho), np.array(error)
+    low, high = found.rho_interval
+    assert low < high
+    # The mixture is cut off at -1 and 1.
+    assert low == -1 or below(low, *parts) == pytest.approx(0.025, abs=1e-4)
+    assert high == 1 or below(high, *parts) == pytest.approx(0.975, abs=1e-4)
+    assert (low, high) != (-1, 1)
 
 
 def test_stand_ins_agree_with_the_tests_of_every_model():

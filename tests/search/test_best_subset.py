@@ -14,6 +14,7 @@ from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import tree
+from heckmanfa.search.best_subset.record import Models
 from heckmanfa.search.choices import Choices, all_features
 
 CRITERIA = ("adjusted_r2", "bic", "aic", "ebic")
@@ -288,3 +289,38 @@ def test_ctrl_c_returns_the_best_so_far(moments, monkeypatch):
     assert found.values[0] <= complete.values[0] + 1e-12
     assert found.values[0] + found.gap >= complete.values[0] - 1e-12
     assert all(best <= bound + 1e-12 for _, best, bound in calls)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_rounding_that_the_tree_allows_for_does_not_depend_on_the_unit_of_the_outcome(unit):
+    data = make_selection(300, 5, 2, random_state=1)
+    models = [
+        Models(moments, all_features(moments), Goal.of(moments, "bic"))
+        for moments in (compress(data.X, y).moments for y in (data.y, unit * data.y))
+    ]
+    for each in models:
+        assert each.inverse is not None
+    assert models[1].slack == pytest.approx(models[0].slack, rel=1e-6)
+    assert models[1].sse == pytest.approx(unit**2 * models[0].sse, rel=1e-9)
+
+
+def test_rounding_grows_with_the_condition_of_the_columns_and_the_fit():
+    data = make_selection(300, 5, 2, random_state=1)
+    X = np.array(data.X)
+    X[:, 4] = X[:, 3] + 5e-3 * X[:, 4]
+    moments = compress(X, data.y).moments
+    models = Models(moments, all_features(moments), Goal.of(moments, "bic"))
+    x, y = models.matrix[:, :-1], models.matrix[:, -1]
+    lost = np.sum((y - x @ np.linalg.lstsq(x, y)[0]) ** 2) / np.sum(y**2)
+    eps = np.finfo(float).eps
+    expected = 64 * x.shape[1] * eps / (np.linalg.svd(x)[1][-1] ** 2 * lost)
+    assert models.slack == pytest.approx(expected, rel=1e-4)
+    assert models.slack > 1e-8
+
+
+def test_nearly_collinear_columns_are_solved_from_the_triangular_factor():
+    data = make_selection(300, 5, 2, random_state=1)
+    X = np.array(data.X)
+    X[:, 4] = X[:, 3] + 1e-7 * X[:, 4]
+    moments = compress(X, data.y).moments
+    assert Models(moments, all_features(moments), Goal.of(moments, "bic")).inverse is None

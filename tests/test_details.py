@@ -1,0 +1,596 @@
+"""Details that a small change of the source would break and that no other test looks at."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import astuple, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import (
+    Heckman,
+    HeckmanAverage,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanProbit,
+    assignment,
+    compress,
+)
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.resolving import columns_named
+from heckmanfa.data.columns.sentinels import _is_suspicious
+from heckmanfa.data.files.hive_folders import _LARGEST, _all_integers
+from heckmanfa.data.formula.expressions import _is_number
+from heckmanfa.data.formula.functions import _are_numbers
+from heckmanfa.data.scan.polars_engine import PolarsEngine
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import (
+    HeckmanfaWarning,
+    MissingExtraError,
+    NoFeasibleAssignmentError,
+    NotIdentifiedError,
+    SearchWarning,
+)
+from heckmanfa.inference import average_fit, what_if
+from heckmanfa.inference.formula_variables import _use, at_means
+from heckmanfa.inference.held_rho import _places
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.results import evidence, evidence_pictures
+from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.assignment_words import _weight_finding
+from heckmanfa.results.caveats import _of_rows
+from heckmanfa.results.claims import _chance
+from heckmanfa.results.headline import CHOSEN, _of_halves
+from heckmanfa.results.may_write import _how
+from heckmanfa.results.reference import Reference
+from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.selection_words import _without_correction
+from heckmanfa.results.side_by_side import side_by_side
+from heckmanfa.search import full_model
+from heckmanfa.search.averaging.gibbs import _Chains
+from heckmanfa.search.best_subset.branch_and_bound import _incomplete
+from heckmanfa.search.quadratic import QuadraticForm, _refuse_singular
+from heckmanfa.text.wording import share_text
+
+
+def on_one_line(printed):
+    return " ".join(str(printed).split())
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_selection(400, 4, 2, rho=0.5, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def honest(data):
+    model = HeckmanBestSubset(honest=True, n_splits=8, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(pd.DataFrame(data.X, columns=list("abcd")), data.y)
+
+
+# Model. -------------------------------------------------------------------------------------------
+
+
+def test_a_column_that_is_constant_among_the_selected_rows_is_centred_and_not_scaled(data):
+    X = np.array(data.X)
+    X[~np.isnan(data.y), 3] = 7.0
+    held = compress(X, data.y, selection_features=[0, 1, 2], standardize=True)
+    assert np.isfinite(held.moments.factor).all()
+    assert np.isfinite(held.moments.solve(np.array([True, True, False, False])).sse)
+
+
+# Fit. ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_classes_are_counted_in_rows_with_sampling_weights_and_in_weight_with_frequencies():
+    made = make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
+    weight = np.random.default_rng(0).integers(1, 4, 400)
+    seen = ~np.isnan(made.y)
+    ones = made.y == 1
+    by_kind = {}
+    for kind in ("frequency", "sampling"):
+        model = HeckmanProbit([0, 1], weight_kind=kind, cov_type="robust")
+        found = model.fit(made.X, made.y, sample_weight=weight).fit_.binary
+        by_kind[kind] = found.n_positive, found.n_negative
+    assert by_kind["sampling"] == (ones.sum(), (seen & ~ones).sum())
+    assert by_kind["frequency"] == (weight[ones].sum(), weight[seen & ~ones].sum())
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_the_error_of_a_probit_without_selection_has_variance_one():
+    made = make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
+    y = np.where(np.isnan(made.y), made.X[:, 0] > 0, made.y)
+    fit = HeckmanProbit([0, 1]).fit(made.X, y).fit_
+    assert fit.probit is None
+    assert fit.sigma == 1.0
+
+
+# Search. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variance", [0.0, -1e-9])
+def test_a_covariance_with_a_variance_of_zero_is_singular(variance):
+    form = QuadraticForm((0, 1), np.ones(2), np.diag([1.0, variance]))
+    with pytest.raises(NotIdentifiedError, match=r"the cluster one is singular\. There are fewer"):
+        _refuse_singular(form, CovarianceKind("cluster", False))
+    _refuse_singular(QuadraticForm((0, 1), np.ones(2), np.eye(2)), CLASSICAL)
+
+
+def test_a_search_without_its_path_has_no_record(data):
+    held = compress(data.X, data.y)
+    trained = assignment.train(held.moments, held.rows, epochs=20, random_state=0, record_path=5)
+    assert len(trained.path) > 1
+    bare = trained.without_path()
+    assert [len(bare.path), len(bare.path_epochs), len(bare.path_mae)] == [0, 0, 0]
+    assert not bare.path_saved
+    assert bare.without_path().path_saved
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (0.0, "none is better, but others nearly as good may be missing"),
+        (-0.5, r"another may be better by at most \S+ \(gap_\)"),
+    ],
+)
+def test_a_search_that_stopped_says_how_much_better_another_may_be(data, bound, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanBestSubset().fit(data.X, data.y)
+    search = model.fit_.search.check_searched()
+    goal = search.goal
+    best = model.bic_
+    # The loss whose value is the best one, or a little less.
+    low, high = -50.0, 50.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if goal.value(middle) < best + bound else (low, middle)
+    tree = SimpleNamespace(bound=low if bound else high, interrupted=False)
+    with pytest.warns(SearchWarning, match=words):
+        found = _incomplete(search, tree, "stopped")
+    assert found.gap == pytest.approx(-bound, abs=1e-9)
+
+
+# Inference. ---------------------------------------------------------------------------------------
+
+
+def test_quartiles_of_honest_estimates_are_those_of_the_splits(honest):
+    told = honest.honest_.tidy().set_index("term")
+    values = honest.honest_.estimates[:, -1]
+    assert told.index[-1] == "sigma"
+    assert told.loc["sigma", "quartile_low"] == pytest.approx(np.percentile(values, 25), rel=1e-12)
+    assert told.loc["sigma", "quartile_high"] == pytest.approx(np.percentile(values, 75), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_a_category_with_a_reference_of_its_own_is_a_category_in_margins():
+    mroz = load_mroz()
+    place = np.random.default_rng(0).choice(["a", "b", "c"], len(mroz))
+    frame = mroz.assign(place=place)
+    formulas = "lwage ~ educ", "educ + age + C(place, Treatment('b'))"
+    terms = Heckman.from_formula(*formulas, frame).margins(frame, kind="selection").tidy()
+    own = terms[terms["term"].astype(str).str.startswith("place")]
+    assert len(own) == 2, terms
+
+
+def test_rows_at_the_means_have_the_columns_of_the_frame():
+    frame = pd.DataFrame({"g": ["a", "b", "a"], "x": [1.0, 2.0, 6.0]}, index=[7, 8, 9])
+    found, weight = at_means(frame, np.full(3, 1 / 3), [])
+    assert list(found.columns) == ["g", "x"]
+    assert list(found.index) == [0, 1]
+    assert found["x"].tolist() == pytest.approx([3.0, 3.0])
+    assert weight == pytest.approx([2 / 3, 1 / 3])
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_an_average_leaves_out_the_assignments_whose_likelihood_fails(data, monkeypatch):
+    real = average_fit.fit_likelihood
+    calls = []
+
+    def fail_at_first(*given):
+        calls.append(given)
+        if len(calls) == 1:
+            raise NotIdentifiedError("no maximum")
+        return real(*given)
+
+    monkeypatch.setattr(average_fit, "fit_likelihood", fail_at_first)
+    model = HeckmanAverage(method="ml", n_refits=4).fit(data.X, data.y)
+    assert len(calls) == 4
+    assert np.isfinite(model.rho_)
+
+    def fail(*_):
+        raise NotIdentifiedError("no maximum")
+
+    monkeypatch.setattr(average_fit, "fit_likelihood", fail)
+    with pytest.raises(NoFeasibleAssignmentError, match="did not converge for any of the 4 heavi"):
+        HeckmanAverage(method="ml", n_refits=4).fit(data.X, data.y)
+
+
+# Results. -----------------------------------------------------------------------------------------
+
+
+def test_an_honest_headline_names_the_one_feature_or_the_features_that_were_chosen():
+    def feature(name, role, chance):
+        return SimpleNamespace(name=name, role=role, chance=chance)
+
+    def said(*features):
+        evidence = SimpleNamespace(
+            outcome="y", n_halves=10, is_honest=True, ordered=lambda: list(features)
+        )
+        return on_one_line(_of_halves(evidence))
+
+    one, two = feature("a", CHOSEN, 0.9), feature("b", CHOSEN, 0.6)
+    assert said(one).startswith("a was chosen to predict y")
+    assert "were chosen" in said(one, two) or "a and b" in said(one, two)
+    assert not said(one, two).startswith("a was chosen")
+    away = feature("c", "left out", 0.3)
+    assert said(away).endswith("; c came closest (3 of 10).")
+    assert said().endswith("no feature was chosen to predict y.")
+
+
+def test_tables_of_latex_align_words_left_and_numbers_right(honest):
+    text = honest.summary().to_latex()
+    specs = re.findall(r"\\begin\{tabular\}\{([^}]*)\}", text)
+    assert specs
+    assert all(re.fullmatch(r"l[lr]*", spec.replace(" ", "")) for spec in specs), specs
+    assert any("r" in spec for spec in specs)
+
+
+def test_an_average_shows_the_share_of_each_sign(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanAverage().fit(data.X, data.y)
+    header = next(line for line in str(model.summary()).splitlines() if "by EBIC" in line)
+    assert header.split() == [
+        "feature",
+        "chance",
+        "by",
+        "AIC",
+        "by",
+        "EBIC",
+        "positive",
+        "negative",
+        "role",
+    ]
+
+
+def test_more_restrictions_than_clusters_cannot_be_tested():
+    reference = Reference(4)
+    assert np.isnan(reference.wald(np.ones(4), np.eye(4)).p_value)
+    assert np.isfinite(reference.wald(np.ones(3), np.eye(3)).p_value)
+
+
+# Data. --------------------------------------------------------------------------------------------
+
+
+def test_what_a_formula_learned_is_numbers_throughout():
+    assert _are_numbers([1, 2.5])
+    assert not _are_numbers([1, "2"])
+    assert not _are_numbers(["1", 2])
+
+
+def test_a_polars_without_batches_is_refused_with_what_to_install():
+    pytest.importorskip("polars")
+    with pytest.raises(MissingExtraError, match="pip install --upgrade"):
+        PolarsEngine(object())
+
+
+def test_a_column_without_a_value_has_no_range(tmp_path):
+    pytest.importorskip("pyarrow")
+    from heckmanfa import scan_parquet
+    from heckmanfa.data.parquet.parquet_files import value_ranges
+
+    path = tmp_path / "rows.parquet"
+    frame = pd.DataFrame({"id": np.arange(50.0), "none": np.full(50, np.nan), "y": np.arange(50.0)})
+    frame.astype({"none": "Float64"}).to_parquet(path)
+    files = scan_parquet(path, "y", ["id"]).engine.files
+    assert value_ranges(files, ["id", "none"]) == {"id": (0.0, 49.0, 50)}
+
+
+def test_rows_know_the_precision_of_tensors(data):
+    torch = pytest.importorskip("torch")
+    assert compress(data.X, data.y).rows.precision is None
+    single = torch.tensor(data.X, dtype=torch.float32)
+    assert compress(single, torch.tensor(data.y)).rows.precision == torch.float32
+
+
+def test_a_position_names_one_column():
+    columns = SimpleNamespace(n_features=3, names=("a", "b", "c"))
+    assert columns_named(columns, [[1]]) == {1}
+    assert columns_named(columns, [[5]]) == set()
+    assert columns_named(columns, [["c"], np.array([True, False, False])]) == {0, 2}
+    assert columns_named(columns, [[1], None]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("n", "suspicious"), [(100, True), (100_000, False)])
+def test_a_small_code_must_be_frequent(n, suspicious):
+    tally = SimpleNamespace(rest_low=0.0, rest_high=9.0, n=n, integers=True)
+    assert _is_suspicious(tally, -1.0, 10) is suspicious
+
+
+# Search and training. -----------------------------------------------------------------------------
+
+
+def test_features_that_always_predict_have_a_probability_of_one(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanFA(epochs=5, n_draws=5, always=[1], random_state=0).fit(data.X, data.y)
+    trained = model.fit_.search.training
+    assert trained.log_pi[:, 1].tolist() == [-np.inf, 0.0]
+    assert np.isfinite(trained.log_pi[:, [0, 2, 3]]).all()
+
+
+def test_a_model_that_cannot_be_held_elsewhere_is_none(monkeypatch):
+    monkeypatch.setattr(full_model, "_hold", lambda *_: None)
+    held = SimpleNamespace(problem=None, starts=None, columns=())
+    assert full_model.FullModel.held_at(held, None, 0.5) is None
+
+
+# Words. -------------------------------------------------------------------------------------------
+
+
+def test_least_squares_and_all_features_stand_beside_a_search(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanBestSubset().fit(data.X, data.y)
+        whole = Heckman().fit(data.X, data.y)
+    found = side_by_side(model.fit_)
+    terms = found.terms.set_index("term")["all_features"]
+    assert found.is_solved
+    names = list(model.fit_.labels)
+    assert terms[names].tolist() == pytest.approx(whole.coef_.tolist(), rel=1e-8)
+
+
+def test_no_exclusion_is_said_in_the_words_of_the_outcome():
+    made = make_selection(300, 2, 2, random_state=1)
+    two = make_selection(300, 2, 2, outcome_kind="binary", random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        linear, binary = Heckman().fit(made.X, made.y), HeckmanProbit().fit(two.X, two.y)
+    assert "says little about their shape" not in on_one_line(linear.summary())
+    assert "says little about their shape" in on_one_line(binary.summary())
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_the_condition_number_is_that_of_scaled_columns(data):
+    model = Heckman([0, 1]).fit(data.X, data.y)
+    seen = ~np.isnan(data.y)
+    ratio = model.inverse_mills(data.X)[seen]
+    design = np.column_stack([np.ones(seen.sum()), data.X[seen][:, :2], ratio])
+    expected = np.linalg.cond(design / np.linalg.norm(design, axis=0))
+    assert model.diagnostics().condition_number == pytest.approx(expected, rel=1e-6)
+
+
+def test_reports_of_an_average_say_which_set_they_are_about(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        average = HeckmanAverage().fit(data.X, data.y).fit_
+        given = Heckman([0, 1]).fit(data.X, data.y).fit_
+    assert search_notes(average, "profile")
+    assert not search_notes(given, "profile")
+
+
+@pytest.mark.parametrize(
+    ("method", "words"), [("ml", "maximum likelihood"), ("two-step", "two steps")]
+)
+def test_what_may_be_written_names_the_method(method, words):
+    evidence = SimpleNamespace(
+        fit=SimpleNamespace(
+            spec=SimpleNamespace(method=method), is_binary=False, average=None, search=None
+        ),
+        mode="given",
+        chosen=["a"],
+        honest=False,
+        held=None,
+    )
+    assert words in on_one_line(_how(evidence))
+
+
+@pytest.mark.parametrize("is_binary", [True, False])
+def test_only_effects_on_a_probability_are_in_percentage_points(monkeypatch, is_binary):
+    monkeypatch.setattr(evidence_pictures, "_about_estimates", lambda _: "Estimates.")
+    evidence = SimpleNamespace(words=SimpleNamespace(is_binary=is_binary, averaged=""))
+    assert ("percentage points" in evidence_pictures._about(evidence)) is is_binary
+
+
+def test_chances_are_said_beside_that_of_a_feature_that_says_nothing():
+    moments = SimpleNamespace(n_selected=400.0)
+    fit = SimpleNamespace(moments=moments)
+    evidence = SimpleNamespace(honest=False, fit=fit, window=None, exhaustive=True)
+    said = evidence_pictures._about_chances(evidence)
+    # 1 / (1 + 20)
+    assert "gets about 5% with 400 rows" in said
+
+
+def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanFA("correlation", criterion="adjusted_r2").fit(data.X, data.y)
+    found = weights_of(model.fit_)
+    assert found.chosen < found.best
+    said = _weight_finding(found)
+    assert share_text(found.chosen) in said.value
+    assert f"The best by BIC has {share_text(found.best)}." in astuple(said)
+    assert "BIC weight of the chosen assignment" in astuple(said)
+
+
+# Bounds and edges. --------------------------------------------------------------------------------
+
+
+def test_the_largest_integer_of_a_folder_name_is_still_one():
+    assert _all_integers([str(_LARGEST), str(-_LARGEST), None])
+    assert not _all_integers([str(_LARGEST + 1)])
+    assert not _all_integers([str(-_LARGEST - 1)])
+    assert not _all_integers([None])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("2 * x", True), ("x - 1", True), ("x * y", False), ("-3", True)]
+)
+def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
+    assert _is_number(ast.parse(text, mode="eval").body) is expected
+
+
+def test_only_cells_that_were_filled_are_said_to_be():
+    for filled in ((), ("a",)):
+        table = SimpleNamespace(n_missing=0, n_rows=10, filled=filled)
+        keys = [caveat.key for caveat in _of_rows(SimpleNamespace(share_outside=None), table)]
+        assert len(keys) == len(filled), keys
+
+
+def test_moments_know_the_range_of_the_selection_index(data):
+    held = compress(data.X, data.y)
+    coef = held.probit.coef
+    index = coef[0] + data.X[~np.isnan(data.y)] @ coef[1:]
+    assert held.moments.index_range == pytest.approx((index.min(), index.max()), rel=1e-6)
+
+
+def test_rho_is_held_at_the_ends_and_at_zero():
+    places = np.tanh(_places((-0.3, 0.6)))
+    for rho in (-0.3, 0.0, 0.6):
+        assert np.abs(places - rho).min() < 1e-12
+    assert (np.diff(places) > 0).all()
+
+
+def test_columns_of_x_that_are_categories_are_known():
+    mroz = load_mroz()
+    frame = mroz[["educ", "age", "kids5"]].assign(place=np.where(mroz["city"] == 1, "in", "out"))
+    columns = Heckman(["educ"]).fit(frame, mroz["lwage"]).fit_.spec.columns
+    assert FeatureTable(tuple(frame), frame.shape, None, raw=columns).categories == {"place"}
+
+
+def test_honest_splits_name_the_columns_of_x():
+    mroz = load_mroz()
+    frame = mroz[["educ", "age", "kids5", "nwifeinc"]].assign(
+        place=np.where(mroz["city"] == 1, "in", "out")
+    )
+    model = HeckmanBestSubset(honest=True, n_splits=4, always=["place"], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        splits = model.fit(frame, mroz["lwage"]).honest_.splits()
+    for features in splits["features"]:
+        assert "place" in features
+        assert {*features} <= {*frame}
+
+
+def test_a_table_beside_other_models_has_words_in_its_first_column(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        summary = HeckmanBestSubset().fit(data.X, data.y).summary()
+    found = summary._comparison()
+    if found is None:
+        table = pd.DataFrame({"term": ["a"], "chosen": [1.0], "naive": [2.0]})
+        found = replace(summary, comparison=table)._comparison()
+    assert [column.is_number for column in found.columns][:2] == [False, True]
+
+
+def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
+    monkeypatch.setattr(what_if, "reference_of", lambda _: Reference())
+    base = SimpleNamespace(features=[0], estimates=np.ones(2), errors=np.ones(2), rho=0.1)
+    other = SimpleNamespace(features=[], rho=0.3, criteria={})
+    terms = pd.DataFrame({"term": ["Intercept", "rho"], "shift_in_se": [0.5, 1.0]})
+    fit = SimpleNamespace(spec=SimpleNamespace(error_terms=("rho",)))
+    found = what_if._summary(base, other, [0], terms, fit)
+    assert found["most_moved"] == ""
+    assert np.isnan(found["most_moved_by"])
+    assert found["rho_shift"] == pytest.approx(0.2)
+
+
+def test_a_plan_of_another_form_promises_no_order():
+    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.duckdb_engine")
+
+    class Answer:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def fetchall(self):
+            return self.rows
+
+    def relation(plan):
+        answers = iter([Answer([(True,)]), Answer(plan)])
+        return SimpleNamespace(query=lambda *_: next(answers))
+
+    for plan in ([], [("plan", "not JSON")], [("plan", None)]):
+        assert not duckdb_engine._keeps_order(relation(plan))
+
+
+# Cases that data seldom make. ---------------------------------------------------------------------
+
+
+def test_a_contrast_beside_a_variable_leaves_it_a_category():
+    frame = pd.DataFrame({"place": ["a", "b"], "x": [1.0, 2.0]})
+    found = _use("C(place, contr.treatment('b'))", ["a", "b"], frame)
+    assert (found.categories, found.names) == (["a", "b"], ["place"])
+    assert _use("C(x > 1)", [False, True], frame).categories is None
+
+
+def test_stuck_chains_restart_from_chains_of_their_kind():
+    chains = SimpleNamespace(
+        _alive=np.array([True, False, True, False]),
+        _target=np.array([0, 0, 1, 1]),
+        inside=np.array([[True, False], [False, False], [False, True], [False, False]]),
+        _matrix=np.arange(4.0)[:, None],
+    )
+    _Chains.replace_stuck(chains)
+    assert chains.inside.tolist() == [[True, False], [True, False], [False, True], [False, True]]
+    assert chains._matrix[:, 0].tolist() == [0.0, 0.0, 2.0, 2.0]
+    assert chains._alive.all()
+    chains._target, chains._alive = np.array([0, 0, 1, 2]), np.array([True, True, True, False])
+    _Chains.replace_stuck(chains)
+    assert chains._matrix[3, 0] == 0.0
+
+
+def test_the_feature_whose_chance_moves_most_is_named_if_the_stand_in_has_none():
+    moved = SimpleNamespace(name="b", chance=0.2, chance_least_squares=0.9, columns=(1,))
+    without = SimpleNamespace(name="a", chance=None, chance_least_squares=None, columns=(0,))
+    evidence = SimpleNamespace(
+        features=[without, moved],
+        stand_in=SimpleNamespace(columns=(0,)),
+        of_column=lambda column: without,
+    )
+    said = on_one_line(_without_correction(evidence))
+    assert said.startswith("b has a chance of 20%; without the correction")
+
+
+@pytest.mark.parametrize(
+    ("mode", "known", "expected"),
+    [("average", False, "all"), ("chosen", True, "all"), ("chosen", False, "rough")],
+)
+def test_assignments_are_weighed_where_that_is_quick_or_done(monkeypatch, mode, known, expected):
+    monkeypatch.setattr(evidence, "are_known", lambda _: known)
+    monkeypatch.setattr(evidence, "weights_of", lambda _: "all")
+    monkeypatch.setattr(evidence, "rough_weights_of", lambda _: "rough")
+    assert evidence._weights(None, mode, thorough=True) == expected
+    assert evidence._weights(None, "given", thorough=True) is None
+
+
+def test_a_rho_beside_zero_does_not_take_its_place():
+    assert 0.0 in _places((1e-6, 0.6))
+    assert 1.0 not in _places((-0.3, 0.6))
+
+
+@pytest.mark.parametrize(("rho", "words"), [(None, "rho-hat"), (0.3, "the rho held")])
+def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = Heckman([0, 1], rho=rho).fit(data.X, data.y)
+    assert model.pictures().over_rho.hat == words
+
+
+@pytest.mark.parametrize(("least", "words"), [(0.995, "it stays above 99%"), (0.95, "or more")])
+def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
+    sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999)
+    unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4)
+    found = SimpleNamespace(
+        honest=False, ordered=lambda: [sure, unsure], outcome="y", mode="chosen", window=None
+    )
+    said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
+    assert words in said
