@@ -68,7 +68,7 @@ def test_a_reference_names_a_level_of_a_category():
         ("educ=school", UnknownFeatureError, "no column 'educ'. Did you mean 'education'"),
         ("education=scool", InputError, "no level 'scool'. Did you mean 'school'"),
         ("education", InputError, "a column and its level, as in region=north"),
-        ("x=1", InputError, "--reference names 'x', which is not a category"),
+        ("x=1", InputError, "reference names 'x', which is not a category"),
         ("same=1", InputError, "names 'same', which cannot be used: is 1 wherever"),
     ):
         with pytest.raises(error, match=words):

@@ -195,7 +195,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
 
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
-    given = {"selected": None, "sample_weight": None}
+    given = {"selected": None, "sample_weight": None, "groups": None}
     return binary_uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
 
 

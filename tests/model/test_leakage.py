@@ -164,6 +164,7 @@ def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
     assert "made from the outcome" in " ".join(str(model.summary()).split())
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.MissingFeaturesWarning")
 def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_path):
     """The advice to impute it would make a model of it that predicts perfectly."""
     dd = pytest.importorskip("dask.dataframe")
@@ -195,6 +196,7 @@ def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_p
         Heckman(["educ", "pay"], FEATURES).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.MissingFeaturesWarning")
 def test_a_column_missing_in_all_unselected_rows_and_a_few_others_is_no_column_to_impute(
     rows, tmp_path
 ):

@@ -199,6 +199,7 @@ def test_the_two_steps_start_nowhere(kind):
         kind(start=0.5).fit(*small())
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoUncertainWarning")
 def test_formulas_weights_and_covariances_take_a_start(greene, higher):
     X, y = greene
     frame = X.assign(wage=y, town=np.arange(len(y)) % 50)
@@ -221,6 +222,7 @@ def test_formulas_weights_and_covariances_take_a_start(greene, higher):
         assert model.fit_.second_maximum[1] == pytest.approx(-0.132, abs=5e-4)
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoUncertainWarning")
 def test_a_search_refits_its_choice_from_the_start(greene):
     X, y = greene
     model = HeckmanBestSubset(method="ml", start=0.9, prediction_features=PREDICTION)

@@ -64,7 +64,7 @@ def is_code_name(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
     if len(words) > 1 and words[-1] in _NUMBERS:
         words = words[:-1]
-    if not words or any(map(_AMOUNT.fullmatch, words[:-1])):
+    if not words or any(_AMOUNT.fullmatch(word) for word in words[:-1]):
         return False
     return _NOUN.fullmatch(words[-1]) is not None
 
