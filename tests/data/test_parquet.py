@@ -25,8 +25,9 @@ from heckmanfa import (
 )
 from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet import parquet_files
-from heckmanfa.data.parquet.parquet_files import Batches, file_parts, read_batches, scan_files
+from heckmanfa.data.parquet import parquet_parts
+from heckmanfa.data.parquet.parquet_files import scan_files
+from heckmanfa.data.parquet.parquet_parts import Batches, file_parts, read_batches
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -617,7 +618,7 @@ def test_damage_in_the_middle_is_an_error_of_the_pass_that_meets_it(two):
 
 def test_a_file_cut_off_while_it_is_read_is_an_error(two, monkeypatch):
     """It is as long as before when it is looked at, and shorter when it is read."""
-    monkeypatch.setattr(parquet_files, "_SMALL_FILE", 0)
+    monkeypatch.setattr(parquet_parts, "_SMALL_FILE", 0)
     rows = scan_parquet(two, "y")
     path = two / "part-01.parquet"
     original = pq.ParquetFile.__init__
