@@ -31,7 +31,7 @@ _PART_ROWS = 2**15
 # Bytes of a file that is read at once, in less time than column by column.
 _SMALL_FILE = 2**21
 # Bytes of decoded rows of small row groups that are kept between passes.
-_KEPT_BYTES = 2**26
+_KEPT_BYTES = 2**27
 # Bytes of each column read from disk at a time, fewer if columns are many.
 _BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
 # Texts of a row group that are bounded by this need no care.
@@ -230,8 +230,8 @@ def _with_constants(stored: StoredFile, rows: Any, columns: Sequence[str]) -> li
 class KeptParts:
     """Decoded rows of merged parts, kept between passes as long as they take few bytes.
 
-    Decoding small row groups takes longer than using their rows. Of each part, the columns that a
-    pass read last are kept. A copy in another process starts empty.
+    Decoding small row groups takes longer than using their rows. Of each part, the columns of the
+    last pass that read all of it are kept. A copy in another process starts empty.
     """
 
     def __init__(self, most: int = _KEPT_BYTES) -> None:
@@ -314,24 +314,21 @@ def read_batches(part: FilePart, wanted: Batches, kept: KeptParts | None = None)
 
 def _joined(part: FilePart, wanted: Batches, kept: KeptParts | None) -> Generator[Any]:
     """Yield batches of whole blocks, from memory if a pass before has kept them."""
-    if not part.merged:
-        kept = None
-    known = None if kept is None else kept.find(part, wanted)
-    several = wanted.batch_rows() if part.merged else 1
-    size = max(several // wanted.block_rows, 1) * wanted.block_rows
-    if known is not None:
+    kept = kept if part.merged else None
+    if kept is not None and (known := kept.find(part, wanted)) is not None:
         for run in part.runs:
             with explain_failures(run.file.path, scanned=True):
                 _refuse_changed(run.file)
         yield from whole_blocks(iter(known), wanted.block_rows)
         return
+    several = wanted.batch_rows() if part.merged else 1
+    size = max(several // wanted.block_rows, 1) * wanted.block_rows
     stored = (batch for run in part.runs for batch in _run_batches(run, wanted))
     with closing(stored):
         batches = whole_blocks(stored, size)
-        # The first rows of a part are few.
-        yield from (
-            batches if kept is None or wanted.head is not None else kept.keep(part, wanted, batches)
-        )
+        if kept is not None and wanted.head is None:
+            batches = kept.keep(part, wanted, batches)
+        yield from batches
 
 
 def _refuse_changed(stored: StoredFile) -> None:
