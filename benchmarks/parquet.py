@@ -168,6 +168,40 @@ def _row(rows: int, run: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     )
 
 
+def _targets(
+    runs: dict[int, dict[str, dict[str, Any]]], small: float, large: float, lazy: float
+) -> list[str]:
+    """Say which targets are met."""
+    largest = max(runs)
+    fit, read = runs[largest]["fit"], runs[largest]["read"]
+    ratio = fit["seconds"] / fit["passes"] / read["seconds"]
+    each = {rows: run["fit"]["seconds"] / rows for rows, run in runs.items()}
+    spread = max(each.values()) / min(each.values())
+    return [
+        judged(
+            f"a pass takes at most {MOST_READS:g} times what pyarrow takes to read the rows",
+            ratio <= MOST_READS,
+            f"{ratio:.2f} times at {largest:,} rows",
+        ),
+        judged(
+            f"the process stays below {MOST_MEMORY / 1e9:g} GB",
+            fit["memory"] < MOST_MEMORY,
+            f"{fit['memory'] / 1e6:,.0f} MB at {largest:,} rows",
+        ),
+        judged(
+            f"time per row is the same within {100 * (FLAT - 1):.0f} %",
+            spread <= FLAT,
+            f"{min(runs):,} to {largest:,} rows: {100 * (spread - 1):.0f} % apart",
+        ),
+        judged(
+            f"Hive folders with small row groups take at most {MOST_SMALL:g} times the "
+            "processor time of one file",
+            small <= MOST_SMALL * large,
+            f"{small / large:.2f} times, and {small / lazy:.2f} times that with Polars",
+        ),
+    ]
+
+
 def main() -> None:
     """Measure, print, and write the figures to a page if one is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -210,11 +244,6 @@ def main() -> None:
         (),
         [_row(rows, run) for rows, run in runs.items()],
     )
-    largest = max(runs)
-    fit, read = runs[largest]["fit"], runs[largest]["read"]
-    ratio = fit["seconds"] / fit["passes"] / read["seconds"]
-    each = {rows: run["fit"]["seconds"] / rows for rows, run in runs.items()}
-    spread = max(each.values()) / min(each.values())
     lines = {
         "machine": machine(others, INSTALLED),
         "notes": [
@@ -231,29 +260,7 @@ def main() -> None:
             f"rho is {run['fit']['rho']:.3f} in {rows:,} rows; it is 0.5 in the truth."
             for rows, run in runs.items()
         ],
-        "targets": [
-            judged(
-                f"a pass takes at most {MOST_READS:g} times what pyarrow takes to read the rows",
-                ratio <= MOST_READS,
-                f"{ratio:.2f} times at {largest:,} rows",
-            ),
-            judged(
-                f"the process stays below {MOST_MEMORY / 1e9:g} GB",
-                fit["memory"] < MOST_MEMORY,
-                f"{fit['memory'] / 1e6:,.0f} MB at {largest:,} rows",
-            ),
-            judged(
-                f"time per row is the same within {100 * (FLAT - 1):.0f} %",
-                spread <= FLAT,
-                f"{min(runs):,} to {largest:,} rows: {100 * (spread - 1):.0f} % apart",
-            ),
-            judged(
-                f"Hive folders with small row groups take at most {MOST_SMALL:g} times the "
-                "processor time of one file",
-                small <= MOST_SMALL * large,
-                f"{small / large:.2f} times, and {small / lazy:.2f} times that with Polars",
-            ),
-        ],
+        "targets": _targets(runs, small, large, lazy),
     }
     publish(figures, lines, time.perf_counter() - start, options.out, (BEGIN, END))
 
