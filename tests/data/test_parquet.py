@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from dataclasses import replace
 from datetime import time
 from decimal import Decimal
@@ -25,8 +26,9 @@ from heckmanfa import (
 )
 from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet import parquet_files
-from heckmanfa.data.parquet.parquet_files import Batches, file_parts, read_batches, scan_files
+from heckmanfa.data.parquet import parquet_parts
+from heckmanfa.data.parquet.parquet_files import scan_files
+from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, file_parts, read_batches
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -617,7 +619,7 @@ def test_damage_in_the_middle_is_an_error_of_the_pass_that_meets_it(two):
 
 def test_a_file_cut_off_while_it_is_read_is_an_error(two, monkeypatch):
     """It is as long as before when it is looked at, and shorter when it is read."""
-    monkeypatch.setattr(parquet_files, "_SMALL_FILE", 0)
+    monkeypatch.setattr(parquet_parts, "_SMALL_FILE", 0)
     rows = scan_parquet(two, "y")
     path = two / "part-01.parquet"
     original = pq.ParquetFile.__init__
@@ -947,3 +949,118 @@ def test_row_groups_merge_to_a_constant_size_and_not_across_types(tmp_path):
     np.testing.assert_array_equal(numbers, np.concatenate([np.arange(size) for size in sizes]))
     expected = [f"{number}{k % 3}" for number, size in enumerate(sizes) for k in range(size)]
     np.testing.assert_array_equal(words, expected)
+
+
+def opened(monkeypatch):
+    """Count the files that pyarrow opens from now on."""
+    original, count = pq.ParquetFile.__init__, []
+
+    def counted(self, *args, **options):
+        count.append(args[0])
+        original(self, *args, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "__init__", counted)
+    return count
+
+
+def test_small_row_groups_are_decoded_once_and_not_in_every_pass(tmp_path, frame, monkeypatch):
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    rows = scan_parquet(folders, "y", NAMES)
+    count = opened(monkeypatch)
+    first = Heckman(NAMES[:2]).fit(rows)
+    assert len(count) == len(rows.paths) == 5
+    assert Heckman(NAMES[:2]).fit(rows).rho_ == first.rho_
+    assert len(count) == 5
+
+
+def test_no_footer_is_read_twice_for_columns_of_numbers(tmp_path, frame, monkeypatch):
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    files, _ = scan_files(folders)
+    (part,) = file_parts(files)
+    count = opened(monkeypatch)
+    for _ in read_batches(part, Batches(("x0", "region"), (), 256, None, threads=False)):
+        pass
+    assert len(count) == len(files)
+
+
+@pytest.mark.parametrize("most", [0, 2**19, 2**21])
+def test_what_is_kept_between_passes_has_its_bound_and_changes_no_bit(
+    tmp_path, frame, monkeypatch, most
+):
+    folders, _ = small_groups(tmp_path, pd.concat([frame] * 5), rows=2_000)
+    models = []
+    for bytes_ in (2**27, most):
+        monkeypatch.setattr(KeptParts.__init__, "__defaults__", (bytes_,))
+        rows = scan_parquet(folders, "y", [*NAMES, "word", "region"])
+        models.append(Heckman(NAMES[:2]).fit(rows))
+        held = sum(
+            batch.get_total_buffer_size()
+            for kept in rows._kept._parts.values()
+            for batch in kept.batches
+        )
+        assert held + rows._kept._free == bytes_
+        assert rows._kept._free >= 0
+    assert len(rows.engine.parts) > 2
+    for name in ("coef_", "selection_coef_", "rho_"):
+        np.testing.assert_array_equal(*(getattr(model, name) for model in models))
+
+
+def test_other_columns_replace_those_that_are_kept(tmp_path, frame):
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    files, _ = scan_files(folders)
+    (part,) = file_parts(files)
+    kept = KeptParts(100_000)
+
+    def read(*columns, levels=(), head=None):
+        wanted = Batches(columns, levels, 256, head, threads=False)
+        return pa.Table.from_batches(read_batches(part, wanted, kept)).to_pandas()
+
+    whole = pd.concat(pd.read_parquet(file.path) for file in files).reset_index(drop=True)
+    for columns in [("x0", "x1"), ("x1",), ("x2", "word"), ("word", "x2"), ("x0",)]:
+        found = read(*columns)
+        pd.testing.assert_frame_equal(found, whole[list(columns)], check_dtype=False)
+        assert len(read(*columns, head=7)) == 7
+    assert isinstance(read("word", levels=("word",))["word"].dtype, pd.CategoricalDtype)
+    assert not isinstance(read("word")["word"].dtype, pd.CategoricalDtype)
+    # More than fits is read, and not kept.
+    read(*NAMES)
+    assert kept._free == 100_000
+    assert not kept._parts
+
+
+def test_a_part_that_was_not_read_to_its_end_is_read_again(tmp_path, frame, monkeypatch):
+    monkeypatch.setattr(parquet_parts, "_BATCH_ROWS", 1_024)
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    (part,) = file_parts(scan_files(folders)[0])
+    kept = KeptParts()
+    wanted = Batches(("x0",), (), 256, None, threads=False)
+    with closing(read_batches(part, wanted, kept)) as batches:
+        assert next(batches).num_rows == 1_024
+    for _ in range(2):
+        found = [batch.num_rows for batch in read_batches(part, wanted, kept)]
+        assert sum(found) == 4_000
+        assert kept.find(part, wanted) is not None
+
+
+@pytest.mark.parametrize("change", ["lost", "changed"])
+def test_a_file_that_changes_is_refused_though_its_rows_are_kept(tmp_path, frame, change):
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    rows = scan_parquet(folders, "y", NAMES)
+    Heckman(NAMES[:2]).fit(rows)
+    path = rows.paths[2]
+    if change == "lost":
+        path.unlink()
+    else:
+        os.utime(path, ns=(1, 1))
+    with pytest.raises(DataError, match=rf"{path.name} (is gone|changed) since"):
+        Heckman(NAMES[:2]).fit(rows)
+
+
+def test_rows_travel_without_what_they_keep(tmp_path, frame):
+    folders, _ = small_groups(tmp_path, frame[:4_000])
+    rows = scan_parquet(folders, "y", NAMES)
+    before = len(pickle.dumps(rows))
+    model = Heckman(NAMES[:2]).fit(rows)
+    stored = pickle.dumps(rows)
+    assert len(stored) == before
+    np.testing.assert_array_equal(Heckman(NAMES[:2]).fit(pickle.loads(stored)).coef_, model.coef_)

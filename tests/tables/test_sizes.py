@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from heckmanfa.cli import app
 from heckmanfa.data.files import sizes
-from heckmanfa.data.parquet import parquet_files
+from heckmanfa.data.parquet import parquet_parts
 from heckmanfa.errors import DataError, OutOfMemoryError
 from heckmanfa.tables import excel, read_table
 
@@ -214,7 +214,7 @@ def test_a_text_that_all_rows_share_is_not_copied_for_each(name, long_texts):
 
 
 def test_texts_stored_by_their_differences_are_refused_if_long(long_texts, monkeypatch):
-    monkeypatch.setattr(parquet_files, "_FEW_TEXTS", 2**20)
+    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", 2**20)
     assert (long_texts / "prefixed.parquet").stat().st_size < 2**17
     with pytest.raises(DataError, match="texts of more than"):
         read_table(long_texts / "prefixed.parquet")

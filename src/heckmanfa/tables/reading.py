@@ -22,7 +22,8 @@ from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.files.sizes import refuse_claim
-from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of
+from heckmanfa.data.parquet.parquet_files import arrow, store_of
+from heckmanfa.data.parquet.parquet_parts import read_columns
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.excel import read_excel

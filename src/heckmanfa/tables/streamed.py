@@ -41,13 +41,8 @@ from heckmanfa.data.columns.values import is_plain_number
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import (
-    Batches,
-    arrow,
-    file_parts,
-    read_batches,
-    read_columns,
-)
+from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.parquet.parquet_parts import Batches, file_parts, read_batches, read_columns
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError

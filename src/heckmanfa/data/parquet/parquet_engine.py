@@ -6,13 +6,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from heckmanfa.data.arrow.engines import Engine, Piece, Range
-from heckmanfa.data.parquet.parquet_files import (
-    Batches,
-    StoredFile,
-    file_parts,
-    read_batches,
-    value_ranges,
-)
+from heckmanfa.data.parquet.parquet_files import StoredFile, value_ranges
+from heckmanfa.data.parquet.parquet_parts import Batches, file_parts, read_batches
 from heckmanfa.text.printable import shown
 
 _ROWS_AT_ONCE = 2**13

@@ -20,7 +20,8 @@ from heckmanfa.data.arrow.scan_columns import ScanColumns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import Batches, read_batches, scan_files
+from heckmanfa.data.parquet.parquet_files import scan_files
+from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, read_batches
 from heckmanfa.data.row_sources import Chunk, Reading, Task
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order, workers
@@ -45,6 +46,7 @@ class ParquetRows(ArrowRows):
         self.paths: tuple[Path, ...] = tuple(file.path for file in engine.files)
         """the files, in the order of their rows"""
         self._parts = engine.parts
+        self._kept = KeptParts()
 
     @property
     def n_rows(self) -> int:
@@ -90,7 +92,7 @@ class ParquetRows(ArrowRows):
         columns, levels = self._columns_read(sources)
         wanted = Batches(columns, levels, reading.block_rows, reading.head(part), threads=ahead)
         with ExitStack() as stack:
-            source = read_batches(self._parts[part], wanted)
+            source = read_batches(self._parts[part], wanted, self._kept)
             stack.callback(source.close)
             batches: Iterator[Any] = source
             if ahead:
