@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import numbers
 from heckmanfa.data.columns.declared_levels import pandas_categories
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
@@ -144,6 +145,7 @@ def learn_categories(
     type declares as categories; the others are text, which is refused if it labels rows. ``named``
     says that it is the user.
     """
+    refuse_far_more(len(categories), frame.shape[0])
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
     made_by_pandas = _made_by_pandas(frame)
