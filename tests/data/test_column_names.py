@@ -273,7 +273,13 @@ def fit_scan(X, y, folder):
     Heckman().fit(scan(folder / "wide.parquet", "outcome", [*X.columns]))
 
 
+def fit_formula(X, y, folder):
+    terms = " + ".join(X.columns)
+    Heckman.from_formula(f"outcome ~ {terms}", "~ c0", X.assign(outcome=y))
+
+
 WAYS = [
+    fit_formula,
     fit_frame,
     fit_names,
     fit_array,
@@ -331,6 +337,7 @@ class Counted(str):
 )
 def test_each_name_is_compared_a_few_times(read, monkeypatch):
     monkeypatch.setattr(Counted, "compared", 0)
+    monkeypatch.setattr("heckmanfa.data.columns.column_names.label_of", Counted)
     names = [Counted(f"c{k}") for k in range(500)]
     read(names)
     # Half of the pairs would be 125,000.
