@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,12 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
     compress,
+    scan,
 )
+from heckmanfa.analysis import analyse
+from heckmanfa.analysis.request import Question, feature_names
+from heckmanfa.data.columns.column_names import refuse_absent, repeated, tidy_names
+from heckmanfa.data.columns.kinds import asked_for
 from heckmanfa.errors import InputError, InputTypeError, TooFewRowsError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
@@ -204,15 +210,135 @@ def test_dask_frames_follow_the_same_rule(named, y):
         model.predict(X[[5, 4, 3, 2, 1]])
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_the_time_to_read_names_is_linear_and_too_many_features_are_refused(named):
-    rng, seconds = np.random.default_rng(0), {}
-    for count in (4_000, 16_000):
-        X = pd.DataFrame(rng.normal(size=(30, count)), columns=[f"c{k}" for k in range(count)])
-        y = np.where(np.arange(30) < 20, rng.normal(size=30), np.nan)
-        start = time.process_time()
-        with pytest.raises(TooFewRowsError, match=f"{count} selection features"):
-            Heckman([*X.columns] if named else None).fit(X, y)
-        seconds[count] = time.process_time() - start
-    # Quadratic growth would take sixteen times as long.
-    assert seconds[16_000] < 10 * seconds[4_000] + 0.2
+def wide(count, *, text=False):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, size=(30, count)).astype(float)
+    X = pd.DataFrame(values, columns=[f"c{k}" for k in range(count)])
+    y = np.where(np.arange(30) < 20, rng.normal(size=30), np.nan)
+    return (X.replace({0.0: "a", 1.0: "b"}) if text else X), y
+
+
+def fit_frame(X, y, folder):
+    Heckman().fit(X, y)
+
+
+def fit_names(X, y, folder):
+    Heckman([*X.columns], [*X.columns]).fit(X, y)
+
+
+def fit_array(X, y, folder):
+    Heckman([*range(X.shape[1])]).fit(X.to_numpy(), y)
+
+
+def fit_polars(X, y, folder):
+    Heckman([*X.columns]).fit(pl.from_pandas(X), y)
+
+
+def fit_arrow(X, y, folder):
+    Heckman([*X.columns]).fit(pa.Table.from_pandas(X), y)
+
+
+def fit_search(X, y, folder):
+    half = X.shape[1] // 2
+    HeckmanBestSubset(always=[*X.columns[:half]], never=[*X.columns[half:-1]]).fit(X, y)
+
+
+def fit_naive(X, y, folder):
+    NaiveOLS().fit(X, y)
+
+
+def fit_weighted(X, y, folder):
+    InverseProbabilityWeighted().fit(X, y)
+
+
+def fit_compressed(X, y, folder):
+    compress(X, y)
+
+
+def fit_few_selecting(X, y, folder):
+    Heckman(None, ["c0", "c1"]).fit(X, y)
+
+
+def fit_table(X, y, folder):
+    analyse(X.assign(outcome=y), outcome="outcome", select_only=[*X.columns[:-1]])
+
+
+def fit_csv(X, y, folder):
+    X.assign(outcome=y).to_csv(folder / "wide.csv", index=False)
+    analyse(folder / "wide.csv", outcome="outcome")
+
+
+def fit_scan(X, y, folder):
+    X.assign(outcome=y).to_parquet(folder / "wide.parquet")
+    Heckman().fit(scan(folder / "wide.parquet", "outcome", [*X.columns]))
+
+
+def fit_formula(X, y, folder):
+    terms = " + ".join(X.columns)
+    Heckman.from_formula(f"outcome ~ {terms}", "~ c0", X.assign(outcome=y))
+
+
+WAYS = [
+    fit_formula,
+    fit_frame,
+    fit_names,
+    fit_array,
+    fit_polars,
+    fit_arrow,
+    fit_search,
+    fit_naive,
+    fit_weighted,
+    fit_compressed,
+    fit_few_selecting,
+    fit_table,
+    fit_csv,
+    fit_scan,
+]
+
+
+@pytest.mark.parametrize("fit", WAYS)
+def test_far_more_features_than_rows_are_refused_with_their_counts(fit, tmp_path):
+    start = time.process_time()
+    with pytest.raises(TooFewRowsError, match=r"^3000 .*features .* (20|30)\b"):
+        fit(*wide(3_000), tmp_path)
+    # A triangular factor of 3,000 columns takes longer, and quadratic lookups did.
+    assert time.process_time() - start < 3
+
+
+def test_far_more_columns_of_text_than_rows_are_refused_before_their_levels_are_read(monkeypatch):
+    monkeypatch.setattr("heckmanfa.data.columns.category_features.count_levels", None)
+    with pytest.raises(TooFewRowsError, match=r"1001 features are far too many for 30 rows"):
+        Heckman().fit(*wide(1_001, text=True))
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda names: refuse_absent([*map(Counted, names)], names),
+        lambda names: repeated(names),
+        lambda names: tidy_names(names, Path("wide.csv")),
+        lambda names: asked_for(names[::2], names[1::2], names),
+        lambda names: feature_names(
+            Question("wide.csv", names[0], features=tuple(names[1:]), always=tuple(names[1:])),
+            names,
+        ),
+    ],
+)
+def test_each_name_is_compared_a_few_times(read, monkeypatch):
+    monkeypatch.setattr(Counted, "compared", 0)
+    monkeypatch.setattr("heckmanfa.data.columns.column_names.label_of", Counted)
+    names = [Counted(f"c{k}") for k in range(500)]
+    read(names)
+    # Half of the pairs would be 125,000.
+    assert Counted.compared < 20 * len(names)

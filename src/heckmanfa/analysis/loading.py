@@ -36,6 +36,7 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
@@ -145,7 +146,8 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         names = feature_names(question, columns)
     except UnknownFeatureError as error:
         raise UnknownFeatureError(f"{error}{table.hint}") from error
-    numbers = [name for name in names if name not in question.categorical]
+    categories = {*question.categorical}
+    numbers = [name for name in names if name not in categories]
     table.refuse_doubts(
         [question.outcome, *([question.weights] if question.weights else []), *numbers]
     )
@@ -190,8 +192,7 @@ def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], 
     """Encode a frame, whose dtypes say what its columns hold."""
     frame = _as_pandas(frame)
     columns = [str(name) for name in frame.columns]
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
+    if twice := repeated(columns):
         raise InputError(
             f"the frame has several columns {quoted(twice[0])}; give each its own name"
         )

@@ -379,32 +379,32 @@ def refuse_text_options(question: Question, what: str) -> None:
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that may be features, in its order."""
     roles = question.roles
+    there = {*columns}
     for option, name in roles.items():
         # What has another role is not suggested.
         others = [other for other in roles.values() if other != name]
-        _refuse_unknown(columns, name, option, others)
+        if name not in there:
+            _refuse_unknown(columns, name, option, others)
     role_of = {name: option for option, name in reversed(roles.items())}
     for field in ("features", "exclude", "predict_with", "always", "select_only"):
         for name in getattr(question, field):
-            _refuse_unknown(columns, name, _flag(field), list(role_of))
+            if name not in there:
+                _refuse_unknown(columns, name, _flag(field), list(role_of))
             if name in role_of:
                 raise InputError(
                     f"{_flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
                 )
     for field in ("categorical", "numeric"):
         for name in getattr(question, field):
-            _refuse_unknown(columns, name, _flag(field), list(role_of))
+            if name not in there:
+                _refuse_unknown(columns, name, _flag(field), list(role_of))
     references_in(question, columns)
-    names = [
-        name
-        for name in columns
-        if name not in role_of
-        and name not in question.exclude
-        and (not question.features or name in question.features)
-    ]
+    out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
+    names = [name for name in columns if name not in out and name in wanted]
+    kept = {*names}
     for field in ("predict_with", "always", "select_only"):
         for name in getattr(question, field):
-            if name not in names:
+            if name not in kept:
                 raise InputError(
                     f"{_flag(field)} names {quoted(name)}, which is not among the features: take "
                     "it out of --exclude, or into --features"

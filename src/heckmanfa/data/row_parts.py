@@ -39,6 +39,7 @@ from heckmanfa.data.rows import (
     Rows,
     one_blas_thread,
     pick,
+    places_of,
     rows_per_block,
 )
 from heckmanfa.errors import TooFewRowsError
@@ -72,8 +73,7 @@ class Rules:
         """Apply the rules; ``columns`` are the columns of the chunk."""
         complete = None
         if self.complete:
-            positions = [columns.index(column) for column in self.complete]
-            complete = _complete_rows(chunk.features[:, positions])
+            complete = _complete_rows(chunk.features[:, places_of(self.complete, columns)])
         chosen = None if chunk.selected is None else np.asarray(chunk.selected == 1)
         status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
         kept = status.kept
@@ -254,7 +254,7 @@ class _Drop:
     columns: tuple[int, ...]
 
     def apply(self, block: Block, columns: Positions) -> Block:
-        features = pick(block.features, [columns.index(column) for column in self.columns])
+        features = pick(block.features, places_of(self.columns, columns))
         return block.keep(~self.function(replace(block, features=features), *self.args))
 
 
@@ -273,7 +273,7 @@ class _BlockTask:
     drops: tuple[_Drop, ...]
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> tuple[list[Any], RowSums]:
-        positions = [self.read.index(column) for column in self.columns]
+        positions = places_of(self.columns, self.read)
         results: list[Any] = []
         sums = RowSums()
         with one_blas_thread():
@@ -334,7 +334,7 @@ class PartRows:
             sums += part_sums
             yield from results
         if self.heads is None:
-            places = [self.columns.index(column) for column in read]
+            places = places_of(read, self.columns)
             self.sums.refuse_others(sums, places, self.source.described, self.source.steady)
 
     def pilot(self, n_rows: int) -> Rows:

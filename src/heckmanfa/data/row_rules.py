@@ -372,7 +372,8 @@ def refuse_not_finite(
     """
     # The dummies of a category are missing together, and one name says it.
     labels = table.sources(columns)
-    first = [labels.index(label) for label in dict.fromkeys(labels)]
+    places = {label: index for index, label in reversed([*enumerate(labels)])}
+    first = [places[label] for label in dict.fromkeys(labels)]
     labels, everywhere = [labels[index] for index in first], everywhere[first]
     counts = counts.of(first)
     known_only = explain_known_only(labels, counts, everywhere)

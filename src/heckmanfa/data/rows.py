@@ -148,6 +148,12 @@ class Source(Protocol):
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
 
 
+def places_of(wanted: Positions, columns: Positions) -> list[int]:
+    """Return where each of some columns is among ``columns``."""
+    places = {column: place for place, column in enumerate(columns)}
+    return [places[column] for column in wanted]
+
+
 def pick(matrix: Array, columns: Positions) -> Array:
     """Return some columns of a matrix, without a copy if they are all columns in order."""
     if len(columns) == matrix.shape[1] and list(columns) == list(range(matrix.shape[1])):

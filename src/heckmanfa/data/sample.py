@@ -24,6 +24,7 @@ from heckmanfa.data.arrays import (
     like,
     on_host,
 )
+from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import (
     as_table,
     entries,
@@ -212,7 +213,7 @@ def read_sample(
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
     each equation. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
     """
-    columns = sorted({*selection, *prediction})
+    columns, sizes = sorted({*selection, *prediction}), (len(selection), len(prediction))
     everywhere = np.isin(columns, list(selection))
     made = table.dummies
     dummies = [place for place, column in enumerate(columns) if column in made]
@@ -230,9 +231,7 @@ def read_sample(
             labels = table.labels(columns)
             lost = counts.gaps.lost([made_from.get(label, label) for label in labels])
         with explain_lost(lost):
-            _check_counts(
-                counts, len(selection), classes, transform, weighted=weighted, sampling=sampling
-            )
+            _check_counts(counts, sizes, classes, transform, weighted=weighted, sampling=sampling)
         if lost is not None:
             warn_of_lost(lost)
         refuse_not_finite(table, columns, counts.features, everywhere)
@@ -256,9 +255,7 @@ def read_sample(
     outcome, weight, kept = given.outcome, given.weight, given.status.kept
     counts = count_rows(given.status, outcome, weight, transform=transform)
     weighted = weight is not None
-    _check_counts(
-        counts, len(selection), given.classes, transform, weighted=weighted, sampling=sampling
-    )
+    _check_counts(counts, sizes, given.classes, transform, weighted=weighted, sampling=sampling)
     if sampling and weight is not None:
         weight = weight / (counts.weight_sum / counts.kept)
     codes, n_groups = None, 0
@@ -287,21 +284,25 @@ def _feature_counts(block: Block, everywhere: Mask, dummies: Positions) -> Featu
 
 def _check_counts(
     counts: RowCounts,
-    n_selection: int,
+    sizes: tuple[int, int],
     classes: Classes | None = None,
     transform: OutcomeTransform | None = None,
     *,
     weighted: bool,
     sampling: bool | None,
 ) -> None:
-    """Refuse rows that cannot be fitted, by what was counted."""
+    """Refuse rows that cannot be fitted, by what was counted.
+
+    ``sizes`` are the numbers of selection and prediction features.
+    """
     refuse_bad_flags(counts.bad_flags, counts.odd_flag)
     refuse_bad_weights(counts.bad_weights)
     refuse_groupless("groups", counts.groupless)
     if weighted and not sampling:
         check_frequencies(counts, own=sampling is not None)
     refuse_without_logarithm(counts.without_logarithm, transform)
-    check_rows(counts, n_selection, classes)
+    check_rows(counts, sizes[0], classes)
+    refuse_far_more(sizes[1], counts.selected, "prediction ", "selected rows")
 
 
 def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:

@@ -37,10 +37,10 @@ def columns_needed(model: Any, encoding: Encoding | None, schema: Any, place: An
                 "the model was fitted to features without names, and columns of files have names: "
                 "fit it to a data frame, or to rows from scan"
             )
-    hint = None
+    hint, there = None, {*schema.names}
     for name in [] if encoding is not None else wanted:
         source = name.partition("[")[0]
-        if name not in schema.names and source in schema.names:
+        if name not in there and source in there:
             made = f"{quoted(name)} is made from {quoted(source)}"
             hint = f"; {made}: pass the encoding of the fit's rows"
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,31 +118,32 @@ def read_choices(
         raise InputError("prediction_features is empty: a search needs features that may predict")
     inside = resolve(table, () if always is None else always, "always")
     outside = resolve(table, () if never is None else never, "never")
-    label = table.label
+    label, held, away, may = table.label, {*inside}, {*outside}, {*candidates}
     for column in inside:
-        if column in outside:
+        if column in away:
             raise InputError(f"{quoted(label(column))} is in both always and never")
-        if column not in candidates:
+        if column not in may:
             raise InputError(f"always names {quoted(label(column))}, {_OUTSIDE}")
-    free = [column for column in candidates if column not in outside and column not in inside]
+    free = [column for column in candidates if column not in away and column not in held]
+    left_free = {*free}
     units: list[tuple[int, ...]] = []
     grouped: set[int] = set()
     for group in _groups(table, feature_groups):
         for column in group:
             if column in grouped:
                 raise InputError(f"feature_groups names {quoted(label(column))} in two groups")
-            if column not in candidates:
+            if column not in may:
                 raise InputError(f"feature_groups names {quoted(label(column))}, {_OUTSIDE}")
         grouped |= {*group}
-        _refuse_part(table, group, {"always": inside, "never": outside}, _GROUP)
-        if group and group[0] in free:
+        _refuse_part(table, group, {"always": held, "never": away}, _GROUP)
+        if group and group[0] in left_free:
             units.append(tuple(group))
     for group in _groups(table, default_groups):
         if not grouped.isdisjoint(group):
             continue
-        allowed = [column for column in group if column in candidates]
-        _refuse_part(table, allowed, {"always": inside, "never": outside}, _DUMMIES)
-        left = [column for column in group if column in free]
+        allowed = [column for column in group if column in may]
+        _refuse_part(table, allowed, {"always": held, "never": away}, _DUMMIES)
+        left = [column for column in group if column in left_free]
         if left:
             grouped |= {*group}
             units.append(tuple(left))
@@ -160,7 +161,7 @@ def read_choices(
 
 
 def _refuse_part(
-    table: FeatureTable, group: Positions, forced: Mapping[str, Positions], why: str
+    table: FeatureTable, group: Positions, forced: Mapping[str, Set[int]], why: str
 ) -> None:
     """Refuse to force only part of a group in or out."""
     for name, columns in forced.items():

@@ -10,7 +10,7 @@ from heckmanfa.data.arrow.arrow_columns import FLAGS, kind_of
 from heckmanfa.data.arrow.arrow_levels import learn_encoding
 from heckmanfa.data.arrow.common_schema import Needed
 from heckmanfa.data.arrow.engines import Engine
-from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.column_names import refuse_absent, repeated
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.fitted_levels import read_references, with_references
@@ -115,8 +115,7 @@ class ScanColumns:
         elif self.features is not None and {*self.features} != {*sources}:
             raise InputError("an encoding already defines the features; leave features out")
         refuse_absent([*taken, *sources], schema.names, shown(what))
-        twice = sorted({name for name in sources if sources.count(name) > 1})
-        if twice:
+        if twice := repeated(sources):
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
         outcome = self.roles.get("outcome")
         if outcome in sources:

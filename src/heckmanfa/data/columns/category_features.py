@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.column_names import refuse_far_more
+from heckmanfa.data.columns.column_numbers import column_at, numbers
 from heckmanfa.data.columns.declared_levels import pandas_categories
 from heckmanfa.data.columns.encoded_columns import EncodedColumns, to_pandas_column
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
@@ -40,7 +41,7 @@ def categories_by_type(frame: nw.DataFrame[Any]) -> dict[int, bool]:
             if name in made_by_pandas and not dtype.is_temporal():
                 found[position] = True
             continue
-        is_category = _is_category(frame[:, position])
+        is_category = _is_category(column_at(frame, position))
         if is_category is not None:
             found[position] = is_category
     return found
@@ -66,7 +67,7 @@ def _is_category(series: nw.Series[Any]) -> bool | None:
 def refuse_categories(frame: nw.DataFrame[Any], columns: Iterable[int]) -> None:
     """Refuse columns that are categories by their type, and are not among those that were named."""
     for position in sorted(columns):
-        series = frame[:, position]
+        series = column_at(frame, position)
         if _is_category(series) is not None:
             numbers(series)
 
@@ -144,11 +145,12 @@ def learn_categories(
     type declares as categories; the others are text, which is refused if it labels rows. ``named``
     says that it is the user.
     """
+    refuse_far_more(len(categories), frame.shape[0])
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
     made_by_pandas = _made_by_pandas(frame)
     for position, is_declared in categories.items():
-        name, series = names[position], frame[:, position]
+        name, series = names[position], column_at(frame, position)
         column = category_column(series, name, is_declared=is_declared, named=named)
         values = to_pandas_column(series)
         if name in made_by_pandas and isinstance(values.dtype, pd.CategoricalDtype):
@@ -176,7 +178,7 @@ def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
         for position, is_category in categories_by_type(frame).items()
     }
     for position in range(frame.shape[1]):
-        stored = getattr(frame[:, position].to_native(), "dtype", None)
+        stored = getattr(column_at(frame, position).to_native(), "dtype", None)
         if stored is np.dtype(object):
             # Without rows, narwhals takes objects for text.
             found[position] = "objects"

@@ -1,8 +1,9 @@
-"""The names of columns: of data frames and of files, unique, known and compared."""
+"""The names of columns: of data frames and of files, unique, known, compared and not too many."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Number
 from pathlib import Path
@@ -13,12 +14,30 @@ import pandas as pd
 
 from heckmanfa.data.columns.values import as_number, label_of, shape_of
 from heckmanfa.data.rows import Positions
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, TooFewRowsError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
 UNNAMED = "Unnamed: "
 """how pandas begins the name of a column that has none, before its position"""
+
+
+# Up to so many features, whatever the rows, a fit says which ones are collinear.
+_FEW = 1_000
+# A triangular factor of more features per row would dwarf the rows themselves.
+_FAR_MORE = 4
+
+
+def refuse_far_more(n_features: int, n_rows: int, which: str = "", rows: str = "rows") -> None:
+    """Refuse far more features than rows, before each of them costs time and memory.
+
+    Messages put ``which`` before the features, and call the rows ``rows``.
+    """
+    if n_features > max(_FEW, _FAR_MORE * n_rows):
+        raise TooFewRowsError(
+            f"{n_features} {which}features are far too many for {n_rows} {rows}; a fit needs more "
+            "rows than features. Leave features out."
+        )
 
 
 def split_labels(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
@@ -83,7 +102,7 @@ def refuse_absent(
 
     Messages call the table ``source``; a ``hint`` replaces the nearest names.
     """
-    there = [str(name) for name in names]
+    there = dict.fromkeys(str(name) for name in names)
     absent = list(dict.fromkeys(name for name in wanted if name not in there))
     if not absent:
         return
@@ -91,6 +110,11 @@ def refuse_absent(
         hint = nearest(absent[0], there) if len(absent) == 1 else ""
     listed = ", ".join(quoted(name) for name in absent)
     raise UnknownFeatureError(f"{source} has no column{'s' * (len(absent) > 1)} {listed}{hint}")
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, sorted."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
@@ -112,11 +136,15 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
             f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
             "titles above the row of names, or pass header_row=..., its number"
         )
-    clashes = []
-    for name in dict.fromkeys(given):
-        numbers = [str(index) for index, other in enumerate(names, start=1) if other == name]
-        if len(numbers) > 1:
-            clashes.append(f"columns {' and '.join(numbers)} are called {quoted(name)}")
+    numbers: dict[str, list[str]] = {name: [] for name in given}
+    for index, name in enumerate(names, start=1):
+        if name:
+            numbers[name].append(str(index))
+    clashes = [
+        f"columns {' and '.join(found)} are called {quoted(name)}"
+        for name, found in numbers.items()
+        if len(found) > 1
+    ]
     if clashes:
         raise InputError(f"{shown(path)}: {'; '.join(clashes)}; give each column its own name")
     return [name or f"{UNNAMED}{position}" for position, name in enumerate(names)]

@@ -65,6 +65,14 @@ _ADVICE: dict[str | None, dict[Found, str]] = {
 }
 
 
+def column_at(frame: nw.DataFrame[Any], position: int) -> nw.Series[Any]:
+    """Return a column of a frame; narwhals lists all names of a pandas frame to do that."""
+    native = frame.to_native()
+    if isinstance(native, pd.DataFrame):
+        return nw.from_native(native.iloc[:, position], series_only=True)
+    return frame[:, position]
+
+
 def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     """Return a frame's column as a numeric array, nulls as NaN.
 

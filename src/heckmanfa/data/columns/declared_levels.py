@@ -53,8 +53,8 @@ def frame_as_declared(frame: pd.DataFrame, categories: Container[Any] = ()) -> p
     """
     changed = {
         name: as_declared(frame[name], numeric=name not in categories)
-        for name in frame.columns
-        if isinstance(frame[name].dtype, pd.CategoricalDtype) or _is_dictionary(frame[name].dtype)
+        for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        if isinstance(dtype, pd.CategoricalDtype) or _is_dictionary(dtype)
     }
     return frame.assign(**changed) if changed else frame
 

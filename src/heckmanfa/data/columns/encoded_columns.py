@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import in_chunks, numbers
+from heckmanfa.data.columns.column_numbers import column_at, in_chunks, numbers
 from heckmanfa.data.columns.declared_levels import as_category
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.dummies import Dummy
@@ -69,7 +69,7 @@ class EncodedColumns:
 
     def _columns(self, position: int, name: str) -> list[Any]:
         """Return what a source becomes."""
-        encoding, series = self.encoding, self.frame[:, position]
+        encoding, series = self.encoding, column_at(self.frame, position)
         if name in encoding.levels:
             if name not in self.codes:
                 found = encoding.levels_in(to_pandas_column(series), name)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.column_names import refuse_absent, refuse_far_more, repeated
 from heckmanfa.data.columns.dates import DateScale, Unit, scales_of
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
@@ -113,9 +113,9 @@ class Encoding:
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
         features = list(features)
         refuse_absent([*features, *categorical, *numeric], frame.columns)
-        twice = sorted({name for name in features if features.count(name) > 1})
-        if twice:
+        if twice := repeated(features):
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
+        refuse_far_more(len(features), len(frame))
         codes = {
             name: tuple(missing_codes[name])
             for name in features
@@ -128,11 +128,12 @@ class Encoding:
             for name, scale in scales.items()
         }
         frame = with_columns(frame, numbers)
+        known, as_numbers = {*features}, {*numeric, *scales}
         learned = learn_columns(
             frame,
-            categorical=[name for name in categorical if name in features],
+            categorical=[name for name in categorical if name in known],
             # Days that count the rows are not an identifier.
-            numeric=[name for name in features if name in numeric or name in scales],
+            numeric=[name for name in features if name in as_numbers],
             untyped=untyped,
             literal=literal,
         )
@@ -430,8 +431,7 @@ class Encoding:
 
 def refuse_same_names(columns: Sequence[str]) -> None:
     """Refuse dummies that would have the name of another column."""
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
+    if twice := repeated(columns):
         raise InputError(
             f"two features would be called {quoted(twice[0])}: a dummy and a column; rename the "
             "column"

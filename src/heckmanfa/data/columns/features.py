@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from heckmanfa.data.arrays import Array, Floats, is_tensor, like, namespace
 from heckmanfa.data.columns.column_names import names_or_positions
-from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.column_numbers import column_at, numbers
 from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.rows import Columns, Mask, Matrix, Positions, Source
@@ -232,7 +232,7 @@ class FeatureTable:
             return Matrix(self.native)
         if isinstance(self.native, EncodedColumns):
             return Columns(self.native.arrays(columns), self.shape)
-        arrays = {int(index): numbers(self.native[:, int(index)]) for index in columns}
+        arrays = {int(index): numbers(column_at(self.native, int(index))) for index in columns}
         return Columns(arrays, self.shape)
 
 

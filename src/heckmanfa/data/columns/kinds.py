@@ -237,14 +237,16 @@ def asked_for(
     names: Sequence[str] | None = None,
 ) -> dict[str, Asked]:
     """Return what the user says each column is; columns not among ``names`` are refused."""
+    known = {*(names or ())}
     for option, wanted in (("categorical", categorical), ("numeric", numeric)):
         for name in wanted:
-            if names is not None and name not in names:
+            if names is not None and name not in known:
                 raise UnknownFeatureError(
                     f"{option} names {quoted(name)}, which the data does not "
                     f"have{nearest(name, names)}"
                 )
-    both = [name for name in categorical if name in numeric]
+    counted = {*numeric}
+    both = [name for name in categorical if name in counted]
     if both:
         raise InputError(f"{quoted(both[0])} is in both categorical and numeric; choose one")
     asked: dict[str, Asked] = dict.fromkeys(categorical, "category")

@@ -14,7 +14,7 @@ from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.columns.column_names import refuse_absent, refuse_far_more
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.formula.expressions import (
     left_as_python,
@@ -159,6 +159,8 @@ class FormulaDesign:
         """
         frame = to_pandas(data)
         for text in (prediction, selection):
+            # The parser's time grows with the square of the number of terms.
+            refuse_far_more(str(text).count("+") + 1, len(frame))
             refuse_other_languages(text, [str(column) for column in frame.columns])
         left, right, right_text = _parse(prediction, "prediction")
         who, drivers, drivers_text = _parse(selection, "selection")

@@ -69,18 +69,18 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
         except SyntaxError:
             continue
         names.update(name for name in named if name in frame)
-    for variable in (str(name) for name in formula.required_variables):
-        # The column a is not used because a.b is.
-        if not any(name.startswith(variable + ".") for name in names):
-            names.add(variable)
-    return sorted(names)
+    # The column a is not used because a.b is.
+    dots = ((name, place) for name in names for place, sign in enumerate(name) if sign == ".")
+    owners = {name[:place] for name, place in dots}
+    return sorted(names | ({str(name) for name in formula.required_variables} - owners))
 
 
 def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a formula uses; others could hide functions of the same name."""
     names = variables_of(formula, frame)
+    used = {*names}
     for expression in expressions_of(formula):
-        both = called_in(expression) & {*names} if expression not in frame else set()
+        both = called_in(expression) & used if expression not in frame else set()
         if both:
             raise FormulaError(
                 f"{quoted(min(both))} is a function and a column in the same formula; rename "
