@@ -98,7 +98,9 @@ def frame():
 @pytest.fixture(scope="module")
 def files(frame, tmp_path_factory):
     """Row groups that do not divide the blocks (of 4,096 rows), and a file without rows."""
-    folder = tmp_path_factory.mktemp("simulated")
+    # A pattern searches the folder above, which must not be that of every test.
+    folder = tmp_path_factory.mktemp("simulated") / "rows"
+    folder.mkdir()
     write(folder, frame.iloc[:9_000], [9_000], 8_192, "a")
     write(folder, frame.iloc[9_000:], [0, 6_000, 1_000], 4_999, "b")
     return folder
