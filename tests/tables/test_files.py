@@ -443,3 +443,12 @@ def test_a_column_whose_parts_differ_has_one_type(tmp_path):
     assert len(frame) == rows + 5
     assert {type(one) for one in frame["code"].unique()} == {str}
     assert frame["code"].nunique() == 91
+
+
+def test_a_row_of_names_longer_than_the_head_of_a_file_is_read_whole(tmp_path):
+    names = [f"column_{k:06d}_{'x' * 100}" for k in range(3_000)]
+    lines = [",".join(names), *(",".join([str(row)] * 3_000) for row in range(2))]
+    (tmp_path / "wide.csv").write_text("\n".join(lines))
+    frame = read_table(tmp_path / "wide.csv")
+    assert [*frame.columns] == names
+    assert frame.iloc[:, -1].tolist() == [0, 1]

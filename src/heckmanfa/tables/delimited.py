@@ -36,7 +36,8 @@ from heckmanfa.tables.marks import (
 )
 from heckmanfa.text.printable import quoted, shown
 
-_HEAD = 1 << 18
+# The head of a file has at least a title, the names and a row, unless a line is very long.
+_HEAD, _LONGEST_HEAD, _HEAD_LINES = 1 << 18, 1 << 25, 3
 _PIECE = 1 << 20
 _RECORDS = 200
 # The comma comes last: if two delimiters fit equally well, commas may be inside values.
@@ -228,11 +229,13 @@ def find_layout(path: Path, header_row: int | None = None) -> Layout:
     ``header_row`` is the number of the line with the names, from 1; None finds it.
     """
     with _bytes_of(path) as file:
-        head = file.read(_HEAD)
+        head = more = file.read(_HEAD)
+        while more and head.count(b"\n") < _HEAD_LINES and len(head) < _LONGEST_HEAD:
+            head += (more := file.read(len(head)))
     text, encoding = _decode(head, path)
     if not text.strip():
         raise InputError(f"{shown(path)} is empty")
-    if len(head) == _HEAD:
+    if len(head) >= _HEAD:
         text = text[: text.rfind("\n") + 1] or text
     lines, titles = _lines(text), 0
     # A first line can name the delimiter for spreadsheets.
