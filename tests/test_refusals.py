@@ -40,7 +40,7 @@ from heckmanfa.data.columns.kinds import Column
 from heckmanfa.data.columns.missing_codes import codes_of
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
-from heckmanfa.data.parquet.parquet_files import _explain_failures
+from heckmanfa.data.parquet.parquet_files import explain_failures
 from heckmanfa.data.rows import total
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -438,7 +438,7 @@ def test_parquet_files_that_fail_while_they_are_read(error, expected, words):
     error = pa.ArrowMemoryError("malloc failed") if error == "arrow" else error
     with (
         pytest.raises(expected, match=words),
-        _explain_failures(Path("rows.parquet"), scanned=True),
+        explain_failures(Path("rows.parquet"), scanned=True),
     ):
         raise error
 

@@ -61,7 +61,8 @@ def test_the_version_is_the_packages():
     assert call("--version") == (0, f"heckmanfa {heckmanfa.__version__}\n")
 
 
-def test_a_quick_run_prints_our_figures_beside_the_printed_ones(paper_files):
+def test_a_quick_run_prints_our_figures_beside_the_printed_ones(paper_files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     status, text = call("reproduce", "--quick")
     assert status == 0
     for name in ("selfeatures", "sampling", "topjfeats", "moretopj"):

@@ -31,7 +31,7 @@ from heckmanfa.analysis.archive import UnsoundError
 # Products of a few finite numbers stay finite.
 _LARGEST = np.float64(1e100)
 Shape = tuple[str, ...]
-_CLAUSE = re.compile(r"\[([^]]*)\]|(<=|[#@=>~!-])(\w*)")
+_CLAUSE = re.compile(r"\[([^][]*)\]|(<=|[#@=>~!-])(\w*)")
 
 
 @dataclass(frozen=True)
