@@ -327,7 +327,9 @@ def _forged(source: Source, data: bytes) -> bytes:
     else:
         buffer = io.BytesIO()
         kind = pick(source, [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
-        with zipfile.ZipFile(buffer, "w", kind) as archive:
+        with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w", kind) as archive:
+            # A name twice is a forgery of ours, and nothing that the package should say.
+            warnings.simplefilter("ignore")
             archive.comment = pick(source, [b"", b"comment"])
             for name, content in members:
                 archive.writestr(name, content)
