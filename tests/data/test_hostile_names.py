@@ -14,6 +14,7 @@ import heckmanfa
 from heckmanfa import Heckman, load, predict_batches, save, scan, scan_parquet
 from heckmanfa.analysis.loading import _as_pandas
 from heckmanfa.cli import app
+from heckmanfa.errors import DataError
 
 # Each looks like a pattern, a path, an expression or a quotation that means another column.
 HOSTILE = (
@@ -295,3 +296,36 @@ def test_no_code_selects_columns_by_an_expression_of_names():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 assert (node.value.id, node.attr) not in {("pl", "col"), ("nw", "col")}, path
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"\xa2",
+        b"[",
+        b"[" * 100_000,
+        b"[1]",
+        b'{"columns": 1}',
+        b'{"columns": [1]}',
+        b'{"columns": [{"pandas_type": "categorical", "field_name": []}]}',
+    ],
+    ids=["bytes", "cut off", "deep", "list", "columns", "column", "name"],
+)
+def test_damaged_metadata_of_pandas_is_refused_by_name(metadata, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    generator = np.random.default_rng(0)
+    y = np.where(generator.random(60) < 0.5, generator.random(60), np.nan)
+    table = pa.table({"a": generator.random(60), "b": generator.random(60), "y": y})
+    table = table.replace_schema_metadata({b"pandas": metadata})
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table, "t.parquet")
+    with pytest.raises(DataError, match=r"pandas wrote of the columns of the table .* damaged"):
+        Heckman(["a"]).fit(table.select(["a", "b"]), y)
+    with pytest.raises(DataError, match=r"pandas wrote of the columns of .*t\.parquet .* damaged"):
+        scan("t.parquet", outcome="y")
+    for more in ([], ["--stream-above", "1"]):
+        done = CliRunner().invoke(app, ["fit", "t.parquet", "--outcome", "y", *more])
+        assert done.exit_code == 2, done.output
+        assert "damaged" in " ".join(done.output.split())

@@ -153,7 +153,12 @@ def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
     return dict(zip(tidy_names(kept, what), kept, strict=True))
 
 
-def tidy_schema(raw: Any, names: Mapping[str, str], declared: Iterable[str] = ()) -> Any:
+def tidy_schema(
+    raw: Any,
+    names: Mapping[str, str],
+    declared: Iterable[str] = (),
+    what: Any = "the table",
+) -> Any:
     """Return a schema under tidy names, which are the keys of ``names``.
 
     A category of pandas declares the order of its levels, which Arrow's type does not say; so do
@@ -161,7 +166,7 @@ def tidy_schema(raw: Any, names: Mapping[str, str], declared: Iterable[str] = ()
     """
     import pyarrow as pa
 
-    ordered = {*declared} | pandas_categories(raw)
+    ordered = {*declared} | pandas_categories(raw, what)
     fields = []
     for name, stored in names.items():
         field = raw.field(stored).with_name(name)

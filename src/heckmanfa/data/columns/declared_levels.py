@@ -15,19 +15,31 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.data.columns.values import by_size, label_of, time_in
+from heckmanfa.errors import DataError
+from heckmanfa.text.printable import shown
 
 # Declared levels of these types are numbers.
 _NUMBER_TYPES = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
 
 
-def pandas_categories(schema: Any) -> set[str]:
-    """Return the columns of an Arrow schema that were categories of pandas."""
-    made_by = schema.pandas_metadata or {}
-    return {
-        column["field_name"]
-        for column in made_by.get("columns", ())
-        if column.get("pandas_type") == "categorical" and column.get("field_name") is not None
-    }
+def pandas_categories(schema: Any, what: Any = "the table") -> set[str]:
+    """Return the columns of an Arrow schema that were categories of pandas.
+
+    Metadata that pandas cannot have written is refused, since a category in it may be lost;
+    ``what`` names the table.
+    """
+    try:
+        made_by = schema.pandas_metadata or {}
+        return {
+            column["field_name"]
+            for column in made_by.get("columns", ())
+            if column.get("pandas_type") == "categorical" and column.get("field_name") is not None
+        }
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise DataError(
+            f"what pandas wrote of the columns of {shown(what)} (their types, as metadata) is "
+            "damaged. Write it again, or drop that with pyarrow: replace_schema_metadata(None)"
+        ) from error
 
 
 def as_declared(series: pd.Series[Any], *, numeric: bool = False) -> pd.Series[Any]:

@@ -113,7 +113,7 @@ def store_of(
         refuse_inflated(path, max((group.total_byte_size for group in groups), default=0))
         rows = tuple(group.num_rows for group in groups)
     names = tidy_columns(raw.names, path)
-    schema = tidy_schema(raw, names)
+    schema = tidy_schema(raw, names, what=path)
     constants = {name: own for name, own in (partitions or {}).items() if name not in names}
     for name, (_, type_) in constants.items():
         schema = schema.append(pa.field(name, type_))

@@ -73,7 +73,7 @@ def _dataset(
     tidy = [tidy_columns(schema.names, name) for name, schema in zip(names, raw, strict=True)]
     schema = common_schema(
         (
-            (name, tidy_schema(stored, columns))
+            (name, tidy_schema(stored, columns, what=name))
             for name, stored, columns in zip(names, raw, tidy, strict=True)
         ),
         needed,
