@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heckmanfa.cli import app
+from heckmanfa.data.arrow import arrow_columns
 from heckmanfa.data.files import sizes
 from heckmanfa.data.parquet import parquet_parts
 from heckmanfa.errors import DataError, OutOfMemoryError
@@ -211,6 +213,30 @@ def test_a_text_that_all_rows_share_is_not_copied_for_each(name, long_texts):
     status, said = _limited("fit", str(long_texts / name), "--outcome", "y", "--search", "none")
     assert status in (0, 2), said
     assert "not enough memory" not in said
+
+
+def test_a_text_that_the_rows_of_several_batches_share_counts_once_for_each(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    n, texts = 70_000, pa.array(["x" * 400, "y" * 400])
+    codes = pa.array(np.arange(n, dtype=np.int32) % 2)
+    shared = pa.DictionaryArray.from_arrays(codes, texts)
+    numbers = np.random.default_rng(0).normal(size=(3, n))
+    y = np.where(numbers[0] > 0, numbers[1], np.nan)
+    made = pa.table({"y": y, "a": numbers[0], "b": numbers[2], "t": shared})
+    path = tmp_path / "t.parquet"
+    pq.write_table(made, path, store_schema=False)
+    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", 0)
+    # A batch has 32,768 rows, with 13 MB of text.
+    monkeypatch.setattr(arrow_columns, "_DECODED", 20 * 10**6)
+    for above in ("0", "1"):
+        given = ["fit", str(path), "--outcome", "y", "--search", "none", "--stream-above", above]
+        done = CliRunner().invoke(app, given)
+        assert done.exit_code == 2
+        assert re.search(r"'t' holds 2\d,\d{3},\d{3} bytes of text or", done.output)
+    monkeypatch.setattr(arrow_columns, "_DECODED", 10**9)
+    assert len(read_table(path)) == n
 
 
 def test_texts_stored_by_their_differences_are_refused_if_long(long_texts, monkeypatch):

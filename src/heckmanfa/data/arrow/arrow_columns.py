@@ -143,23 +143,28 @@ def labels_in(array: Any, stored: Any) -> Labels:
     return replace(labels_of(pa.chunked_array([array]), len(array)), order=order)
 
 
-def decoded(array: Any, name: str) -> Any:
+def decoded(array: Any, name: str, before: dict[str, tuple[int, int]] | None = None) -> Any:
     """Return an array or a chunked array without its dictionary; refuse what becomes huge by that.
 
-    A file can hold a long text once, and refer to it from every row.
+    A file can hold a long text once, and refer to it from every row. ``before`` counts the bytes of
+    arrays that are held together, decoded and stored, by the name of their column.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if kind_of(array.type) == "text":
+        size, stored = (before or {}).get(name, (0, 0))
         for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
             lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
-            size = pc.sum(lengths.take(chunk.indices)).as_py() or 0
-            if size > max(_DECODED, _DECODED_PER_BYTE * chunk.nbytes):
-                raise DataError(
-                    f"column {quoted(name)} holds {size:,} bytes of text in {len(chunk):,} rows, "
-                    "most of it the same: leave the column out, or make its texts shorter"
-                )
+            size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+            stored += chunk.nbytes
+        if size > max(_DECODED, _DECODED_PER_BYTE * stored):
+            raise DataError(
+                f"column {quoted(name)} holds {size:,} bytes of text or more, most of it the same: "
+                "leave the column out, or make its texts shorter"
+            )
+        if before is not None:
+            before[name] = size, stored
     return array.cast(array.type.value_type)
 
 

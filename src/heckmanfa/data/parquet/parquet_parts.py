@@ -162,13 +162,15 @@ class _Texts(NamedTuple):
     """those of them to decode afterwards"""
     prefixed: list[str]
     """those stored as differences to the value before"""
+    decoded: dict[str, tuple[int, int]]
+    """bytes of those decoded so far, in memory and in the file"""
 
 
 def _texts(
     stored: StoredFile, groups: Iterable[int], raw: Sequence[str], levels: Sequence[str]
 ) -> _Texts:
     """Find the columns of text that need care; ``levels`` are to be read as distinct values."""
-    found = _Texts([], [], [])
+    found = _Texts([], [], [], {})
     if stored.texts.isdisjoint(raw):
         return found
     footer = footer_of(stored.path, stored.size, stored.changed)
@@ -207,7 +209,7 @@ def _unshared(rows: Any, texts: _Texts) -> Any:
     """Return a table or a batch with plain text where it was read as distinct values."""
     for name in texts.plain:
         place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, name, decoded(rows.column(place), name))
+        rows = rows.set_column(place, name, decoded(rows.column(place), name, texts.decoded))
     return rows
 
 
