@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from tests.scenes import FITS
 
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.caveats import caveats_of_fit
-from tests.scenes import FITS
 
 MARKS = {"ok": "", "note": "", "caution": "?", "problem": "!"}
 
