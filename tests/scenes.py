@@ -165,5 +165,9 @@ OTHERS = {
     "categories": lambda: Heckman(["educ", "schooling"], reference={"schooling": "some"}).fit(
         LEVELS, Y
     ),
+    "all observed, sampling weights, ml": lambda: Heckman(
+        TWO, method="ml", cov_type="robust", weight_kind="sampling"
+    ).fit(X, MROZ["hours"], sample_weight=1.0 + PLACES % 3),
+    "no features, probit": lambda: HeckmanProbit([]).fit(X, earns(4)),
     "no features": lambda: Heckman([]).fit(X, Y),
 }

@@ -206,6 +206,16 @@ def test_an_average_leaves_out_the_assignments_whose_likelihood_fails(data, monk
     assert len(calls) == 4
     assert np.isfinite(model.rho_)
 
+    def stop_short_at_first(*given):
+        calls.append(given)
+        return replace(real(*given), converged=len(calls) > 1)
+
+    calls.clear()
+    monkeypatch.setattr(average_fit, "fit_likelihood", stop_short_at_first)
+    same = HeckmanAverage(method="ml", n_refits=4).fit(data.X, data.y)
+    assert len(calls) == 4
+    assert same.rho_ == model.rho_
+
     def fail(*_):
         raise NotIdentifiedError("no maximum")
 
