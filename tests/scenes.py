@@ -79,6 +79,16 @@ def many_features():
     return pd.DataFrame(features, columns=[f"x{place}" for place in range(30)]), y
 
 
+def strong():
+    """Seven features that predict, three more that select, and errors that go together."""
+    rng = np.random.default_rng(4)
+    features, errors = rng.normal(size=(700, 10)), rng.normal(size=(700, 2))
+    errors[:, 1] = 0.9 * errors[:, 0] + 0.4 * errors[:, 1]
+    y = features[:, :7] @ [1.0, -0.9, 0.8, 0.7, -0.6, 0.5, 0.4] + errors[:, 1]
+    y[features[:, 5:] @ [0.3, 0.3, 1.0, -0.8, 0.5] + errors[:, 0] <= 0] = np.nan
+    return pd.DataFrame(features, columns=list("abcdefghij")), y
+
+
 def greene(**options):
     """Greene's model of wages, whose likelihood has a second maximum at rho 0.993."""
     kids = (MROZ["kids5"] + MROZ["kids618"] > 0) * 1
@@ -169,5 +179,26 @@ OTHERS = {
         TWO, method="ml", cov_type="robust", weight_kind="sampling"
     ).fit(X, MROZ["hours"], sample_weight=1.0 + PLACES % 3),
     "no features, probit": lambda: HeckmanProbit([]).fit(X, earns(4)),
+    "search, sampling weights": lambda: HeckmanBestSubset(
+        cov_type="robust", weight_kind="sampling"
+    ).fit(X, Y, sample_weight=1.0 + PLACES % 3),
+    "lasso, sampling weights": lambda: HeckmanLasso(cov_type="robust", weight_kind="sampling").fit(
+        MANY, Y, sample_weight=1.0 + PLACES % 3
+    ),
+    "honest, probit": lambda: HeckmanProbitBestSubset(honest=True, n_splits=3, random_state=1).fit(
+        X, earns(4)
+    ),
+    "honest, many": lambda: HeckmanBestSubset("aic", honest=True, n_splits=5, random_state=1).fit(
+        *strong()
+    ),
+    "average, noise": lambda: HeckmanAverage().fit(X, Y.where(Y.isna(), np.cos(7 * PLACES))),
+    "average, strong": lambda: HeckmanAverage().fit(*strong()),
+    "average, groups": lambda: HeckmanAverage(feature_groups=[list("cdefg")]).fit(*strong()),
+    "search, strong": lambda: HeckmanBestSubset().fit(*strong()),
+    "search, strong, ml": lambda: HeckmanBestSubset("aic", method="ml").fit(*strong()),
+    "strong, ml": lambda: Heckman(list("abcdef"), method="ml").fit(*strong()),
+    "strong, log": lambda: Heckman(list("abcdef"), method="ml", outcome_transform="log").fit(
+        strong()[0], np.exp(strong()[1])
+    ),
     "no features": lambda: Heckman([]).fit(X, Y),
 }
