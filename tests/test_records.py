@@ -177,3 +177,15 @@ def test_every_picture_of_rows_is_the_recorded_one(scene):
     drawn = {picture: getattr(pictures, picture) for picture in PICTURES}
     parts = [flat(one.text(), picture) for picture, one in drawn.items() if one is not None]
     compare(f"{name}/row_pictures", "\n".join(parts))
+
+
+@pytest.mark.parametrize("scene", ["average"], indirect=True)
+def test_every_rendering_is_the_recorded_one(scene):
+    name, model, _ = scene
+    x, y, rows = ROWS[name]
+    wanted = ("uncertainty", "margins", "specification", "bootstrap", "rho_profile")
+    reports = [RESULTS[result](model, x, y, rows) for result in wanted]
+    summary = model.summary(0.9, include=reports)
+    labelled = summary.to_latex("A caption", "tab:label"), summary.to_markdown()
+    html = summary._repr_html_().replace("><", ">\n<")
+    compare(f"{name}/renderings", "\n".join([*labelled, str(summary), html]))
