@@ -3,8 +3,7 @@
 A record is a text under `tests/records`, made by the package itself: it does not say that a number
 is right, as oracles do, but that nobody changed it without noticing. Words are compared to the
 letter, and numbers to a unit of their last digit, which other processors may round differently.
-`HECKMANFA_RECORD=1 python -m pytest tests/test_records.py` writes them again;
-read what changed with `git diff`.
+CONTRIBUTING says how to write them again.
 """
 
 from __future__ import annotations

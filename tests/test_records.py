@@ -164,7 +164,7 @@ def test_every_result_is_the_recorded_one(scene):
                 continue
         parts += [f"{one.category.__name__}: {one.message}" for one in caught]
         if isinstance(found, Report):
-            parts.append(str(found))
+            parts += [str(found), flat(found.findings(), "finding")]
         parts.append(flat(found, result))
     compare(f"{name}/results", "\n".join(parts))
 
