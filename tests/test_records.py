@@ -118,6 +118,9 @@ RESULTS = {
     "margins_at_means": lambda model, x, y, rows: model.margins(
         x, at="means", conf_level=0.9, **_weights(rows)
     ),
+    "margins_fixed": lambda model, x, y, rows: model.margins(
+        x, "selection", at={"educ": 12}, features=["exper"], **_weights(rows)
+    ),
     "margins_over": lambda model, x, y, rows: model.margins(
         x, "marginal", over=PLACES % 2, what="predictions", **_weights(rows)
     ),
