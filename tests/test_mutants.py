@@ -12,7 +12,7 @@ LIMIT = 3
 def kept(values: list[float], most: int = 2) -> list[float]:
     """Return a few."""
     found = []
-    for value in values:
+    for value, _ in zip(values, values, strict=True):
         if value < 0 and len(found) <= most:
             continue
         found.append(
@@ -44,8 +44,9 @@ def test_every_mutant_is_a_change_of_one_line_that_python_can_read(tmp_path):
         assert made != text
         ast.parse(made)
         assert made.count(b"\n") == text.count(b"\n")
-        # What is made when the module is imported stays as it is.
+        # What is made when the module is imported stays as it is, and so do asserts.
         assert b"LIMIT = 3" in made
+        assert b"strict=True" in made
 
 
 def test_what_a_seed_picks_does_not_depend_on_where_lines_are(tmp_path):

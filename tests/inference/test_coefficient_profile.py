@@ -260,3 +260,12 @@ def test_a_search_for_an_end_stops_where_no_number_is_left_between_two(above):
     curve = Curve(lambda x: -0.5 if x <= above * smallest else -5.0, lambda x: 0.0, smallest)
     asked = [point.value for point in curve.end(PEAK, -1.0, 1.0)]
     assert asked == [smallest, 2 * smallest][: 1 + above]
+
+
+def test_values_that_almost_coincide_are_one_point_of_the_curve(model, data, profile):
+    spread = np.ptp(profile.value)
+    close = profile.estimate + spread * np.array([-0.1, 1e-7, 1e-6, 0.1])
+    found = model.profile(data.X, data.y, "educ", grid=close)
+    assert np.diff(found.value).min() > 1e-5 * np.ptp(found.value)
+    assert close[0] in found.value
+    assert close[1] not in found.value

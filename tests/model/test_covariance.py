@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.errors import InputError
+from heckmanfa.model.assignment_covariances import project_last
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 
@@ -57,3 +58,16 @@ def test_classical_is_refused_where_none_is(mroz):
         Heckman(cov_type="classical").fit(X, y, groups=mroz["age"])
     with pytest.raises(InputError, match="cov_type"):
         Heckman(cov_type="usual").fit(X, y)
+
+
+def test_an_estimate_that_does_not_vary_explains_nothing_of_another():
+    root = np.random.default_rng(0).normal(size=(3, 3))
+    joint = np.zeros((4, 4))
+    varying = [0, 2, 3]
+    # In units as far apart as those of features are.
+    units = np.diag([1e-6, 1e6, 1.0])
+    joint[np.ix_(varying, varying)] = units @ root @ root.T @ units
+    on, rest = project_last(joint)
+    expected = np.linalg.solve(joint[np.ix_([0, 2], [0, 2])], joint[[0, 2], 3])
+    np.testing.assert_allclose(on, [expected[0], 0.0, expected[1]], rtol=1e-9)
+    assert rest == pytest.approx(joint[3, 3] - joint[3, [0, 2]] @ expected)

@@ -1,5 +1,7 @@
 """Models with rho held at a value: against least squares, SciPy, and what varies rho."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
@@ -7,7 +9,13 @@ from scipy.stats import multivariate_normal, norm
 
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import AllObservedWarning, InputError, TooFewRowsError
+from heckmanfa.errors import (
+    AllObservedWarning,
+    ConvergenceWarning,
+    InputError,
+    TooFewRowsError,
+)
+from heckmanfa.fit import linear
 from heckmanfa.model.rho_curve import RhoCurve
 
 PREDICTION = ["educ", "exper", "expersq"]
@@ -313,3 +321,15 @@ def test_a_rho_for_which_few_rows_leave_no_sigma_is_refused():
     for rho in (0.97, -0.97, reach):
         with pytest.raises(InputError, match=rf"not defined for \|rho\| of {pole:.4f}.*{rho:g}"):
             Heckman([0], rho=rho).fit(X, y)
+
+
+def test_a_likelihood_with_rho_held_says_that_it_did_not_converge(mroz, monkeypatch):
+    real = linear.fit_held_likelihood
+
+    def short(*given):
+        return replace(real(*given), converged=False)
+
+    monkeypatch.setattr(linear, "fit_held_likelihood", short)
+    with pytest.warns(ConvergenceWarning, match="do not trust its estimates"):
+        model = Heckman(PREDICTION, rho=RHO, method="ml").fit(*mroz)
+    assert not model.converged_

@@ -184,3 +184,11 @@ def test_a_block_of_dummies_is_that_of_each_column(gaps):
         expected = np.column_stack([np.asarray(arrays[k][10:40], dtype=float) for k in columns])
         block = Columns(arrays, (50, 7)).take(10, 40, columns)
         np.testing.assert_array_equal(block, expected)
+
+
+def test_a_factor_leaves_its_matrix_alone():
+    matrix = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 5)))
+    before = matrix.copy()
+    found = factor(matrix)
+    assert np.array_equal(matrix, before)
+    np.testing.assert_allclose(found.T @ found, before.T @ before, atol=1e-12)

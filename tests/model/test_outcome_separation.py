@@ -208,3 +208,14 @@ def test_rows_of_an_outcome_are_the_selected_ones():
     fewer = outcomes.without(lambda block, least: block.features[:, 0] >= least, 4.0, columns=[0])
     assert count_rows(fewer) == (4, 2)
     assert count_rows(fewer.rows) == (6, 4)  # the unselected rows stay
+
+
+def test_features_that_are_the_outcome_together_are_a_separation_and_not_a_leak(data):
+    X, y, selected = data
+    first = np.where(selected & (np.arange(N) % 2 == 0), y, 0.0)
+    second = np.where(selected, y, 0.0) - first
+    noise = np.random.default_rng(1).normal(size=N)
+    first[~selected], second[~selected] = noise[~selected] > 0.5, noise[~selected] < -0.5
+    # A leak would be warned of first, and warnings are errors here.
+    with pytest.raises(SeparationError, match="the outcome"):
+        HeckmanProbit([0, 4, 5]).fit(np.column_stack([X, first, second]), y)

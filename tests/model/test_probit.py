@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -6,7 +8,7 @@ from scipy.stats import norm
 from heckmanfa import Heckman
 from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, SeparationError
-from heckmanfa.model import separation
+from heckmanfa.model import equations, separation
 from heckmanfa.model.equations import fit_selection
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 from heckmanfa.model.separation import find_separation
@@ -282,3 +284,26 @@ def test_very_many_separating_columns_are_left_out_many_at_a_time(monkeypatch):
     standardized = (X - coordinates.mean) / coordinates.scale
     side = found.direction[0] + standardized @ found.direction[1:]
     assert np.all(np.where(selected, side, -side) > -1e-5)
+
+
+def test_a_direction_that_is_wrong_in_one_row_does_not_separate():
+    x = np.array([-2.0, -1.0, 1.0, 2.0, -1.5])[:, None]
+    selected = np.array([False, False, True, True, True])
+    assert separation_of(x, selected) is None
+    x[-1] = 1.5
+    assert separation_of(x, selected).complete
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 9])
+@pytest.mark.parametrize("n_rows", [100, 10_000])
+def test_a_refusal_names_the_separating_columns_while_they_are_few(n, n_rows):
+    labels = [f"x{place}" for place in range(12)]
+    found = separation.Separation(np.ones(13), tuple(range(n)), complete=False, n_decided=7)
+    given = found, range(12), labels, n_rows, n_rows // 2, equations.SELECTION
+    words = equations._separation_text(*given)
+    named = n if n <= 8 else 3
+    assert re.findall(r"'(x[0-9]+)'", words) == labels[:named]
+    assert (f"and {n - named} more" in words) == (n > 8)
+    assert ("separates" in words) == (n == 1)
+    # Twelve features are many for fifty rows of a kind, and not for five thousand.
+    assert ("none of them alone" in words) == (n > 3 and n_rows == 100)

@@ -333,3 +333,11 @@ def test_a_category_of_x_goes_by_its_column_and_its_levels(model_with_categories
     assert named.name_of([1, 2]) == "c"
     assert str(named.change_of(2)) == "c = z rather than x"
     assert [row.name for row in model_with_categories.pictures().forest.rows] == ["a", "c", "c"]
+
+
+def test_sets_of_many_features_are_weighed_unless_that_may_not_take_time(monkeypatch):
+    mroz = load_mroz()
+    fit = HeckmanBestSubset().fit(mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"]).fit_
+    monkeypatch.setattr(assignment_weights, "QUICK_UNITS", 3)
+    assert "search_report() has them" in evidence_of(fit, thorough=False).chances_missing
+    assert evidence_of(fit).has_chances

@@ -4,115 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-import pandas as pd
 import pytest
+from tests.scenes import FITS
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA, HeckmanProbit
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.caveats import caveats_of_fit
 
-FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
-TWO = FEATURES[:2]
-MROZ = load_mroz()
-X, Y, WORKS = MROZ[FEATURES], MROZ["lwage"], MROZ["lfp"] == 1
-PLACES = np.arange(len(MROZ))
-
-
-def earns(wage):
-    """Whether a wage is at least this, unknown where there is none."""
-    return (MROZ["wage"] >= wage).astype(object).where(WORKS)
-
-
-def to_the_boundary():
-    """With e = u exactly, the likelihood rises until rho is one."""
-    rng = np.random.default_rng(3)
-    features, u = rng.normal(size=(300, 2)), rng.normal(size=300)
-    return features, np.where(features.sum(axis=1) + u > 0, features[:, 0] + u, np.nan)
-
-
-def unequal_variances():
-    rng = np.random.default_rng(5)
-    features, u = rng.normal(size=(1500, 3)), rng.normal(size=1500)
-    e = 0.5 * u + (0.3 + np.exp(0.9 * features[:, 0])) * rng.normal(size=1500)
-    y = np.where(features.sum(axis=1) + u > 0, features[:, 0] + e, np.nan)
-    return pd.DataFrame(features, columns=list("abc")), y
-
-
-def rare_ones():
-    """9 of 199 selected rows are of the positive class: rho goes to one."""
-    rng = np.random.default_rng(0)
-    features, errors = rng.normal(size=(400, 3)), rng.normal(size=(400, 2))
-    errors[:, 1] = 0.9 * errors[:, 0] + np.sqrt(0.19) * errors[:, 1]
-    y = (-2.2 + 0.5 * features[:, 0] + errors[:, 1] > 0).astype(float)
-    y[features @ [0.5, 0.5, 0.7] + errors[:, 0] <= 0] = np.nan
-    return features, y
-
-
-def flat():
-    """One feature in both equations: the likelihood of a Heckman probit is flat in rho."""
-    rng = np.random.default_rng(2)
-    features = rng.normal(size=(400, 1))
-    errors = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=400)
-    y = (0.6 * features[:, 0] + errors[:, 1] > 0).astype(float)
-    y[-0.8 + 0.8 * features[:, 0] + errors[:, 0] <= 0] = np.nan
-    return features, y
-
-
-def greene(**options):
-    """Greene's model of wages, whose likelihood has a second maximum at rho 0.993."""
-    kids = (MROZ["kids5"] + MROZ["kids618"] > 0) * 1
-    rows = MROZ.assign(kids=kids, agesq=MROZ["age"] ** 2)
-    who = "age + agesq + faminc + kids + educ"
-    return Heckman.from_formula("wage ~ exper + expersq + educ + city", who, rows, **options)
-
-
-FITS = {
-    "two-step": lambda: Heckman(TWO).fit(X, Y),
-    "ml": lambda: Heckman(TWO, method="ml").fit(X, Y),
-    "ml, robust": lambda: Heckman(TWO, method="ml", cov_type="robust").fit(X, Y),
-    "12 clusters": lambda: Heckman(TWO, cov_type="cluster").fit(X, Y, groups=PLACES % 12),
-    "60 clusters": lambda: Heckman(TWO, cov_type="cluster").fit(X, Y, groups=PLACES % 60),
-    "5 clusters, ml": lambda: Heckman(TWO, method="ml", cov_type="cluster").fit(
-        X, Y, groups=PLACES % 5
-    ),
-    "no exclusion": lambda: Heckman(FEATURES).fit(X, Y),
-    "no exclusion, ml": lambda: Heckman(FEATURES, method="ml").fit(X, Y),
-    "weak exclusion": lambda: Heckman(["educ"]).fit(MROZ[["educ", "city"]], Y),
-    "held": lambda: Heckman(TWO, rho=0.3).fit(X, Y),
-    "held, ml": lambda: Heckman(TWO, rho=0.3, method="ml").fit(X, Y),
-    "held, no exclusion": lambda: Heckman(FEATURES, rho=0.3).fit(X, Y),
-    "held, probit": lambda: HeckmanProbit(TWO, rho=0.3).fit(X, earns(4)),
-    "all observed": lambda: Heckman(TWO).fit(X, MROZ["hours"]),
-    "all observed, probit": lambda: HeckmanProbit(TWO).fit(X, MROZ["lfp"]),
-    "outcome decided": lambda: HeckmanProbit(["educ", "late"]).fit(
-        X.assign(late=MROZ["lfp"] * 1.0), MROZ["lfp"]
-    ),
-    "column dropped": lambda: Heckman(["educ"], on_collinear="drop").fit(
-        X.assign(twice=2 * X["age"]), Y
-    ),
-    "boundary, ml": lambda: Heckman([0], method="ml").fit(*to_the_boundary()),
-    "boundary, probit": lambda: HeckmanProbit([0, 1]).fit(*rare_ones()),
-    "flat, probit": lambda: HeckmanProbit().fit(*flat()),
-    "made from the outcome": lambda: Heckman(["educ", "copy"]).fit(
-        X.assign(copy=np.where(WORKS, Y, 1.0) + 0.001 * np.cos(PLACES)), Y
-    ),
-    "unequal variances": lambda: Heckman(["a", "b"], method="ml").fit(*unequal_variances()),
-    "lower maximum": lambda: greene(method="ml"),
-    "higher maximum": lambda: greene(method="ml", start=0.99),
-    "two-step of two maxima": greene,
-    "log": lambda: Heckman(TWO, outcome_transform="log").fit(X, MROZ["wage"].where(WORKS)),
-    "probit": lambda: HeckmanProbit(TWO).fit(X, earns(4)),
-    "probit, no exclusion": lambda: HeckmanProbit(FEATURES).fit(X, earns(4)),
-    "probit, few events": lambda: HeckmanProbit(TWO).fit(X, earns(12)),
-    "average": lambda: HeckmanAverage().fit(X, Y),
-    "average, robust": lambda: HeckmanAverage(cov_type="robust").fit(X, Y),
-    "search": lambda: HeckmanBestSubset().fit(X, Y),
-    "search, robust": lambda: HeckmanBestSubset(cov_type="robust").fit(X, Y),
-    "window": lambda: HeckmanFA("correlation", rho_range=(-0.9, 0.9)).fit(X, Y),
-    "window, ml": lambda: HeckmanFA("correlation", rho_range=(-0.9, 0.9), method="ml").fit(X, Y),
-}
 MARKS = {"ok": "", "note": "", "caution": "?", "problem": "!"}
 
 

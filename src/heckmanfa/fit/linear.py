@@ -235,7 +235,7 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         f"correct for: ordinary least squares is fitted, and {rho_without_selection(spec)}.{extra}",
         AllObservedWarning,
     )
-    n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
+    n = count(moments.n_selected, counts["selected"], kind)
     aic, bic, log_likelihood, own_scale = found.aic, found.bic, None, None
     if spec.method == "ml":
         log_likelihood = found.log_likelihood

@@ -73,7 +73,7 @@ def _with_tables(sections: Sequence[Section]) -> list[tuple[str, list[str], list
                 rows = _rows([[name, value] for name, value in block.pairs], 2)
                 body += _tabular("ll", "", [rows])
             elif isinstance(block, Table):
-                body += ([r"\par\medskip"] if body else []) + _table(block)
+                body += _table(block)
             elif isinstance(block, Notes):
                 notes += block.items
         if body or not found:
