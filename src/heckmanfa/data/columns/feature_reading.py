@@ -34,7 +34,7 @@ from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import columns_named, resolve
-from heckmanfa.data.row_sources import CategoryType, RawRowSource, RowSource
+from heckmanfa.data.row_sources import CategoryType, EncodedRowSource, RawRowSource, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
@@ -150,7 +150,7 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
-    if isinstance(X, RowSource) and X.encoding is not None:
+    if isinstance(X, EncodedRowSource) and X.encoding is not None:
         # Rows of a scan have the levels of all rows, and the fit those of its own.
         other = X.encoding.levels != encoding.levels
         X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
