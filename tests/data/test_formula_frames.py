@@ -32,6 +32,17 @@ def fitted(data, right="educ + exper + region", drivers=DRIVERS + " + region"):
     return Heckman.from_formula(f"lwage ~ {right}", drivers, data)
 
 
+def test_an_equation_that_is_not_needed_may_lack_its_columns(data):
+    model = fitted(data, "educ + I(exper**2)", "~ educ + age + kids5")
+    wanted = model.predict_selection(data)
+    found = model.predict_selection(data.drop(columns="exper"))
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(model.predict(data.drop(columns="age")), model.predict(data))
+    for ask, gone in ((model.predict, "exper"), (model.predict_selection, "age")):
+        with pytest.raises(UnknownFeatureError, match=gone):
+            ask(data.drop(columns=gone))
+
+
 def few(data):
     """Three levels of a number, each with many rows."""
     return data.assign(kids618=data["kids618"].clip(upper=2))

@@ -405,8 +405,20 @@ def test_a_column_that_the_user_named_is_to_be_left_out(kept):
 
 
 def test_an_empty_name_is_not_the_current_folder():
-    with pytest.raises(InputError, match="no file is named"):
-        scan("", "y")
+    local = pytest.importorskip("pyarrow.fs").LocalFileSystem()
+    for nothing in ("", []):
+        with pytest.raises(InputError, match="no file is named"):
+            scan(nothing, "y")
+    for store in (local, fsspec.filesystem("memory")):
+        with pytest.raises(InputError, match="no file is named"):
+            scan([], "y", filesystem=store)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_text_is_not_an_outcome_of_amounts(sources, engine):
+    rows = scan(sources[engine], "class", ["x0", "x1"])
+    with pytest.raises(InputError, match=r"outcome.*'class'.*HeckmanProbit fits an outcome of two"):
+        Heckman(["x0"]).fit(rows)
 
 
 class Leaky(fsspec.AbstractFileSystem):

@@ -310,6 +310,30 @@ def test_an_arrow_file_whose_batches_inflate_out_of_proportion_is_refused(
             scan(tmp_path / "t.arrow", "y")
 
 
+def test_a_damaged_arrow_message_is_left_to_the_reader():
+    from heckmanfa.data.arrow.ipc_sizes import _field, _inner
+
+    # A table that refers four bytes back to its fields: their size, its own, and no offset of one.
+    data = struct.pack("<HHHH", 6, 8, 0, 99) + struct.pack("<ii", 8, 4)
+    assert _field(data, 8, 0) == 0
+    assert _field(data, 8, 1) == 0
+    for field in (0, 1):
+        with pytest.raises(struct.error, match="a field is missing"):
+            _inner(data, 8, field)
+    there = struct.pack("<HHHH", 6, 8, 4, 99) + struct.pack("<ii", 8, 4)
+    assert _field(there, 8, 0) == 12
+    assert _inner(there, 8, 0) == 16
+
+
+@pytest.mark.parametrize("name", ["plain.parquet", "category.parquet", "shared.feather"])
+def test_groups_that_are_one_long_text_are_refused(name, long_texts, monkeypatch):
+    from heckmanfa import Heckman, scan
+
+    rows = scan(long_texts / name, "y", ["a"], groups="t")
+    with pytest.raises(DataError, match=r"column 't' holds [\d,]+ bytes of text in [\d,]+ rows"):
+        Heckman(["a"], cov_type="cluster").fit(rows)
+
+
 def test_a_parquet_file_whose_pages_inflate_out_of_proportion_is_refused(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
