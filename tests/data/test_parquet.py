@@ -298,6 +298,29 @@ def test_heads_of_parts_cost_only_themselves(tmp_path, frame):
     assert seen == [1]
 
 
+def test_only_small_files_are_read_at_once(files, monkeypatch):
+    rows = scan_parquet(files, "y", NAMES)
+    sizes = sorted(path.stat().st_size for path in rows.paths)
+    read = []
+    content = parquet_parts._content
+
+    def noted(stored):
+        read.append(stored.size)
+        return content(stored)
+
+    monkeypatch.setattr(parquet_parts, "_content", noted)
+    wanted = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES)).coef_
+    assert {*read} >= {*sizes[1:3]}
+    # At the size of a file it is small; a byte less, and it is not.
+    for limit, small in ((sizes[1], {sizes[1]}), (sizes[1] - 1, set()), (sizes[-1], {*sizes[1:]})):
+        read.clear()
+        monkeypatch.setattr(parquet_parts, "_SMALL_FILE", limit)
+        found = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES))
+        np.testing.assert_array_equal(found.coef_, wanted)
+        assert {*read} <= small
+        assert bool(read) == bool(small)
+
+
 def test_features_are_all_columns_without_another_role(files):
     rows = scan_parquet(files, "y", selected="took_part", sample_weight="weight")
     assert rows.names == (*NAMES, "village")
