@@ -349,3 +349,24 @@ def test_a_parquet_file_whose_pages_inflate_out_of_proportion_is_refused(tmp_pat
     # A value that is stored once is no inflation.
     pq.write_table(table, path, compression="zstd")
     assert scan_parquet(path, "y", ["a"]).n_rows == 500_000
+
+
+@pytest.mark.parametrize("few", [0, 2**28])
+def test_texts_that_need_care_are_the_same_texts(few, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    from heckmanfa import Heckman, scan_parquet
+
+    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", few)
+    frame = _frame(500)
+    frame = frame.assign(
+        t=[f"level {row % 5}" for row in range(500)],
+        team=[f"team {row % 50}" for row in range(500)],
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert list(read_table(tmp_path / "t.parquet")["t"]) == list(frame["t"])
+    rows = scan_parquet(tmp_path / "t.parquet", "y", ["a", "b", "t"], groups="team")
+    found = Heckman(["a", "t"], cov_type="cluster").fit(rows)
+    wanted = Heckman(["a", "t"], cov_type="cluster").fit(
+        frame[["a", "b", "t"]], frame["y"], groups=frame["team"]
+    )
+    np.testing.assert_allclose(found.tidy()["std_error"], wanted.tidy()["std_error"], rtol=1e-7)
