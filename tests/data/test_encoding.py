@@ -212,3 +212,17 @@ def test_levels_that_are_numbers_and_a_unit_are_said_to_be(levels, unit):
     encoding, _ = Encoding.learn(rows, ["tenure"])
     said = " ".join(encoding.explain())
     assert ("are numbers and 'years'" in said) == bool(unit)
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "is_used"), [(60, False), (51, False), (50, True), (1, True)]
+)
+def test_text_that_is_mostly_numbers_does_not_become_a_category_of_the_rest(n_numbers, is_used):
+    words = ["low", "top"] * 50
+    text = [f"{row}.5" for row in range(n_numbers)] + words[: 100 - n_numbers]
+    frame = pd.DataFrame({"t": text, "x": np.arange(100) % 7})
+    encoding, _ = Encoding.learn(frame, ["t", "x"], untyped=True, min_level_rows=3)
+    assert ("t" in encoding.sources) == is_used
+    assert encoding.columns == ([*encoding.columns_of("t"), "x"] if is_used else ["x"])
+    if n_numbers in (60, 51):
+        assert f"though {n_numbers} of its 100 values are numbers" in encoding.left_out["t"]

@@ -232,3 +232,11 @@ def test_a_column_that_is_a_logarithm_by_its_name_is_refused(tmp_path):
     # Names only begin like a logarithm, or are no expression.
     for name in ("log_wage", "logistics (2020)", "2log(", "wage`", "x" * 5000):
         model().fit(X, (WAGE + 20).rename(name))
+
+
+@pytest.mark.parametrize("name", ["1or 2", "0x1for x", "log(", "a" * 5000])
+def test_names_that_python_warns_about_are_not_logarithms(name, mroz):
+    # Warnings are errors here.
+    amount = pd.Series(np.exp(mroz["lwage"]), name=name)
+    model = Heckman(["educ"], outcome_transform="log").fit(mroz[["educ", "kids5"]], amount)
+    assert model.n_selected_ == mroz["lwage"].notna().sum()

@@ -86,3 +86,13 @@ def test_the_columns_of_a_formula_are_features(design):
     assert isinstance(design.selection, Equation)
     with pytest.raises(FormulaError, match=r"the formulas make 'b', which is not a feature"):
         check_design(design, ["a", "g[T.v]", "g[T.w]"])
+
+
+def test_nesting_is_allowed_up_to_its_limit():
+    deepest = stored_formulas.DEEPEST
+    for text in (f"I({'-' * (deepest - 1)}a)", f"{'log(' * deepest}a{')' * deepest}"):
+        assert len(check_formula(text, 5)) == 1
+    with pytest.raises(FormulaError, match="is nested too deeply"):
+        check_formula(f"I({'-' * deepest}a)", 5)
+    with pytest.raises(FormulaError, match=f"brackets nested {deepest + 1} deep"):
+        check_formula(f"{'log(' * (deepest + 1)}a{')' * (deepest + 1)}", 5)
