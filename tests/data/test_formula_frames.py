@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+from heckmanfa.errors import FormulaError, InputError, NoOutcomeError, UnknownFeatureError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -312,3 +312,9 @@ def test_a_reference_of_a_formula_is_a_level_of_the_fit(data):
         Heckman.from_formula(
             "lwage ~ educ + region", "educ + age + region", data, reference=["region"]
         )
+
+
+def test_a_category_that_no_selected_row_has_leaves_no_outcome(data):
+    for gone in (None, data["region"].where(data["lwage"].isna())):
+        with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
+            Heckman.from_formula("lwage ~ educ + region", DRIVERS, data.assign(region=gone))

@@ -28,7 +28,13 @@ from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.parquet import parquet_parts
 from heckmanfa.data.parquet.parquet_files import scan_files
-from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, file_parts, read_batches
+from heckmanfa.data.parquet.parquet_parts import (
+    Batches,
+    FilePart,
+    KeptParts,
+    file_parts,
+    read_batches,
+)
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -1089,3 +1095,13 @@ def test_rows_travel_without_what_they_keep(tmp_path, frame):
     stored = pickle.dumps(rows)
     assert len(stored) == before
     np.testing.assert_array_equal(Heckman(NAMES[:2]).fit(pickle.loads(stored)).coef_, model.coef_)
+
+
+def test_a_file_that_ends_before_its_own_count_is_damaged(files):
+    engine = scan_parquet(files, "y", ["x0"]).engine
+    part = file_parts(engine.files)[0]
+    wanted = Batches(("x0",), (), 4_096, None, threads=False)
+    assert sum(batch.num_rows for batch in read_batches(part, wanted)) == part.rows
+    longer = part.runs[-1]._replace(rows=part.runs[-1].rows + 3)
+    with pytest.raises(DataError, match=r"ends 3 rows before its own count of them: it is damaged"):
+        [*read_batches(FilePart((*part.runs[:-1], longer), part.rows + 3, part.start), wanted)]
