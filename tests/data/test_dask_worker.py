@@ -93,3 +93,17 @@ def test_a_failure_says_which_partition_and_what_to_do(error, words):
     )
     with pytest.raises(InputError, match="ours"):
         heckmanfa_pass(_Work(InputError("ours")), 2, None, ())
+
+
+def test_partitions_that_are_not_those_that_dask_reports_are_refused():
+    import dask.dataframe as dd
+
+    from heckmanfa.data.sample import find_row_source
+
+    frame = dd.from_pandas(FRAME, npartitions=2)
+    source = find_row_source(frame, frame["a"], None, None, None)
+    source._n_parts += 1
+    with pytest.raises(
+        InputError, match="Dask does not make the 3 partitions of X that it reports"
+    ):
+        source.compute(lambda *given: None, (0, 1))
