@@ -1,11 +1,14 @@
 """The same rows give the same numbers, and rows unlike those of the fit are refused with words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from heckmanfa import HeckmanBestSubset
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.fitted_levels import recoded
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 FEATURES = ["id", "age", "region", "union", "spelt"]
@@ -226,3 +229,17 @@ def test_text_that_is_mostly_numbers_does_not_become_a_category_of_the_rest(n_nu
     assert encoding.columns == ([*encoding.columns_of("t"), "x"] if is_used else ["x"])
     if n_numbers in (60, 51):
         assert f"though {n_numbers} of its 100 values are numbers" in encoding.left_out["t"]
+
+
+@pytest.mark.parametrize("order", ["bac", "cab", "ba", "cb", "abc"])
+def test_dummies_of_other_levels_are_those_of_the_column(order):
+    frame = pd.DataFrame({"g": [*"abcabbc"], "x": np.arange(7.0)})
+    before, encoded = Encoding.learn(frame, ["g", "x"])
+    after = replace(before, levels={"g": (*order,)})
+    known = frame["g"].isin([*order])
+    wanted = {f"g[{level}]": (frame["g"] == level).where(known) * 1.0 for level in order[1:]}
+    made = recoded(encoded, before, after)
+    assert [*made] == [*wanted, "x"]
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(made[name], values.astype(float))
+    np.testing.assert_array_equal(made["x"], frame["x"])
