@@ -63,6 +63,7 @@ from heckmanfa.inference.held_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.inference.profile_climb import Point
+from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.search import Goal, full_model, refitted_subset
 from heckmanfa.search.training.gradient import psi_gradient
 from heckmanfa.tables import reading
@@ -596,3 +597,12 @@ def test_dates_are_not_classes(frame):
     dated = frame.assign(when=pd.date_range("2020-01-01", periods=len(frame)))
     with pytest.raises(InputError, match="'when' holds dates or times"):
         HeckmanProbit.from_formula("when ~ a", "a + b", dated)
+
+
+def test_a_fit_without_its_scores_of_rho_has_no_robust_errors_over_rho(data):
+    model = Heckman([0, 1], cov_type="robust").fit(data.X, data.y)
+    bare = replace(model.fit_, rho_scores=None)
+    with pytest.raises(
+        InputError, match="this fit lacks what robust standard errors over rho need"
+    ):
+        uncertainty_interval(bare, (-0.5, 0.5), 0.95, 11)

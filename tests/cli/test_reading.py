@@ -139,6 +139,10 @@ def test_options_about_cells_are_refused_where_there_are_types(shell, people):
     for option in ("--decimal", "--thousands", "--sheet"):
         said = shell.refuses("fit", "t.parquet", *BASE, option, ",")
         assert f"{option} is for text and Excel files, and the data is Parquet" in said
+    assert shell("fit", "t.parquet", *BASE, "--save", "m.heckmanfa")[0] == 0
+    for option in ("--decimal", "--thousands", "--sheet"):
+        said = shell.refuses("predict", "m.heckmanfa", "t.parquet", "--out", "p.csv", option, ",")
+        assert f"{option} is for text and Excel files, and the data is Parquet" in said
 
 
 # Sheets. ------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """The same rows give the same numbers, and rows unlike those of the fit are refused with words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from heckmanfa import HeckmanBestSubset
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.fitted_levels import recoded
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 FEATURES = ["id", "age", "region", "union", "spelt"]
@@ -212,3 +215,31 @@ def test_levels_that_are_numbers_and_a_unit_are_said_to_be(levels, unit):
     encoding, _ = Encoding.learn(rows, ["tenure"])
     said = " ".join(encoding.explain())
     assert ("are numbers and 'years'" in said) == bool(unit)
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "is_used"), [(60, False), (51, False), (50, True), (1, True)]
+)
+def test_text_that_is_mostly_numbers_does_not_become_a_category_of_the_rest(n_numbers, is_used):
+    words = ["low", "top"] * 50
+    text = [f"{row}.5" for row in range(n_numbers)] + words[: 100 - n_numbers]
+    frame = pd.DataFrame({"t": text, "x": np.arange(100) % 7})
+    encoding, _ = Encoding.learn(frame, ["t", "x"], untyped=True, min_level_rows=3)
+    assert ("t" in encoding.sources) == is_used
+    assert encoding.columns == ([*encoding.columns_of("t"), "x"] if is_used else ["x"])
+    if n_numbers in (60, 51):
+        assert f"though {n_numbers} of its 100 values are numbers" in encoding.left_out["t"]
+
+
+@pytest.mark.parametrize("order", ["bac", "cab", "ba", "cb", "abc"])
+def test_dummies_of_other_levels_are_those_of_the_column(order):
+    frame = pd.DataFrame({"g": [*"abcabbc"], "x": np.arange(7.0)})
+    before, encoded = Encoding.learn(frame, ["g", "x"])
+    after = replace(before, levels={"g": (*order,)})
+    known = frame["g"].isin([*order])
+    wanted = {f"g[{level}]": (frame["g"] == level).where(known) * 1.0 for level in order[1:]}
+    made = recoded(encoded, before, after)
+    assert [*made] == [*wanted, "x"]
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(made[name], values.astype(float))
+    np.testing.assert_array_equal(made["x"], frame["x"])

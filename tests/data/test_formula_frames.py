@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+from heckmanfa.errors import FormulaError, InputError, NoOutcomeError, UnknownFeatureError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -30,6 +30,17 @@ def by_objects(data):
 
 def fitted(data, right="educ + exper + region", drivers=DRIVERS + " + region"):
     return Heckman.from_formula(f"lwage ~ {right}", drivers, data)
+
+
+def test_an_equation_that_is_not_needed_may_lack_its_columns(data):
+    model = fitted(data, "educ + I(exper**2)", "~ educ + age + kids5")
+    wanted = model.predict_selection(data)
+    found = model.predict_selection(data.drop(columns="exper"))
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(model.predict(data.drop(columns="age")), model.predict(data))
+    for ask, gone in ((model.predict, "exper"), (model.predict_selection, "age")):
+        with pytest.raises(UnknownFeatureError, match=gone):
+            ask(data.drop(columns=gone))
 
 
 def few(data):
@@ -252,3 +263,58 @@ def test_brackets_that_do_not_match_get_an_error_of_ours(mroz, right):
         with pytest.raises(FormulaError, match="cannot be read") as caught:
             Heckman.from_formula(*formulas, mroz)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ("log(lwage, 3, 4)", "^the left side of the prediction formula cannot be evaluated: .*log"),
+        ("bs(educ, df=3)", r"formula, bs\(educ, df=3\), must be one number per row"),
+        ("C(educ)", r"formula, C\(educ\), must be one number per row"),
+    ],
+)
+def test_a_left_side_is_one_number_per_row(left, words, data):
+    with pytest.raises(FormulaError, match=words):
+        Heckman.from_formula(f"{left} ~ exper", DRIVERS, data)
+
+
+@pytest.mark.parametrize("right", ["center(day)", "bs(day, df=3)", "I(educ * day)", "log(day)"])
+def test_a_date_inside_a_function_is_named(right, data):
+    dated = data.assign(day=pd.date_range("2020-01-01", periods=len(data)))
+    with pytest.raises(InputError, match=r"^column 'day' holds dates or times, which a formula"):
+        Heckman.from_formula(f"lwage ~ {right}", f"{DRIVERS} + {right}", dated)
+
+
+def test_columns_of_an_arrow_table_that_share_a_name_are_named(data):
+    names = ["lwage", "educ", "kids5", "age"]
+    twice = pa.Table.from_pandas(data[names], preserve_index=False).rename_columns(
+        ["lwage", "educ", "age", "age"]
+    )
+    for table in (twice, twice.to_batches()[0], twice.to_pandas()):
+        with pytest.raises(InputError, match=r"^the data has two columns named 'age'; rename one"):
+            Heckman.from_formula("lwage ~ educ", "educ + age", table)
+    # A column may be called as Arrow calls the list of names.
+    odd = data.assign(column_names=data["age"])
+    wanted = Heckman.from_formula("lwage ~ educ", "educ + age", data).rho_
+    assert Heckman.from_formula("lwage ~ educ", "educ + column_names", odd).rho_ == wanted
+
+
+def test_a_reference_of_a_formula_is_a_level_of_the_fit(data):
+    rare = data["region"].where(data.index != 3, "east")
+    lost = data.assign(region=rare, educ=data["educ"].where(data.index != 3))
+    with pytest.raises(
+        InputError, match=r"no row of the fit has the level 'east' of 'region'.*'no"
+    ):
+        Heckman.from_formula(
+            "lwage ~ educ + region", "educ + age + region", lost, reference={"region": "east"}
+        )
+    with pytest.raises(InputError, match=r"reference must be a dictionary of a level for each"):
+        Heckman.from_formula(
+            "lwage ~ educ + region", "educ + age + region", data, reference=["region"]
+        )
+
+
+def test_a_category_that_no_selected_row_has_leaves_no_outcome(data):
+    for gone in (None, data["region"].where(data["lwage"].isna())):
+        with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
+            Heckman.from_formula("lwage ~ educ + region", DRIVERS, data.assign(region=gone))

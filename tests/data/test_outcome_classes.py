@@ -88,6 +88,12 @@ def test_labels_of_rows_that_are_not_selected_are_ignored():
             "3 classes in selected rows, 1 .2 rows., 0 .1 row. and 2 .1 row",
         ),
         (list("abcdefab"), InputError, "2 more and 'f' .1 row."),
+        (
+            list("abcdabcaba"),
+            InputError,
+            "'a' .4 rows., 'b' .3 rows., 'c' .2 rows. and 'd' .1 row., the rarest",
+        ),
+        (list("abcdeabcdabcab"), InputError, "'c' .3 rows., 1 more and 'e' .1 row., the rarest"),
         (np.linspace(0, 1, 9), InputError, "9 numbers from 0 to 1, .* probabilities are not cl"),
         (
             np.linspace(0, 3, 9),

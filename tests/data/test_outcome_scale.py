@@ -1,9 +1,13 @@
 """An outcome on a log scale is read the same way wherever its rows are."""
 
+import warnings
+
 import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.compose import TransformedTargetRegressor
@@ -232,3 +236,23 @@ def test_a_column_that_is_a_logarithm_by_its_name_is_refused(tmp_path):
     # Names only begin like a logarithm, or are no expression.
     for name in ("log_wage", "logistics (2020)", "2log(", "wage`", "x" * 5000):
         model().fit(X, (WAGE + 20).rename(name))
+
+
+@pytest.mark.parametrize("name", ["1or 2", "0x1for x", "log(", "a" * 5000])
+def test_names_that_python_warns_about_are_not_logarithms(name, mroz):
+    amount = pd.Series(np.exp(mroz["lwage"]), name=name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = Heckman(["educ"], outcome_transform="log").fit(mroz[["educ", "kids5"]], amount)
+    assert not caught
+    assert model.n_selected_ == mroz["lwage"].notna().sum()
+
+
+def test_a_logarithm_in_a_frame_of_one_column_is_not_taken_again(mroz):
+    amount = pd.DataFrame({"log(wage)": np.exp(mroz["lwage"])})
+    model = Heckman(["educ"], outcome_transform="log")
+    for y in (amount["log(wage)"], amount, pl.from_pandas(amount), pa.Table.from_pandas(amount)):
+        with pytest.raises(InputError, match=r"the outcome 'log\(wage\)' is a logarithm already"):
+            model.fit(mroz[["educ", "kids5"]], y)
+    found = model.fit(mroz[["educ", "kids5"]], amount.rename(columns={"log(wage)": "wage"}))
+    assert found.fit_.origin.outcome == "wage"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -503,3 +504,25 @@ def test_folders_are_made_where_they_can_be(tmp_path):
         make_folder(tmp_path / "file")
     with pytest.raises(InputError, match="x cannot be written: Not a directory"):
         make_folder(tmp_path / "file" / "x")
+
+
+def test_other_failures_of_the_system_are_named(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"x\.csv cannot be written: File name too long"):
+        write(tmp_path / f"{'x' * 300}.csv", force=False)
+
+    def fails(*args, **options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "link", fails)
+    with pytest.raises(InputError, match=r"a\.csv cannot be written: Input/output error"):
+        write(tmp_path / "a.csv", force=False)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("character", ["a", "\u00e9", "\U0001f600"])
+def test_a_room_keeps_as_much_of_a_long_name_as_fits(character):
+    room = module._room_name(character * 250 + ".csv")
+    size = len(character.encode())
+    assert module._LONGEST_NAME - size < len(room.encode()) <= module._LONGEST_NAME
+    assert room.endswith(character + ".csv")
+    assert module._room_name("short.csv").endswith(".short.csv")

@@ -28,7 +28,13 @@ from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.parquet import parquet_parts
 from heckmanfa.data.parquet.parquet_files import scan_files
-from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, file_parts, read_batches
+from heckmanfa.data.parquet.parquet_parts import (
+    Batches,
+    FilePart,
+    KeptParts,
+    file_parts,
+    read_batches,
+)
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -296,6 +302,29 @@ def test_heads_of_parts_cost_only_themselves(tmp_path, frame):
     reading = replace(home.readings[0], heads={1: 5_000})
     assert list(home.rows.run(note, reading)) == [[(0, 4_096), (4_096, 904)]]
     assert seen == [1]
+
+
+def test_only_small_files_are_read_at_once(files, monkeypatch):
+    rows = scan_parquet(files, "y", NAMES)
+    sizes = sorted(path.stat().st_size for path in rows.paths)
+    read = []
+    content = parquet_parts._content
+
+    def noted(stored):
+        read.append(stored.size)
+        return content(stored)
+
+    monkeypatch.setattr(parquet_parts, "_content", noted)
+    wanted = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES)).coef_
+    assert {*read} >= {*sizes[1:3]}
+    # At the size of a file it is small; a byte less, and it is not.
+    for limit, small in ((sizes[1], {sizes[1]}), (sizes[1] - 1, set()), (sizes[-1], {*sizes[1:]})):
+        read.clear()
+        monkeypatch.setattr(parquet_parts, "_SMALL_FILE", limit)
+        found = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES))
+        np.testing.assert_array_equal(found.coef_, wanted)
+        assert {*read} <= small
+        assert bool(read) == bool(small)
 
 
 def test_features_are_all_columns_without_another_role(files):
@@ -1066,3 +1095,13 @@ def test_rows_travel_without_what_they_keep(tmp_path, frame):
     stored = pickle.dumps(rows)
     assert len(stored) == before
     np.testing.assert_array_equal(Heckman(NAMES[:2]).fit(pickle.loads(stored)).coef_, model.coef_)
+
+
+def test_a_file_that_ends_before_its_own_count_is_damaged(files):
+    engine = scan_parquet(files, "y", ["x0"]).engine
+    part = file_parts(engine.files)[0]
+    wanted = Batches(("x0",), (), 4_096, None, threads=False)
+    assert sum(batch.num_rows for batch in read_batches(part, wanted)) == part.rows
+    longer = part.runs[-1]._replace(rows=part.runs[-1].rows + 1)
+    with pytest.raises(DataError, match=r"ends 1 rows before its own count of them: it is damaged"):
+        [*read_batches(FilePart((*part.runs[:-1], longer), part.rows + 1, part.start), wanted)]

@@ -398,3 +398,17 @@ def test_one_column_that_separates_few_rows_is_still_named():
     outcome = np.where(chosen, features[:, 0] + random.normal(size=20), np.nan)
     with pytest.raises(SeparationError, match="'x4' separates"):
         Heckman([0]).fit(features, outcome)
+
+
+@pytest.mark.parametrize("n_columns", [1, 9, 10, 11, 13])
+def test_columns_that_lack_values_are_named_up_to_a_number(n_columns):
+    from heckmanfa.data.row_rules import _SHOWN
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, n_columns))
+    X[3] = np.nan
+    with pytest.raises(MissingValueError) as caught:
+        Heckman([0]).fit(X, np.where(np.arange(60) % 2, rng.normal(size=60), np.nan))
+    named = ", ".join(f"'x{place}' (1 NaN, 0 inf)" for place in range(min(n_columns, _SHOWN)))
+    more = f" and {n_columns - _SHOWN} more columns" if n_columns > _SHOWN else ""
+    assert f"in rows that need it: {named}{more}. Impute or leave out" in str(caught.value)

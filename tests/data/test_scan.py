@@ -11,6 +11,7 @@ from sklearn.base import clone
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit, scan, scan_parquet
 from heckmanfa.data.arrow import engine_rows, engines
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
+from heckmanfa.data.row_sources import Reading
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,
@@ -405,8 +406,20 @@ def test_a_column_that_the_user_named_is_to_be_left_out(kept):
 
 
 def test_an_empty_name_is_not_the_current_folder():
-    with pytest.raises(InputError, match="no file is named"):
-        scan("", "y")
+    local = pytest.importorskip("pyarrow.fs").LocalFileSystem()
+    for nothing in ("", []):
+        with pytest.raises(InputError, match="no file is named"):
+            scan(nothing, "y")
+    for store in (local, fsspec.filesystem("memory")):
+        with pytest.raises(InputError, match="no file is named"):
+            scan([], "y", filesystem=store)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_text_is_not_an_outcome_of_amounts(sources, engine):
+    rows = scan(sources[engine], "class", ["x0", "x1"])
+    with pytest.raises(InputError, match=r"outcome.*'class'.*HeckmanProbit fits an outcome of two"):
+        Heckman(["x0"]).fit(rows)
 
 
 class Leaky(fsspec.AbstractFileSystem):
@@ -449,3 +462,40 @@ def test_options_for_other_sources_are_refused(sources):
         scan("a.parquet", "y", filesystem="s3")
     with pytest.raises(InputError, match="one store at a time"):
         scan(["memory://scan/parts", str(sources["feather"])], "y")
+
+
+def test_a_reference_is_a_dictionary(sources):
+    with pytest.raises(InputTypeError, match=r"reference must be a dictionary of a level for each"):
+        scan(sources["lazy frame"], "y", FEATURES, reference="bath")
+
+
+def test_files_call_a_column_by_one_name(kept, tmp_path):
+    one, two = (pa.table({"y": kept["y"], name: kept["x0"]}) for name in ("x", " x"))
+    feather.write_feather(one, tmp_path / "a.feather")
+    feather.write_feather(two, tmp_path / "b.feather")
+    with pytest.raises(DataError, match=r"column 'x' is called ' x' in .*b\.feather, and 'x' in"):
+        scan(tmp_path, "y")
+
+
+def test_a_stream_that_ends_before_a_part_that_it_had_is_refused(kept):
+    rows = scan(Stream(pa.table({"y": kept["y"], "x": kept["x0"]})), "y")
+    heads = Reading((0,), 64, {0: 5, 1: 5})
+    with pytest.raises(DataError, match="gave fewer rows in this pass than in an earlier one"):
+        [*rows.run(lambda part, chunks: [*chunks], heads)]
+    (first,) = rows.run(lambda part, chunks: [*chunks], Reading((0,), 2, {0: 5}))
+    assert [chunk.start for chunk in first] == [0, 2, 4]
+    np.testing.assert_array_equal(
+        np.concatenate([chunk.features[:, 0] for chunk in first]), kept["x0"][:5]
+    )
+
+
+@pytest.mark.parametrize("part_rows", [10**6, 100])
+def test_an_error_of_a_task_comes_out_as_it_is(kept, part_rows, monkeypatch):
+    monkeypatch.setattr(engine_rows.EngineRows, "part_rows", part_rows)
+    rows = scan(Stream(pa.table({"y": kept["y"], "x": kept["x0"]})), "y")
+
+    def fails(part, chunks):
+        raise ZeroDivisionError(f"in part {part}")
+
+    with pytest.raises(ZeroDivisionError, match="in part 0"):
+        [*rows.run(fails, Reading((0,), 64))]

@@ -143,6 +143,12 @@ def test_names_positions_and_masks_are_of_columns_of_x(data, model):
     assert array.encoded_names_[1] == "x1[y]"
     assert not hasattr(array, "feature_names_in_")
     np.testing.assert_allclose(array.coef_[:3], Heckman(["a", "c"]).fit(X, y).coef_[:3], rtol=1e-12)
+    # Without names, what the model makes of the columns is known by its number of columns.
+    matrix = array.encoding_.transform(X.set_axis(array.encoding_.sources, axis=1)).to_numpy()
+    wanted = array.predict(X.to_numpy(dtype=object))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        found = array.predict(matrix)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_dummies_move_as_one_in_every_search(data):

@@ -336,6 +336,30 @@ def test_an_arrow_file_whose_batches_inflate_out_of_proportion_is_refused(
             scan(tmp_path / "t.arrow", "y")
 
 
+def test_a_damaged_arrow_message_is_left_to_the_reader():
+    from heckmanfa.data.arrow.ipc_sizes import _field, _inner
+
+    # A table that refers four bytes back to its fields: their size, its own, and no offset of one.
+    data = struct.pack("<HHHH", 6, 8, 0, 99) + struct.pack("<ii", 8, 4)
+    assert _field(data, 8, 0) == 0
+    assert _field(data, 8, 1) == 0
+    for field in (0, 1):
+        with pytest.raises(struct.error, match="a field is missing"):
+            _inner(data, 8, field)
+    there = struct.pack("<HHHH", 6, 8, 4, 99) + struct.pack("<ii", 8, 4)
+    assert _field(there, 8, 0) == 12
+    assert _inner(there, 8, 0) == 16
+
+
+@pytest.mark.parametrize("name", ["plain.parquet", "category.parquet", "shared.feather"])
+def test_groups_that_are_one_long_text_are_refused(name, long_texts, monkeypatch):
+    from heckmanfa import Heckman, scan
+
+    rows = scan(long_texts / name, "y", ["a"], groups="t")
+    with pytest.raises(DataError, match=r"column 't' holds [\d,]+ bytes of text in [\d,]+ rows"):
+        Heckman(["a"], cov_type="cluster").fit(rows)
+
+
 def test_a_parquet_file_whose_pages_inflate_out_of_proportion_is_refused(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
@@ -351,3 +375,27 @@ def test_a_parquet_file_whose_pages_inflate_out_of_proportion_is_refused(tmp_pat
     # A value that is stored once is no inflation.
     pq.write_table(table, path, compression="zstd")
     assert scan_parquet(path, "y", ["a"]).n_rows == 500_000
+
+
+@pytest.mark.parametrize("few", [0, 2**28])
+def test_texts_that_need_care_are_the_same_texts(few, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    from heckmanfa import Heckman, scan_parquet
+
+    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", few)
+    frame = _frame(500)
+    frame = frame.assign(
+        t=[f"level {row % 5}" for row in range(500)],
+        team=[f"team {row % 50}" for row in range(500)],
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    read = read_table(tmp_path / "t.parquet")["t"]
+    assert list(read) == list(frame["t"])
+    # A category would declare its levels, which text does not.
+    assert not isinstance(read.dtype, pd.CategoricalDtype)
+    rows = scan_parquet(tmp_path / "t.parquet", "y", ["a", "b", "t"], groups="team")
+    found = Heckman(["a", "t"], cov_type="cluster").fit(rows)
+    wanted = Heckman(["a", "t"], cov_type="cluster").fit(
+        frame[["a", "b", "t"]], frame["y"], groups=frame["team"]
+    )
+    np.testing.assert_allclose(found.tidy()["std_error"], wanted.tidy()["std_error"], rtol=1e-7)

@@ -270,8 +270,6 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
     """
     path = existing(path)
     try:
-        if not path.is_file():
-            raise DataError(f"{shown(path)} is not a model file: it is not a regular file")
         # The size first: a reader makes room for what it is asked for, whether it is there or not.
         with path.open("rb") as stream:
             data = stream.read(min(path.stat().st_size, _LARGEST_FILE) + 1)

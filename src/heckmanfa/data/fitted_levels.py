@@ -125,6 +125,18 @@ def _added(counts: list[FeatureCounts]) -> FeatureCounts:
     return sum(counts, FeatureCounts())
 
 
+def levels_named(reference: Any, role: str = "reference") -> Mapping[Any, Any]:
+    """Return the levels that a user names, by column; refuse anything but a dictionary of them."""
+    if reference is None:
+        return {}
+    if not isinstance(reference, Mapping):
+        raise InputTypeError(
+            f"{role} must be a dictionary of a level for each column, as in "
+            f"{{'region': 'north'}}; got {quoted(reference)}"
+        )
+    return reference
+
+
 def read_references(
     columns: FittedColumns, reference: Mapping[Any, Any] | None, role: str = "reference"
 ) -> dict[str, str]:
@@ -133,13 +145,7 @@ def read_references(
     A column that is not a category of the fit, or a level that it does not have, is refused.
     Messages call the parameter ``role``.
     """
-    if reference is None:
-        return {}
-    if not isinstance(reference, Mapping):
-        raise InputTypeError(
-            f"{role} must be a dictionary of a level for each column, as in "
-            f"{{'region': 'north'}}; got {quoted(reference)}"
-        )
+    reference = levels_named(reference, role)
     names = columns.labels_of_x
     levels = {} if columns.encoding is None else columns.encoding.levels
     asked: dict[str, str] = {}

@@ -138,10 +138,6 @@ class RowSource(ABC):
     has_groups: bool
     drops_missing: bool = False
     """whether rows that lack a feature are left out; otherwise they are refused"""
-    feature_groups: Sequence[list[str]] = ()
-    """features that a search moves together by default: the dummies of one column"""
-    dummies: Mapping[str, list[str]] = MappingProxyType({})
-    """the features made from each encoded column, whose name stands for all of them"""
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
     reference: Mapping[str, str] = MappingProxyType({})
@@ -168,10 +164,6 @@ class RowSource(ABC):
         """The two classes that the outcome is read by; None if it holds numbers."""
         return self.outcome_as if isinstance(self.outcome_as, tuple) else None
 
-    def re_encoded(self, encoding: Any) -> RowSource:
-        """Return the same rows with other levels; a level that is left out is missing."""
-        raise NotImplementedError
-
     def reading_outcome(self, outcome_as: OutcomeAs) -> Self:
         """Return the same rows, with the outcome read in another way."""
         changed = copy(self)
@@ -185,6 +177,19 @@ class RowSource(ABC):
         A task can be pickled, and its results are small. Parts that are not to be read
         (``reading.head(part) == 0``) yield nothing.
         """
+
+
+class EncodedRowSource(RowSource):
+    """A row source whose features are made from columns of the data as it reads them."""
+
+    @property
+    @abstractmethod
+    def encoding(self) -> Any:
+        """How columns of the data become features, an `Encoding`; None if all are numbers."""
+
+    @abstractmethod
+    def re_encoded(self, encoding: Any) -> RowSource:
+        """Return the same rows with other levels; a level that is left out is missing."""
 
 
 class RawRowSource(RowSource):

@@ -227,7 +227,8 @@ def read_sample(
         lengths, counts = count_parts(source, columns, everywhere, transform, dummies)
         weighted, lost = source.has_weight, None
         if source.drops_missing:
-            made_from = {name: column for column, made in source.dummies.items() for name in made}
+            groups_made = {} if source.encoding is None else source.encoding.groups
+            made_from = {name: column for column, group in groups_made.items() for name in group}
             labels = table.labels(columns)
             lost = counts.gaps.lost([made_from.get(label, label) for label in labels])
         with explain_lost(lost):

@@ -21,7 +21,7 @@ from heckmanfa.data.fitted_levels import (
     with_fitted_levels,
 )
 from heckmanfa.data.row_parts import PartRows
-from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.row_sources import EncodedRowSource, RowSource
 from heckmanfa.data.rows import ArrayRows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import InputError
@@ -78,6 +78,7 @@ def re_encode(
     rows = sample.rows
     native: Any
     if isinstance(rows, PartRows):
+        assert isinstance(rows.source, EncodedRowSource)
         native = rows.source.re_encoded(encoding.as_fitted())
     elif isinstance(table.native, EncodedColumns):
         native = _recoded(table.native, before, encoding)

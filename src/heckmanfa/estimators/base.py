@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
 from heckmanfa.data.missing_features import Gaps, check_missing
@@ -167,7 +168,7 @@ class SelectionModel(ReportedModel):
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
                 )
         classes = issubclass(cls, ClassifierMixin)
-        asked = parameters.get("reference") or {}
+        asked = levels_named(parameters.get("reference"))
         moved: dict[str, Any] = {}
         while True:
             design = FormulaDesign.build(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.feature_reading import frame_labels, read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.fitted_levels import LevelsChangedError
@@ -49,8 +49,7 @@ def fit_rows(
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
     """
-    given, name = selected is not None, getattr(y, "name", None)
-    name = name if isinstance(name, str) else None
+    given, name = selected is not None, _name_of(y)
     written = name if design is None else design.outcome_text
     encoding = None
     if isinstance(X, EncodedRows):
@@ -325,6 +324,15 @@ def take_columns(model: Any, columns: FittedColumns) -> None:
     fit = replace(fit, spec=replace(fit.spec, columns=columns), search=search)
     for name, value in attributes(fit).items():
         setattr(model, name, value)
+
+
+def _name_of(y: Any) -> str | None:
+    """Return the name of an outcome, which may be a frame of one column; None if it has none."""
+    name = getattr(y, "name", None)
+    if len(getattr(y, "shape", ())) == 2:
+        labels = frame_labels(y)
+        name = labels[0] if len(labels) == 1 else None
+    return name if isinstance(name, str) else None
 
 
 def name_outcome(model: Any, name: str) -> None:

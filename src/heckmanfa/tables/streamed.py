@@ -311,7 +311,7 @@ def _starter(column: Column, sample: pd.Series[Any], n_rows: int) -> Callable[[]
     may_count = room <= MOST_SEEN and _may_count_rows(sample, room)
     # The row groups of all files share it.
     seen = np.zeros(room, dtype=bool) if may_count else None
-    return lambda: column.start(seen=seen)
+    return lambda: column.start(seen=seen, capped=True)
 
 
 def _may_count_rows(sample: pd.Series[Any], room: int) -> bool:

@@ -173,7 +173,10 @@ def learn_encoding(
     seen = {name: np.zeros(n, dtype=bool) for name, n in room.items() if n is not None}
     counted = count_columns(
         engine,
-        {name: partial(columns[name].start, seen=seen.get(name)) for name in (*texts, *room)},
+        {
+            name: partial(columns[name].start, capped=True, seen=seen.get(name))
+            for name in (*texts, *room)
+        },
         plain_texts(schema, columns, texts),
     )
     levels = {}

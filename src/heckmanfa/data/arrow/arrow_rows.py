@@ -25,12 +25,18 @@ from heckmanfa.data.arrow.arrow_columns import (
 from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.arrow.scan_columns import Role, ScanColumns, wrong_type
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.row_sources import Chunk, Reading, RowSource, cut_chunks, refuse_no_outcome
+from heckmanfa.data.row_sources import (
+    Chunk,
+    EncodedRowSource,
+    Reading,
+    cut_chunks,
+    refuse_no_outcome,
+)
 from heckmanfa.data.rows import Columns
 from heckmanfa.errors import InputError
 
 
-class ArrowRows(RowSource):
+class ArrowRows(EncodedRowSource):
     """Rows of an engine's table; `scan` makes them."""
 
     names: tuple[str, ...]
@@ -77,8 +83,6 @@ class ArrowRows(RowSource):
         ]
         self.names = tuple(self._encoding.columns)
         self.n_features = len(self.names)
-        self.dummies = self._encoding.groups
-        self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
 
     @property
     def encoding(self) -> Encoding | None:

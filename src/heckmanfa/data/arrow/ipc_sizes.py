@@ -41,7 +41,7 @@ def refuse_inflated_batches(path: Path) -> None:
 def _inflated(message: Any) -> int:
     """Return how many bytes the buffers of a message take in memory."""
     data = message.metadata.to_pybytes()
-    root = struct.unpack_from("<I", data)[0]
+    (root,) = struct.unpack_from("<I", data)
     kind_at = _field(data, root, _HEADER_KIND)
     kind = data[kind_at] if kind_at else 0
     if kind not in (_DICTIONARY, _BATCH):
@@ -52,22 +52,24 @@ def _inflated(message: Any) -> int:
     buffers = _inner(data, batch, _BUFFERS)
     is_compressed = bool(_field(data, batch, _COMPRESSION))
     total = 0
-    for index in range(struct.unpack_from("<I", data, buffers)[0]):
+    (n_buffers,) = struct.unpack_from("<I", data, buffers)
+    for index in range(n_buffers):
         start, length = struct.unpack_from("<qq", data, buffers + 4 + 16 * index)
         claimed = _END
         if is_compressed and length:
-            claimed = struct.unpack_from("<q", message.body, start)[0]
+            (claimed,) = struct.unpack_from("<q", message.body, start)
         total += length if claimed == _END else claimed
     return total
 
 
 def _field(data: bytes, table: int, index: int) -> int:
     """Return where a field of a table is; 0 if the table does not have it."""
-    fields = table - struct.unpack_from("<i", data, table)[0]
-    slot = 4 + 2 * index
-    if slot >= struct.unpack_from("<H", data, fields)[0]:
+    (back,) = struct.unpack_from("<i", data, table)
+    fields, slot = table - back, 4 + 2 * index
+    (size,) = struct.unpack_from("<H", data, fields)
+    if slot >= size:
         return 0
-    offset = struct.unpack_from("<H", data, fields + slot)[0]
+    (offset,) = struct.unpack_from("<H", data, fields + slot)
     return table + offset if offset else 0
 
 
@@ -76,4 +78,5 @@ def _inner(data: bytes, table: int, index: int) -> int:
     at = _field(data, table, index)
     if not at:
         raise struct.error("a field is missing")
-    return int(at + struct.unpack_from("<I", data, at)[0])
+    (offset,) = struct.unpack_from("<I", data, at)
+    return int(at + offset)

@@ -103,7 +103,7 @@ def category_column(
 
 
 def count_levels(
-    column: Column, values: pd.Series[Any], *, capped: bool = True
+    column: Column, values: pd.Series[Any], *, capped: bool
 ) -> tuple[TextTally, Levels]:
     """Count the levels of some rows of a category."""
     plain = Encoding.plain([column.name])

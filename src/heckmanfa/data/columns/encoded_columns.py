@@ -91,7 +91,7 @@ def to_pandas_column(series: nw.Series[Any]) -> pd.Series[Any]:
         return _of_polars(native)
     if series.implementation.is_pyarrow():
         return _of_arrow(native)
-    column = as_category(native if isinstance(native, pd.Series) else series.to_pandas())
+    column = as_category(series.to_pandas())
     if isinstance(column.dtype, pd.ArrowDtype):
         import pyarrow as pa
 

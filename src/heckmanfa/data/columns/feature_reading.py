@@ -34,7 +34,7 @@ from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import columns_named, resolve
-from heckmanfa.data.row_sources import CategoryType, RawRowSource, RowSource
+from heckmanfa.data.row_sources import CategoryType, EncodedRowSource, RawRowSource, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
@@ -150,7 +150,7 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
-    if isinstance(X, RowSource) and X.encoding is not None:
+    if isinstance(X, EncodedRowSource) and X.encoding is not None:
         # Rows of a scan have the levels of all rows, and the fit those of its own.
         other = X.encoding.levels != encoding.levels
         X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
@@ -181,7 +181,7 @@ def _is_encoded(X: Any, columns: FittedColumns) -> bool:
     if isinstance(X, RawRowSource):
         labels, width = X.names or (), (X.n_features,)
     else:
-        labels = X.names if isinstance(X, NamedTensor) else _labels_of(as_table(X))
+        labels = X.names if isinstance(X, NamedTensor) else frame_labels(as_table(X))
         width = getattr(X, "shape", (0, 0))[1:]
     if len(labels):
         return tuple(labels) == encoded.names != columns.names
@@ -221,7 +221,7 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     X = as_table(X)
     lazy = _is_lazy(X)
     # Lazy frames warn if they are asked for their columns.
-    refuse_same_labels(() if lazy else _labels_of(X))
+    refuse_same_labels(() if lazy else frame_labels(X))
     frame = nw.from_native(X, pass_through=True)
     if lazy or isinstance(frame, nw.LazyFrame):
         raise InputError(
@@ -314,7 +314,7 @@ def _is_lazy(X: Any) -> bool:
     return known and isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
-def _labels_of(frame: Any) -> Sequence[Any]:
+def frame_labels(frame: Any) -> Sequence[Any]:
     """Return the labels of a frame, since narwhals' message about duplicates is many lines long."""
     if isinstance(frame, pd.DataFrame):
         return list(frame.columns)

@@ -122,7 +122,7 @@ class Column:
         what = "not numbers" if self.asked == "number" else "which cannot be a category"
         raise InputError(f"column {quoted(self.name)} holds lists or other objects, {what}")
 
-    def start(self, *, seen: Mask | None = None, capped: bool = True) -> NumberTally | TextTally:
+    def start(self, *, capped: bool, seen: Mask | None = None) -> NumberTally | TextTally:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
         as_text = self.stored == "text" or self.asked == "category"
         # Spelled numbers may count the rows, which is unknown until they are read.

@@ -52,7 +52,7 @@ class CountLevels:
             if held not in ("string", "empty"):
                 found.append(Counted(column, None))
                 continue
-            tally, _ = count_levels(column, values)
+            tally, _ = count_levels(column, values, capped=True)
             declared = None
             if tally.declared is not None and len(values):
                 declared = tuple(tally.declared)

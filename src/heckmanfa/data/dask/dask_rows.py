@@ -28,7 +28,14 @@ from heckmanfa.data.dask.dask_worker import (
     failure,
     heckmanfa_pass,
 )
-from heckmanfa.data.row_sources import CategoryType, RawRowSource, Reading, RowSource, Task
+from heckmanfa.data.row_sources import (
+    CategoryType,
+    EncodedRowSource,
+    RawRowSource,
+    Reading,
+    RowSource,
+    Task,
+)
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 # Number of results fetched at a time, since every fetch asks the scheduler once.
@@ -161,7 +168,7 @@ class DaskSource(RawRowSource):
         return X[[self._labels[column] for column in columns]]
 
 
-class EncodedDaskSource(RowSource):
+class EncodedDaskSource(EncodedRowSource):
     """The partitions of a Dask collection, encoded on the workers."""
 
     steady = _STEADY
@@ -174,8 +181,6 @@ class EncodedDaskSource(RowSource):
         self.has_weight = raw.has_weight
         self.has_groups = raw.has_groups
         self.outcome_as = raw.outcome_as
-        self.dummies = encoding.groups
-        self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
         # Of each encoded column, the position of the column that it is made from.
         self._made_from = [
             position

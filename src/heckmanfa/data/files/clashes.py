@@ -7,11 +7,11 @@ import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from heckmanfa.data.files.patterns import matches, matching
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
@@ -104,8 +104,7 @@ def _read_by(source: str, named: str, path: Path) -> str:
     if location.is_dir():
         return f"is in the folder that {source} reads, {shown(named)}" * _in_folder(path, location)
     if glob.has_magic(named) and not os.path.lexists(location):
-        found = map(Path, glob.iglob(named, recursive=True))  # noqa: PTH207
-        if any(_same_file(match, path) or _in_folder(path, match) for match in found):
+        if any(_same_file(match, path) or _in_folder(path, match) for match in matching(named)):
             return f"{source} reads by its pattern, {shown(named)}"
         if _would_match(named, path):
             return f"matches the pattern that {source} reads, {shown(named)}"
@@ -160,21 +159,7 @@ def _would_match(pattern: str, path: Path) -> bool:
     # The name may be that of a link, or of the file that it leads to.
     candidates = {real, real_path(path.parent) / path.name}
     return any(
-        _matches(wanted, candidate.relative_to(base).parts)
+        matches(candidate.relative_to(base).parts, wanted)
         for candidate in candidates
         if candidate.is_relative_to(base)
     )
-
-
-def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Match parts of a path as glob does."""
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return any(_matches(pattern[1:], parts[start:]) for start in range(len(parts) + 1))
-    if not parts:
-        return False
-    # As in glob, only patterns that begin with a dot match hidden names.
-    if parts[0].startswith(".") and not pattern[0].startswith("."):
-        return False
-    return fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])

@@ -12,6 +12,7 @@ from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.hive_folders import folders_below, keys_of
 from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import existing
+from heckmanfa.data.files.patterns import matching
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import nearest_file
@@ -81,12 +82,10 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
     if place.exists():
         return [FoundFile(existing(place))]
     if glob.has_magic(str(place)):
-        # Unlike a path's own method, it leaves hidden files alone.
-        matched = [Path(match) for match in glob.glob(str(place), recursive=True)]  # noqa: PTH207
         base = _fixed(place)
         found = [
             file
-            for match in matched
+            for match in matching(place)
             for file in (
                 _files_in(match, base, endings) if match.is_dir() else [_below(match, base)]
             )

@@ -21,24 +21,24 @@ def to_pandas(data: Any) -> pd.DataFrame:
     Text of every type becomes objects, which formulaic takes for categories. Decimals become
     floats.
     """
-    if isinstance(data, pd.DataFrame):
-        refuse_same_labels(data.columns, "the data")
-    try:
-        frame = nw.from_native(as_table(data), pass_through=True)
-        if isinstance(frame, nw.LazyFrame):
-            raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
-        if not isinstance(frame, nw.DataFrame):
-            raise InputError(
-                f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
-            )
-        # pandas has no integers of 128 bits.
-        wide = [place for place, dtype in enumerate(frame.schema.values()) if is_wide(dtype)]
-        if wide:
-            # By position: Polars takes some names for patterns.
-            frame = frame.with_columns(*(frame[:, place].cast(nw.Float64) for place in wide))
-        pandas = frame.to_pandas().reset_index(drop=True)
-    except nw.exceptions.NarwhalsError as error:
-        raise InputError(str(error)) from error
+    table = as_table(data)
+    # Polars has no equal names, and Arrow's tables may.
+    is_pandas = isinstance(table, pd.DataFrame)
+    labels = table.columns if is_pandas else getattr(table, "column_names", ())
+    refuse_same_labels(labels, "the data")
+    frame = nw.from_native(table, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(
+            f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
+        )
+    # pandas has no integers of 128 bits.
+    wide = [place for place, dtype in enumerate(frame.schema.values()) if is_wide(dtype)]
+    if wide:
+        # By position: Polars takes some names for patterns.
+        frame = frame.with_columns(*(frame[:, place].cast(nw.Float64) for place in wide))
+    pandas = frame.to_pandas().reset_index(drop=True)
     if len(pandas) == 0:
         raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
     pandas = pandas.infer_objects()

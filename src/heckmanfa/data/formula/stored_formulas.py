@@ -201,8 +201,6 @@ def _check_token(
     """Check a token; None if it is not a factor."""
     kind, text = token.kind, token.token
     if kind is Token.Kind.PYTHON:
-        if len(text) > _LONGEST_FACTOR:
-            raise FormulaError(f"the formula has a term of {len(text):,} characters")
         return ExpressionChecker(text, n_columns, learned).check()
     if kind is Token.Kind.NAME:
         return CheckedFactor(frozenset({text}))

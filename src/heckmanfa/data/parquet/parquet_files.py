@@ -149,7 +149,6 @@ def scan_files(
     ``needed`` gets the schema and the path of the first file, and returns the columns that
     matter, or None for all.
     """
-    arrow()
     found = find_files(path)
     files: list[StoredFile] = []
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -28,6 +27,7 @@ from heckmanfa.data.files.found_files import (
     refuse_other_format,
 )
 from heckmanfa.data.files.hive_folders import folders_below, keys_of
+from heckmanfa.data.files.patterns import matches
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 
@@ -117,21 +117,22 @@ def find_places(
         import pyarrow.fs as pafs
     if not paths:
         raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
-    if filesystem is None and not any(is_url(path) for path in paths):
+    if filesystem is not None and options is not None:
+        raise InputError("filesystem already has its options; leave storage_options out")
+    here = isinstance(filesystem, pafs.LocalFileSystem | None)
+    if here and not any(is_url(path) for path in paths):
         if options is not None:
             raise InputError("storage_options are for URLs, and these are paths of this machine")
         found = find_files([local_path(path) for path in paths], ENDINGS)
-        here = pafs.LocalFileSystem()
-        infos = here.get_file_info([str(file.path) for file in found])
+        local = pafs.LocalFileSystem()
+        infos = local.get_file_info([str(file.path) for file in found])
         return _placed(
-            here,
+            local,
             [
                 PlacedFile(info.path, info.path, file.keys, info.size, info.mtime_ns)
                 for file, info in zip(found, infos, strict=True)
             ],
         )
-    if filesystem is not None and options is not None:
-        raise InputError("filesystem already has its options; leave storage_options out")
     files: dict[str, PlacedFile] = {}
     used: Any = None
     for path in paths:
@@ -282,7 +283,7 @@ def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
         found = [
             _file(inside, prefix, base)
             for inside in store.get_file_info(selector)
-            if inside.is_file and _matches(PurePosixPath(inside.path).parts, parts)
+            if inside.is_file and matches(PurePosixPath(inside.path).parts, parts)
         ]
         if not found:
             raise refuse_no_match(name_of(prefix + place))
@@ -302,18 +303,6 @@ def _file(info: Any, prefix: str, base: str) -> PlacedFile:
 
 def _ending(path: str) -> str:
     return PurePosixPath(path).suffix.lower()
-
-
-def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern, where ** is any number of folders."""
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return any(_matches(parts[skip:], pattern[1:]) for skip in range(len(parts) + 1))
-    if not parts or not fnmatchcase(parts[0], pattern[0]):
-        return False
-    hidden = parts[0].startswith(".") and not pattern[0].startswith(".")
-    return not hidden and _matches(parts[1:], pattern[1:])
 
 
 def _placed(store: Any, files: Sequence[PlacedFile]) -> FilePlaces:
