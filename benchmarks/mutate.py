@@ -43,8 +43,10 @@ _HEAVY = (
     *("polars", "pyarrow", "pyarrow.parquet", "pyarrow.dataset", "formulaic", "joblib", "skops.io"),
     *("matplotlib.pyplot", "dask.dataframe", "distributed", "torch", "mpmath", "duckdb"),
 )
-# The exit status of a forked process that did not get as far as running tests.
+# The exit status of a forked process that did not get as far as running tests: ours, and those of
+# pytest for an error of its own, a test that is not there, and no tests at all.
 _BROKEN = 99
+_NO_RUN = (_BROKEN, 3, 4, 5)
 
 
 class LineTests:
@@ -195,7 +197,7 @@ def run(outcomes: Sequence[Outcome], times: LineTests, jobs: int, wall: float) -
                 code = os.waitstatus_to_exitcode(status)
                 outcome.noticed = code != 0
                 outcome.cpu = usage.ru_utime + usage.ru_stime
-                if code == _BROKEN:
+                if code in _NO_RUN:
                     raise SystemExit(place.log.read_text())
                 if code:
                     outcome.by = "time" if late or -code == signal.SIGXCPU else place.failed_test()

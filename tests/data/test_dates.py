@@ -32,7 +32,24 @@ SPELLINGS = {
     "%Y-%m-%d %H:%M:%S": "s",
     "%Y-%m-%dT%H:%M:%S.%f": "us",
     "%Y-%m-%dT%H:%M:%SZ": "s",
+    "%Y-%m-%dT%H:%M:%S+00:00": "s",
+    "%Y-%m-%d %I:%M %p": "min",
+    "%m/%d/%Y %I:%M:%S %p": "s",
+    "%d.%m.%Y %I:%M%p": "min",
 }
+# Texts that pandas reads with the same offset, and ones that are no time.
+OFFSETS = ["2020-05-01T05:06:07+02:00", "2020-05-01T23:30-0530", "2020-05-01 12:00:00.25+09"]
+NO_TIMES = [
+    "25:00",
+    "10:60",
+    "1:2",
+    "13:00 PM",
+    "0:30 am",
+    "10:00 +",
+    "10:00 CET",
+    "noon",
+    "10:00x",
+]
 TYPES = {
     "stamps": (lambda v: v, "ns"),
     "zoned": (lambda v: v.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), "ns"),
@@ -59,6 +76,21 @@ def _check(column, kept, unit):
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_is_the_same_time(spelling, unit):
     _check(STAMPS.dt.strftime(spelling).where(STAMPS.notna(), None), SPELLINGS[spelling], unit)
+
+
+def test_a_time_with_an_offset_is_the_time_in_utc():
+    column = pd.Series(OFFSETS * 5)
+    days = scale_of(column, "day", "days").numbers(column, "day")
+    stamps = pd.to_datetime(column, utc=True, format="ISO8601")
+    wanted = (stamps - stamps.min().floor("D")) / DAY
+    np.testing.assert_allclose(days, wanted, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("time", NO_TIMES)
+def test_what_follows_a_date_and_is_no_time_is_refused(time):
+    column = pd.Series(["2020-01-02 10:00"] * 30 + [f"2020-01-02 {time}"])
+    with pytest.raises(InputError, match=r"row 31 of the data holds '2020-01-02 .*is not one"):
+        scale_of(column, "day", "days")
 
 
 @pytest.mark.parametrize("kind", TYPES)

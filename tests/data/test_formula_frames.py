@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,13 @@ import pyarrow as pa
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.errors import FormulaError, InputError, NoOutcomeError, UnknownFeatureError
+from heckmanfa.errors import (
+    AllObservedWarning,
+    FormulaError,
+    InputError,
+    NoOutcomeError,
+    UnknownFeatureError,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -318,3 +325,12 @@ def test_a_category_that_no_selected_row_has_leaves_no_outcome(data):
     for gone in (None, data["region"].where(data["lwage"].isna())):
         with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
             Heckman.from_formula("lwage ~ educ + region", DRIVERS, data.assign(region=gone))
+
+
+def test_a_model_of_an_intercept_alone_predicts_without_a_word_about_names():
+    frame = pd.DataFrame({"y": [1.0, 2.0, 4.0], "a": [3.0, 1.0, 2.0]})
+    with pytest.warns(AllObservedWarning):
+        model = Heckman.from_formula("y ~", "~", frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(model.predict(frame), 7 / 3)

@@ -32,9 +32,14 @@ _FIRST = 50
 _DATE = re.compile(
     r"(?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
     r"|(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})[-/.](?P<last>\d{4}|\d{2}))"
-    r"(?:[ T](?P<hour>\d{1,2}):(?P<rest>.*))?"
+    r"(?:[ T](?P<time>\d{1,2}:.*))?"
 )
-_REST = re.compile(r"(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?.*")
+_TIME = re.compile(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:[.,]\d+)?))?"
+    r" ?(?:(?P<half>[ap])\.?m\.?)?"
+    r"(?:z|utc|gmt|(?P<sign>[+-])(?P<ahead>\d{2}):?(?P<minutes>\d{2})?)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -153,12 +158,27 @@ def _day(label: str, order: Order) -> float | None:
         days = float(date(int(year), int(month), int(day)).toordinal() - _EPOCH)
     except ValueError:
         return None
-    rest = _REST.fullmatch(match["rest"] or "")
-    if match["hour"]:
-        days += int(match["hour"]) / 24
-    if rest is not None:
-        days += int(rest["minute"]) / 1440 + float(rest["second"] or 0.0) / 86400
-    return days
+    time = 0.0 if match["time"] is None else _time_of_day(match["time"])
+    return None if time is None else days + time
+
+
+def _time_of_day(text: str) -> float | None:
+    """Return a time in days, in UTC if it says how far ahead of that it is; None if it is none."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    hour, minute = int(match["hour"]), int(match["minute"])
+    second = float((match["second"] or "0").replace(",", "."))
+    half = (match["half"] or "").lower()
+    if hour > (12 if half else 24) or (half and hour == 0) or minute > 59 or second >= 61.0:
+        return None
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    ahead = 0
+    if match["sign"]:
+        ahead = 60 * int(match["ahead"]) + int(match["minutes"] or 0)
+        ahead = -ahead if match["sign"] == "-" else ahead
+    return hour / 24 + (minute - ahead) / 1440 + second / 86400
 
 
 def _two_digits(label: str) -> str:

@@ -157,7 +157,8 @@ class FittedColumns:
         estimator = _class_named(self.estimator)()
         if self.n_features is not None:
             estimator.n_features_in_ = self.n_features
-        if self.names is not None:
+        # A table without columns has no names to compare.
+        if self.names:
             estimator.feature_names_in_ = np.array(self.names, dtype=object)
         return estimator
 
