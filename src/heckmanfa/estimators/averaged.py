@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
@@ -23,7 +20,7 @@ from heckmanfa.model.option_types import (
 )
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
-from heckmanfa.search.averaging.weights import WEIGHTINGS, Weighting
+from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.rho_window import check_window
 
@@ -52,8 +49,6 @@ class HeckmanAverage(ChoiceModel, Heckman):
         Give weight only to assignments whose rho-hat lies in this window.
     always, never, max_features, feature_groups
         As in `HeckmanBestSubset`.
-    n_refits : int
-        With method "ml": how many of the heaviest assignments are refitted and averaged.
     random_state : int, numpy.random.Generator or RandomState, optional
         Seed of the sampler, and of the assignments drawn for intervals.
     verbose : int
@@ -112,19 +107,19 @@ outcome_transform, categorical_features, reference, unknown
         **Heckman._parameter_constraints,
         **ChoiceModel._parameter_constraints,
         "weights": [one_of(*WEIGHTINGS)],
-        "n_refits": [Interval(Integral, 1, None, closed="left")],
+        "correction": [one_of(*CORRECTIONS)],
     }
 
     def __init__(
         self,
         weights: Weighting = "aic",
         *,
+        correction: Correction = "optional",
         rho_range: Any = None,
         always: Any = (),
         never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
-        n_refits: int = 50,
         random_state: Any = 0,
         verbose: int = 0,
         prediction_features: Any = None,
@@ -159,8 +154,8 @@ outcome_transform, categorical_features, reference, unknown
         return Averaging(
             choices,
             weights=self.weights,
+            correction=self.correction,
             rho_range=check_window(self.rho_range),
-            n_refits=self.n_refits,
             verbose=self.verbose,
         )
 
@@ -173,7 +168,7 @@ outcome_transform, categorical_features, reference, unknown
     @property
     def assignments_(self) -> pd.DataFrame:
         """The heaviest assignments, at most 10,000, best first."""
-        if self._outcome().average.saved_share is not None:
+        if self._outcome().average.has_few:
             raise NotSavedError("assignments_")
         return assignments_frame(self.fit_)
 
