@@ -15,6 +15,7 @@ MODELS = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
+    "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
@@ -69,8 +70,8 @@ RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
-    positive [K]; negative [K]; correction_signs ~; free [q]; rho ~; sigma ~; outside ~; best_weight ~;
-    leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
+    positive [K]; negative [K]; correction_signs ~; free [q]; rho ~; sigma ~; outside ~;
+    best_weight ~; leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
     components [C, 1 + K/8]; component_weights [C]; disagreement ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]

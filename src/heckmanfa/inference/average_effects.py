@@ -26,10 +26,13 @@ from heckmanfa.search.averaging.members import Gathered
 
 # The least share of its variance that selection can leave an outcome.
 _LEAST = 0.01
-# Of the ends of rows' intervals, in standard errors; more digits would cost time in many rows.
-_PRECISION = 1e-7
+# In standard errors.
+_ROUNDING = 1e-6
 # Groups are the states of so many units.
 _BITS = 5
+
+ROWS_PRECISION = 1e-7
+"""of the ends of rows' intervals, in standard errors; more digits would cost time in many rows"""
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
@@ -118,6 +121,10 @@ def average_functions(
         some = members.only(part.group.members)
         values.append(value + (some.estimates - part.group.estimates) @ in_form.T)
         errors.append(np.sqrt(some.variances(in_form)))
+        # Where an assignment has no effect at all, rounding must not give it one.
+        size = np.sqrt(np.maximum(np.diag(within[-1]), 0.0))
+        none = (errors[-1] < _ROUNDING * size) & (np.abs(values[-1]) < _ROUNDING * size)
+        values[-1][none] = errors[-1][none] = 0.0
     share = np.array(weights)
     order = np.concatenate([part.group.members for part in parts_of(fit)])
     limits = mixture_quantiles(
@@ -170,9 +177,9 @@ def average_interval(
     ends = tails(conf_level)
     if wider is None:
         df = reference_of(fit).df
-        return mixture_quantiles(weights, values, errors, ends, df, _PRECISION)
+        return mixture_quantiles(weights, values, errors, ends, df, ROWS_PRECISION)
     spread = np.hypot(spread, wider * errors)
-    return mixture_quantiles(weights, values, spread, ends, precision=_PRECISION)
+    return mixture_quantiles(weights, values, spread, ends, precision=ROWS_PRECISION)
 
 
 def _of_one(own: Estimates, kind: str, design: Floats) -> tuple[Floats, Floats, Floats]:

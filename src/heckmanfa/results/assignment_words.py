@@ -188,7 +188,8 @@ def stand_in_sentence(fit: Fit, item: StandIn) -> str:
     if item.corrected_without > item.corrected_with:
         return (
             f"{name} and {_correction(fit)} stand in for each other: without {name}, assignments "
-            f"find selection ({rejected} of the BIC weight holds the correction); with {it}, {instead}."
+            f"find selection ({rejected} of the BIC weight holds the correction); with {it}, "
+            f"{instead}."
         )
     return (
         f"Assignments find selection only with {name}: with {it}, {instead} of the BIC weight "

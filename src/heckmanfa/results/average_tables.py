@@ -34,6 +34,13 @@ PREDICTS = "predicts"
 UNSURE = "cannot be told"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
+NEVER = "never included"
+CORRECTION = "correction"
+"""the name of the correction's row among those of features"""
+MATTERED = "selection mattered"
+NOT_MATTERED = "no sign that selection mattered"
+
+_CORRECTION_ROLES = {PREDICTS: MATTERED, UNSURE: UNSURE, NO_SIGN: NOT_MATTERED}
 
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _MANY_ROWS = 100
@@ -65,7 +72,23 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
         shares = np.where(alone, getattr(found, sign)[first], np.nan)
         table.insert(1 + 3 * len(KINDS) + place, sign, shares)
     table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    return table
+    return pd.concat([table, _correction_row(found)], ignore_index=True)
+
+
+def _correction_row(found: Average) -> pd.DataFrame:
+    """Return the row of the correction: it has no feature's index beside it."""
+    shares = found.correction_share
+    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
+    row = {
+        "feature": CORRECTION,
+        **{kind: shares[kind] for kind in KINDS},
+        **{f"{kind}_alone": shares[kind] for kind in KINDS},
+        **{f"{kind}_index": 0.0 for kind in KINDS},
+        "positive": found.correction_signs[0],
+        "negative": found.correction_signs[1],
+        "role": fixed or _CORRECTION_ROLES[role_of(shares["bic"])],
+    }
+    return pd.DataFrame([row])
 
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
@@ -112,7 +135,7 @@ def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
-    names = [", ".join(unit_names(fit, unit)) for unit in _units(fit)]
+    names = [*(", ".join(unit_names(fit, unit)) for unit in _units(fit)), CORRECTION]
     shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
     for kind in ("aic", "ebic"):
         shown[f"by {kind.upper()}"] = table[kind].map(share_text)
@@ -124,8 +147,10 @@ def inclusion_section(fit: Fit) -> Section:
         "Chance that each feature predicts",
         table=shown,
         notes=(
-            "Chances and roles follow BIC weights. A feature without any effect typically has a "
-            f"chance of about {nothing}. Signs follow the weights of the estimates.",
+            "A feature predicts on its own or with the index of selection; the correction competes "
+            "with both. Chances and roles follow BIC weights. A feature without any effect "
+            f"typically has a chance of about {nothing}. Signs follow the weights of the "
+            "estimates.",
         ),
     )
 

@@ -111,9 +111,10 @@ def _sampled(
     """Average over sampled assignments."""
     if rule.rho_range is not None:
         raise InputError(
-            f"rho_range needs every assignment evaluated, which takes at most {MOST_UNITS} features "
-            f"and groups with the correction and the index; there are {len(columns.order)}. Leave "
-            "it out, name fewer in prediction_features, or group some with feature_groups."
+            f"rho_range needs every assignment evaluated, and that takes at most {MOST_UNITS} "
+            "features and groups, the correction and the index among them; there are "
+            f"{len(columns.order)}. Leave it out, name fewer in prediction_features, or group some "
+            "with feature_groups."
         )
     most = most_sweeps(len(columns.order), max_sweeps)
     line = progress_line(verbose, "average", "sweeps of the sampler", most, at_most=True)
