@@ -1,14 +1,17 @@
 """Averages over the assignments of a form, against a plain loop over all of them."""
 
 import itertools
-import sys
 import warnings
-from pathlib import Path
+from dataclasses import dataclass
+from math import comb, log
 
 import numpy as np
 import pytest
 
+from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit, HeckmanProbitAverage
+from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
+    HeckmanfaWarning,
     InputError,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
@@ -21,11 +24,116 @@ from heckmanfa.search.averaging.weights import Odds
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 
-sys.path.insert(0, str(Path(__file__).parent))
-from loops import every_assignment
-
 WEIGHTINGS = ("aic", "bic", "ebic", "mean")
 ERRORS = ("two-step", "likelihood", "binary")
+
+
+@dataclass
+class Loop:
+    """All assignments with a weight."""
+
+    states: np.ndarray
+    """(N, k + 2) candidates held on their own, the correction, the index"""
+    criteria: dict
+    free: list
+    estimates: np.ndarray
+    """(N, d)"""
+    covariances: np.ndarray
+    """(N, d, d)"""
+    rho: np.ndarray
+
+    def weights(self, kind):
+        if kind == "mean":
+            return (self.weights("aic") + self.weights("bic")) / 2
+        values = self.criteria[kind]
+        raw = np.exp(-(values - values.min()) / 2)
+        return raw / raw.sum()
+
+    def mean(self, kind):
+        return self.weights(kind) @ self.estimates
+
+    def covariance(self, kind):
+        weight = self.weights(kind)
+        away = self.estimates - weight @ self.estimates
+        return np.einsum("n,nij->ij", weight, self.covariances) + away.T @ (weight[:, None] * away)
+
+    def shares(self, kind, direction):
+        """Shares of weight in which each candidate predicts: in either way, and on its own."""
+        weight, own = self.weights(kind), self.states[:, :-2]
+        either = own | (self.states[:, -1:] & (direction != 0.0))
+        return weight @ either, weight @ own
+
+
+def every_assignment(
+    theta,
+    V,
+    k,
+    p,
+    direction,
+    m,
+    errors,
+    *,
+    mean_delta=0.0,
+    units=None,
+    always=(),
+    limit=None,
+    window=None,
+    corrections=(False, True),
+    odds=(1.0, 1.0),
+):
+    """Weigh all assignments of k candidates, given by position.
+
+    ``theta`` and ``V`` are intercept, candidates, selection intercept, p selection features, the
+    correction and, unless the errors are "binary", the log scale.
+    """
+    units = [(j,) for j in range(k)] if units is None else units
+    d, last = len(theta), 2 + k + p
+    free = [*range(1, k + 1), last]
+    P = np.linalg.inv(V[np.ix_(free, free)])
+    A = V[:, free] @ P
+    if errors == "two-step":
+        A[1 + k : last] = 0.0
+    pick = np.eye(d)[free]
+    offered = [j for unit in units for j in unit if direction[j] != 0.0]
+    rows = []
+    for inside in itertools.product([False, True], repeat=len(units)):
+        held = [unit for unit, use in zip(units, inside, strict=True) if use]
+        own = np.zeros(k, dtype=bool)
+        own[[*always, *itertools.chain(*held)]] = True
+        j = int(own.sum())
+        if (limit is not None and j > limit) or j > m / 3:
+            continue
+        dropped = sum(not own[column] for column in offered)
+        for corrected, index in itertools.product(corrections, [False, True]):
+            if index and (dropped < 2 or len(offered) < 2):
+                continue
+            columns = [np.eye(k + 1)[place] for place in np.flatnonzero(own)]
+            columns += [np.eye(k + 1)[k]] * corrected + [np.append(direction, 0.0)] * index
+            M = np.zeros((k + 1, k + 1))
+            if columns:
+                B = np.array(columns).T
+                M = B @ np.linalg.inv(B.T @ P @ B) @ B.T
+            along = M @ P
+            away = theta[free] - along @ theta[free]
+            T = A @ along @ pick + np.eye(d) - A @ pick
+            estimates = T @ theta
+            scale = 0.0 if errors == "binary" else estimates[-1]
+            rho = np.tanh(estimates[last])
+            if errors == "two-step":
+                sigma = np.sqrt(np.exp(2 * scale) + mean_delta * estimates[last] ** 2)
+                rho = estimates[last] / sigma
+            if window is not None and not window[0] <= rho <= window[1]:
+                continue
+            q = j + 1 + corrected + index
+            cost = away @ P @ away - 2 * corrected * log(odds[0]) - 2 * index * log(odds[1])
+            bic = cost + q * log(m)
+            values = cost + 2 * q * m / (m - q - 1), bic, bic + 2 * log(comb(len(units), len(held)))
+            state = np.append(own, [corrected, index])
+            rows.append((state, values, estimates, T @ V @ T.T, rho))
+    states, values, estimates, covariances, rho = zip(*rows, strict=True)
+    criteria = dict(zip(("aic", "bic", "ebic"), np.array(values).T, strict=True))
+    arrays = (np.array(part) for part in (estimates, covariances, rho))
+    return Loop(np.array(states), criteria, free, *arrays)
 
 
 def form_of(k, p, errors, rng, *, m=300.0, strength=0.2):
@@ -178,8 +286,7 @@ def test_groups_of_assignments_keep_means_and_covariances():
     mean = sum(group.weight * group.estimates for group in groups)
     assert mean == pytest.approx(whole.estimates, abs=1e-12)
     spread = sum(
-        group.weight
-        * (group.covariance + np.outer(group.estimates - mean, group.estimates - mean))
+        group.weight * (group.covariance + np.outer(group.estimates - mean, group.estimates - mean))
         for group in groups
     )
     assert spread == pytest.approx(whole.covariance, abs=1e-12)
@@ -269,9 +376,7 @@ def test_many_columns_for_the_rows_weigh_nothing():
     assert found.leading_masks.sum(axis=1).max() == 6
     assert found.leading_weight.sum() == pytest.approx(1.0)
     for max_units in (22, 0):
-        with pytest.raises(
-            NoFeasibleAssignmentError, match=r"always holds 7 .* Name at most 6 in"
-        ):
+        with pytest.raises(NoFeasibleAssignmentError, match=r"always holds 7 .* Name at most 6 in"):
             average(form, Choices(8, tuple(range(7)), ((7,),), 8), max_units=max_units)
 
 
@@ -291,7 +396,7 @@ def test_a_covariance_that_is_singular_or_unknown_is_refused():
         covariance = form.covariance.copy()
         covariance[form.correction] = covariance[:, form.correction] = bad
         given = (form.columns, form.selection, 3, 300.0, "likelihood", form.estimates)
-        with pytest.raises(NotIdentifiedError, match="all 3 features .* singular or not known"):
+        with pytest.raises(NotIdentifiedError, match=r"all 3 features .* singular or not known"):
             Form(*given, covariance).check()
 
 
@@ -368,3 +473,99 @@ def test_a_seed_repeats_the_sampler_and_chains_that_differ_are_reported(monkeypa
     assert np.array_equal(first.free, again.free)
     assert np.array_equal(first.leading, again.leading)
     assert again.disagreement == first.disagreement > 0.0
+
+
+def fitted(model, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(*given, **options)
+
+
+def on_scales_of_the_form(model):
+    """Estimates and covariance of a model of everything, with its correction last but one."""
+    V, table = model.vcov().to_numpy(), model.tidy()
+    rows = table["equation"] != "errors"
+    theta, n = table.loc[rows, "estimate"].to_numpy(), int(rows.sum())
+    if isinstance(model, HeckmanProbit):
+        J = np.eye(n + 1)
+        J[n, n] = 1 / (1 - model.rho_**2)
+        return np.append(theta, np.arctanh(model.rho_)), J @ V @ J.T, "binary"
+    if model.method == "ml":
+        J = np.zeros((n + 2, n + 3))
+        J[:n, :n] = np.eye(n)
+        J[n, n + 1], J[n + 1, n + 2] = 1 / (1 - model.rho_**2), 1 / model.sigma_
+        ends = [np.arctanh(model.rho_), np.log(model.sigma_)]
+        return np.append(theta, ends), J @ V @ J.T, "likelihood"
+    # The covariance of sigma is in no table of two steps: the rest does not need it.
+    J = np.zeros((n + 2, n + 1))
+    J[: n + 1] = np.eye(n + 1)
+    return np.append(theta, [model.imr_coef_, 0.0]), J @ V @ J.T, "two-step"
+
+
+CASES = {
+    "two-step": (HeckmanAverage, Heckman, {}),
+    "robust": (HeckmanAverage, Heckman, {"cov_type": "robust"}),
+    "cluster": (HeckmanAverage, Heckman, {"cov_type": "cluster"}),
+    "sampling": (HeckmanAverage, Heckman, {"cov_type": "robust", "weight_kind": "sampling"}),
+    "ml": (HeckmanAverage, Heckman, {"method": "ml"}),
+    "ml robust": (HeckmanAverage, Heckman, {"method": "ml", "cov_type": "robust"}),
+    "probit": (HeckmanProbitAverage, HeckmanProbit, {}),
+    "probit robust": (HeckmanProbitAverage, HeckmanProbit, {"cov_type": "robust"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_models_equal_a_plain_loop_over_the_estimates_of_all_features(case):
+    average_model, all_features, options = CASES[case]
+    kind = "binary" if "probit" in case else "linear"
+    data = make_selection(500, 6, 2, outcome_kind=kind, correlation=0.3, random_state=1)
+    rng = np.random.default_rng(0)
+    given = {"groups": rng.integers(0, 60, 500)} if case == "cluster" else {}
+    if case == "sampling":
+        given = {"sample_weight": rng.uniform(0.5, 2.0, 500)}
+    names = {"prediction_features": [0, 1, 2, 3, 4], **options}
+    model = fitted(average_model("bic", **names), data.X, data.y, **given)
+    whole = fitted(all_features(**names), data.X, data.y, **given)
+    theta, V, errors = on_scales_of_the_form(whole)
+    direction = whole.selection_coef_[:5]
+    m = float(model.fit_.moments.n_selected)
+    loop = every_assignment(theta, V, 5, 6, direction, m, errors)
+    either, own = loop.shares("bic", direction)
+    table = model.inclusion_
+    assert table["bic"].to_numpy()[:5] == pytest.approx(either, abs=1e-9)
+    assert table["bic_alone"].to_numpy()[:5] == pytest.approx(own, abs=1e-9)
+    weight = loop.weights("bic")
+    assert table["bic"].to_numpy()[5] == pytest.approx(weight @ loop.states[:, -2], abs=1e-9)
+    # Both equations, and beta_H of two steps.
+    n = 13 + (errors == "two-step")
+    shown = model.tidy().set_index(["equation", "term"])
+    mean = loop.mean("bic")
+    assert shown["estimate"].to_numpy()[:n] == pytest.approx(mean[:n], abs=1e-9)
+    expected = loop.covariance("bic")[:n, :n]
+    assert model.vcov().to_numpy()[:n, :n] == pytest.approx(expected, abs=1e-9)
+    assert shown["std_error"].to_numpy()[:n] == pytest.approx(np.sqrt(np.diag(expected)), abs=1e-8)
+    if errors != "two-step":
+        assert model.rho_ == pytest.approx(weight @ loop.rho, abs=1e-9)
+
+
+def test_no_selection_is_found_where_all_features_move_both_equations_alike():
+    g = np.array([0.4, -0.3, 0.3, 0.4, -0.4, 0.3, 0.3, 0.5])
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(25):
+        X = rng.normal(size=(1000, 8))
+        selected = X @ g + rng.normal(size=1000) > 0
+        y = np.where(selected, 1 + X @ (0.3 * g) + rng.normal(size=1000), np.nan)
+        shares = fitted(HeckmanAverage(), X, y).inclusion_.set_index("feature")
+        found.append(shares.loc["correction", ["aic", "bic"]].to_numpy(dtype=float))
+    # With lambda in every assignment, more than 90% of the weight rejected rho = 0 in most draws.
+    assert np.all(np.mean(np.array(found) >= 0.9, axis=0) <= 0.05)
+    assert np.all(np.median(found, axis=0) < 0.65)
+
+
+def test_an_interval_counts_every_assignment():
+    data = load_mroz()
+    columns = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "unem", "city"]
+    model = fitted(HeckmanAverage("bic"), data[columns], data["lwage"])
+    assert model.fit_.average.average.component_weights.sum() == pytest.approx(1.0)
+    assert len(model.fit_.average.average.component_weights) == model.n_assignments_ > 900
