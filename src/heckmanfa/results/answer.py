@@ -289,7 +289,11 @@ def _best(evidence: Evidence) -> Passage:
             words = passage("The best of these, ", named_best, f", has {best_has}.")
         return join([words, passage("The search chose ", _set(evidence.chosen), f"{drawn}.")])
     has = weight_words(evidence, evidence.chosen_weight)
-    mine = passage("The set that the search chose, ", _set(evidence.chosen), f", with the correction, has {has}.")
+    mine = passage(
+        "The set that the search chose, ",
+        _set(evidence.chosen),
+        f", with the correction, has {has}.",
+    )
     return join([words, mine])
 
 

@@ -344,7 +344,7 @@ def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
         for text in (share_text, chance_text)
     )
     name = "chance that selection mattered"
-    return [Finding("imr_optional", name, by, verdict, words, short=short)]
+    return [Finding("imr_optional", name, by, verdict, words, case=judged.kind, short=short)]
 
 
 def _all_features_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:

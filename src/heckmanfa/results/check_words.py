@@ -332,6 +332,8 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "has no reason to predict, named with --select-only, would tell.",
         why="The features, or what drives selection as a whole, can take the correction's place.",
         gravest="note",
+        titles={"unreliable": "The chance that selection mattered is not to be relied on."},
+        whys={"unreliable": "It is a share of weight in a model that is not to be relied on."},
     ),
     "all_features_test": CheckWords(
         Kind.IDENTIFICATION,

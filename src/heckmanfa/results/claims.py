@@ -104,9 +104,8 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
     if main.effect.has_interval:
         words, effect = evidence.words, main.effect
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
-        unit, others = ("", "Those of --search average and --honest are not.")
-        if words.is_binary:
-            unit, others = f" {words.unit}", "Those of --honest are not."
+        unit = f" {words.unit}" if words.is_binary else ""
+        others = "Those of --search average and --honest are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),

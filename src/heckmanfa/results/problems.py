@@ -248,7 +248,8 @@ def about_rho_test(
             "The data chose the exclusions, so this proves nothing: the chance that selection "
             "mattered decides."
         )
-        return Finding(key, name, str(test), "caution", words + which)
+        rejected = test.p_value < LEVEL or doubtful
+        return Finding(key, name, str(test), "caution" if rejected else "ok", words + which)
     if not test.p_value < LEVEL:
         words = f"rho = 0 is not rejected {at_level}, which does not show that it is 0."
     elif basis == "normality":

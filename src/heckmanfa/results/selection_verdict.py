@@ -158,7 +158,7 @@ def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
             return passage("So rho tests nothing, and has no interval.")
         case "unreliable":
             return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}.")
-    if evidence.no_exclusion:
+    if evidence.no_exclusion and found.chance is None:
         only = passage("Only the normality of the errors says so.")
         return join([_correction(evidence), only])
     weighed = passage()
