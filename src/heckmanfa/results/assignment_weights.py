@@ -182,6 +182,11 @@ def choices_of(fit: Fit) -> Choices:
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     """Weigh all assignments by BIC, or many that a sampler draws."""
+    if has_pseudo_weights(fit):
+        return (
+            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
+            "choice is, is not said."
+        )
     choices, window = choices_of(fit), _window(fit)
     found: Average | None = None
     correction: Correction = "optional"
@@ -194,11 +199,6 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             # The shares are known; the heaviest by BIC take a short run.
             max_sweeps = LEAST_SWEEPS
     else:
-        if has_pseudo_weights(fit):
-            return (
-                "With sampling weights there is no likelihood to weigh assignments by: how sure "
-                "the choice is, is not said."
-            )
         try:
             form = form_of_candidates(fit, choices)
         except (CollinearError, NotIdentifiedError, TooFewRowsError) as error:
@@ -274,5 +274,9 @@ def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     away = tuple(column for column in form.columns if not fit.support[column])
     if not away:
         return None
-    own = np.append(np.asarray(fit.support, dtype=bool), [True, False])
+    support = np.asarray(fit.support, dtype=bool)
+    known = fit.search.result.goal.form if fit.search and fit.search.result else None
+    if known is not None:
+        return LeftOut(away, float(known.dropped(support)))
+    own = np.append(support, [True, False])
     return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))
