@@ -32,7 +32,7 @@ from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_card import card_html, card_or_summary
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS
+from heckmanfa.results.average_tables import ALWAYS, SURELY
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
@@ -104,7 +104,12 @@ class Analysis(Prepared):
     def evidence(self) -> Evidence:
         """The numbers behind the answer: chances, roles and effects of the table's columns."""
         fit = self.model.fit_
-        return evidence_of(fit, naming_of(self, fit), never=self._never)
+        found = evidence_of(fit, naming_of(self, fit), never=self._never)
+        codes = [code for code in self.suspicions if code.is_outcome]
+        if not codes:
+            return found
+        why = f"{shown(self.question.outcome)} has values that look like codes for missing"
+        return replace(found, judgement=found.judgement.doubted(why))
 
     @cached_property
     def answer(self) -> Answer:
@@ -276,7 +281,7 @@ class Analysis(Prepared):
             return self._sources(self.model.prediction_features_)
         if self.evidence.pseudo:
             return self._may_predict
-        sure = (PREDICTS, ALWAYS)
+        sure = (*SURELY, ALWAYS)
         return [feature.name for feature in self.evidence.features if feature.role in sure]
 
     @cached_property

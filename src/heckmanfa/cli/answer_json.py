@@ -10,10 +10,12 @@ from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.best_set import ratio_model
 from heckmanfa.analysis.held_out import HeldOut
-from heckmanfa.results.average_tables import inclusion_frame
+from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.evidence import BestAssignment
 from heckmanfa.results.reference import reference_of
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_names import in_options
 
 
@@ -32,6 +34,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "command": question.command(),
         "model": _model(analysis),
         "answer": _answer(analysis),
+        "selection": _selection(analysis),
         "roles": _roles(analysis),
         "best": _best(analysis.evidence.best),
         "checks": [dataclasses.asdict(check) for check in analysis.checks],
@@ -100,6 +103,21 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
     }
 
 
+def _selection(analysis: Analysis) -> dict[str, Any]:
+    """Whether selection mattered, as a value: every sentence about it follows from this."""
+    found, judged = verdict(analysis.evidence), analysis.evidence.judgement
+    whole = judged.all_features
+    return {
+        "verdict": found.kind,
+        "chance": found.chance,
+        "chance_by": None if found.chance is None else CHANCES_BY,
+        "rivals": str(found.rivals),
+        "doubt": judged.doubt,
+        "p_value": None if judged.test is None else judged.test.p_value,
+        "all_features_p_value": None if whole is None else whole.test.p_value,
+    }
+
+
 def _model(analysis: Analysis) -> dict[str, Any]:
     """Which model was fitted; a binary outcome has two classes, and effects on a probability."""
     classes = analysis.target.classes
@@ -164,6 +182,7 @@ def _roles(analysis: Analysis) -> list[dict[str, Any]]:
         {
             "feature": feature.name,
             "chance": feature.chance,
+            "chance_alone": feature.alone,
             "role": feature.role,
             "level": feature.level or None,
             "reference": feature.reference or None,

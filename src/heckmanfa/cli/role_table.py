@@ -11,6 +11,7 @@ from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, rest_text
 
@@ -22,8 +23,6 @@ _SHORTEST_NAME = 10
 _LONGEST_NAME = 36
 _INDENT = 2
 _GAP = 2
-# Below this chance there is no sign that a feature predicts.
-_LITTLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _likeliest(ordered: Sequence[FeatureEvidence]) -> list[FeatureEvidence]:
     chances = [feature.chance for feature in ordered if feature.chance is not None]
     if not chances:
         return [*ordered[:MOST_ROWS]]
-    least = max(sorted(chances, reverse=True)[: MOST_ROWS + 1][-1], _LITTLE)
+    least = max(sorted(chances, reverse=True)[: MOST_ROWS + 1][-1], NO_SIGN_BELOW)
     kept = [feature for feature in ordered if feature.chance is None or feature.chance >= least]
     return kept[:MOST_ROWS]
 
@@ -93,7 +92,7 @@ def _rest(rest: Sequence[FeatureEvidence]) -> str:
     chances = [feature.chance for feature in rest if feature.chance is not None]
     if not chances:
         return f"+{len(rest)} more"
-    return rest_text(len(rest), max(chances), _LITTLE)
+    return rest_text(len(rest), max(chances), NO_SIGN_BELOW)
 
 
 def _name(feature: FeatureEvidence) -> str:

@@ -19,7 +19,8 @@ from heckmanfa.model.option_types import (
     WeightKind,
     one_of,
 )
-from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
+from heckmanfa.results.average_tables import assignments_frame
+from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
 from heckmanfa.search.choices import Choices

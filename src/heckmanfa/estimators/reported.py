@@ -259,8 +259,8 @@ class ReportedModel(ScoredModel):
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
         fit = self.fit_
-        notes = [caveat.sentence for caveat in caveats.caveats_of_fit(fit)]
-        return coefficients.summarize(fit, conf_level, read_reports(include), notes)
+        found = caveats.caveats_of_fit(fit)
+        return coefficients.summarize(fit, conf_level, read_reports(include), found)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.

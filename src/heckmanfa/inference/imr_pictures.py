@@ -15,10 +15,10 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
-from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
 from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of, tails
@@ -38,10 +38,14 @@ def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates |
         ]
     else:
         ways = _ways(evidence)
-        if fit.spec.method == "ml" and len(ways) > 1:
+        several = fit.average is None and len(ways) > 1
+        if several and fit.spec.method == "ml":
             note = "All but the first are two-step estimates."
-        elif fit.average is None and fit.spec.errors_differ and len(ways) > 1:
+        elif several and fit.spec.errors_differ:
             note = "All but the first have classical intervals."
+        if evidence.window is None:
+            untested = "Where the data chose the features, this is no test."
+            note = " ".join(filter(None, (note, untested)))
     if evidence.window is not None:
         # An interval would reflect the window.
         ways = [replace(way, low=math.nan, high=math.nan) for way in ways]
@@ -102,7 +106,9 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     )
     place = weighed.form.correction
     values, errors = members.terms[:, place], members.term_errors[:, place]
-    ends = mixture_quantiles(members.weights, values[:, None], errors[:, None], tails(CONF_LEVEL))
+    mixture = TermMixture(members.weights, values[:, None], errors[:, None])
+    chance = math.nan if weighed.chance is None else weighed.chance
+    ends = mixture.intervals(tails(CONF_LEVEL), None, np.array([chance]))
     low, high = (float(end) for end in ends[0])
     return [ImrEstimate("averaged", members.mean_imr, low, high, None, "BIC weights")]
 

@@ -22,12 +22,12 @@ from heckmanfa.plots.role_rows import (
     shown_rows,
 )
 from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick, cut, label_cells
+from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
 from heckmanfa.text.wording import chance_text
 
-_CUTS = (0.1, 0.9)
 _BELOW = 44.0
 _ROW_INCHES, _MARGIN_INCHES = 0.17, 0.95
 
@@ -70,7 +70,7 @@ class Chances:
     @property
     def cuts(self) -> tuple[float, ...]:
         """Where the roles change."""
-        return (0.5,) if self.halves else _CUTS
+        return (0.5,) if self.halves else (NO_SIGN_BELOW, SURE_FROM)
 
     def value(self, row: ChanceRow) -> str:
         """Write how sure a feature is: a percentage, or a count of halves."""
@@ -88,7 +88,7 @@ class Chances:
         legend = [LegendItem(measure, "bar", "this")]
         if self.has_least_squares:
             legend.append(LegendItem("least squares, no correction", "diamond", "ols"))
-        lines = "Dashed line at half." if self.halves else "Dashed lines at 10% and 90%."
+        lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
         parts = [lines, self.about]
         if len(self.rows) > MOST_LINES:
             parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")

@@ -20,7 +20,10 @@ _MORE = 0.1
 _WORDS = ("none", "one", "two", "three", "four", "five", "six")
 _PAIR = 2
 # Of two ways, and of more.
-_NONE_OR_ALL = {False: ("Neither finds", "None of {} finds"), True: ("Both find", "All {} find")}
+_NONE_OR_ALL = {
+    False: ("Neither interval excludes", "None of {} intervals excludes"),
+    True: ("Both intervals exclude", "All {} intervals exclude"),
+}
 
 
 def _count(value: int) -> str:
@@ -46,7 +49,7 @@ class ImrEstimate:
 
     @property
     def is_found(self) -> bool:
-        """Whether the interval excludes zero, a test at the 5% level."""
+        """Whether the interval excludes zero."""
         return self.low > 0.0 or self.high < 0.0
 
     @property
@@ -116,7 +119,7 @@ class ImrEstimates:
         )
 
     def found_words(self) -> str:
-        """Say how many of the ways find it, or why that is not said."""
+        """Say how many of the intervals exclude zero, or why that is not said."""
         m, n = len(self.estimates), self.n_found
         if self.window is not None:
             low, high = (with_minus(f"{end:g}") for end in self.window)
@@ -124,8 +127,9 @@ class ImrEstimates:
         if m == 1:
             return f"Its 95% interval {'excludes' if n else 'includes'} 0."
         if n in (0, m):
-            return f"{_NONE_OR_ALL[n == m][m > _PAIR].format(_count(m))} it at 5%."
-        return f"{_count(n).capitalize()} of {_count(m)} {'finds' if n == 1 else 'find'} it at 5%."
+            return f"{_NONE_OR_ALL[n == m][m > _PAIR].format(_count(m))} 0."
+        exclude = "excludes" if n == 1 else "exclude"
+        return f"{_count(n).capitalize()} of {_count(m)} intervals {exclude} 0."
 
     def _alt(self) -> str:
         first = self.estimates[0]

@@ -9,6 +9,7 @@ from itertools import groupby
 from heckmanfa.plots._canvas import Canvas, label_of
 from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.svg.drawing import Drawing, cut, label_cells, label_px
+from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.wording import rest_text
 
 ROW, HEAD = 24.0, 26.0
@@ -19,11 +20,8 @@ BAR = 14.0
 
 MOST_ROWS = 30
 FEWEST_ROWS = 5
-"""With more features than the first, features with a chance below 10% are one line, after the
-likeliest few."""
-
-NO_SIGN_BELOW = 0.1
-"""Share of weight below which there is no sign that a feature predicts."""
+"""With more features than the first, those without a sign that they predict are one line, after
+the likeliest few."""
 
 TOP = 22.0
 """Where the rows begin, below the numbers of columns."""
@@ -74,7 +72,7 @@ class Layout:
 
 
 def shown_rows(rows: Sequence[RoleRow]) -> Shown:
-    """Choose the rows that are drawn: all, or those of many with a share of 10% or more."""
+    """Choose the rows that are drawn: all, or those of many likely enough to predict."""
     if len(rows) <= MOST_ROWS:
         return Shown(tuple(range(len(rows))), "")
     by_share = sorted(range(len(rows)), key=lambda place: -rows[place].share)

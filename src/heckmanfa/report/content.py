@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 from heckmanfa import __version__
 from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effect_words import NAIVE_PROBIT
-from heckmanfa.results.effects import Effect, effects_of
+from heckmanfa.results.effects import CONF_LEVEL, Effect, effects_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
@@ -143,6 +145,8 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
     columns = [Column("Term", False)]
     columns += [Column(title, group="This model") for title in _titles(analysis)]
     columns += [Column(title, group="Beside it") for title in others.values()]
+    ends = _all_features_ends(analysis)
+    columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
     part = ""
     for row in analysis.coefficients.to_dict("records"):
@@ -152,6 +156,7 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         name = str(row["term"])
         label = _TERMS.get(name, name) if part in ("errors", "fit") else name
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
+        cells += [interval(*ends.get((part, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
     outcome = shown(analysis.question.fitted)
     meaning = (
@@ -169,6 +174,18 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
         Notes(tuple(_coefficient_notes(analysis)), "note"),
     ]
+
+
+def _all_features_ends(analysis: Analysis) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the intervals of the model of all features, by term, beside those of an average."""
+    fit = analysis.model.fit_
+    if fit.average is None:
+        return {}
+    reach = reference_of(fit).quantile(CONF_LEVEL)
+    return {
+        term: (value - reach * error, value + reach * error)
+        for term, (value, error) in zip(fit.terms, all_features_terms(fit), strict=True)
+    }
 
 
 def _titles(analysis: Analysis) -> list[str]:

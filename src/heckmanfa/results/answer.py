@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS
+from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
-from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.headline import (
     amount,
@@ -24,7 +24,9 @@ from heckmanfa.results.headline import (
     interval_words,
     weight_words,
 )
-from heckmanfa.results.selection_verdict import LITTLE_RHO, VerdictKind, verdict
+from heckmanfa.results.judgement import VerdictKind
+from heckmanfa.results.selection_verdict import LITTLE_RHO, verdict
+from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, effects, plural
@@ -35,8 +37,10 @@ MOST_UNSURE = 7
 
 _KINDS: dict[VerdictKind, str] = {
     "yes": "caution",
-    "little": "ok",
+    "no sign": "ok",
     "unknown": "unknown",
+    "unreliable": "problem",
+    "not weighed": "unknown",
     "not asked": "unknown",
     "nothing missing": "ok",
 }
@@ -144,7 +148,7 @@ def answer_of(
     chips = _chips(evidence)
     return Answer(
         headline=headline(evidence),
-        lede=_lede(evidence) or found.sentence,
+        lede=found.sentence,
         which=Tile(f"Which features predict {shown(evidence.outcome)}?", "", "", _which(evidence)),
         how_much=_how_much(evidence, bounds),
         selection=selection,
@@ -160,34 +164,7 @@ def answer_of(
 
 def opening(evidence: Evidence) -> Passage:
     """Return the headline and the lede."""
-    return join([headline(evidence), _lede(evidence) or verdict(evidence).sentence])
-
-
-def _lede(evidence: Evidence) -> Passage:
-    """Say that a feature and the correction stand in for each other, if one does."""
-    stand_in = evidence.stand_in
-    if stand_in is None or evidence.no_exclusion:
-        return passage()
-    name, y = Name(stand_in.name), Name(evidence.outcome)
-    if stand_in.corrected_without > stand_in.corrected_with:
-        sure = any(feature.role in (PREDICTS, CHOSEN, ALWAYS) for feature in evidence.features)
-        too = " too" if sure else ""
-        return passage(
-            "Either ",
-            name,
-            " predicts ",
-            y,
-            f"{too}, or selection mattered: these data do not tell which.",
-        )
-    return passage(
-        "Whether selection mattered hangs on ",
-        name,
-        ": these data do not tell whether ",
-        name,
-        " predicts ",
-        y,
-        ".",
-    )
+    return join([headline(evidence), verdict(evidence).sentence])
 
 
 # Which features predict. --------------------------------------------------------------------------
@@ -277,7 +254,7 @@ def _which(evidence: Evidence) -> Passage:
     if evidence.window is not None:
         low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
         sets += f" with rho in [{low}, {high}]"
-    said = passage(f"Chance that it predicts: its share of the weight (by BIC) of {sets}.")
+    said = passage(f"Chance that it predicts: its share of the weight (by {BY}) of {sets}.")
     return join([said, _best(evidence)])
 
 
@@ -300,11 +277,11 @@ def _best(evidence: Evidence) -> Passage:
     if best is None:
         return passage()
     best_has = weight_words(evidence, best.weight)
-    named_best = _set(best.names)
+    named_best = _best_set(best)
     words = passage("The best set, ", named_best, f", has {best_has}.")
     if evidence.mode != "chosen":
         return words
-    if evidence.chosen == best.names:
+    if evidence.chosen == best.names and best.corrected and not best.index:
         return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
     if evidence.chosen_weight is None:
         drawn = "" if evidence.exhaustive else ", which the sampler did not draw"
@@ -312,8 +289,22 @@ def _best(evidence: Evidence) -> Passage:
             words = passage("The best of these, ", named_best, f", has {best_has}.")
         return join([words, passage("The search chose ", _set(evidence.chosen), f"{drawn}.")])
     has = weight_words(evidence, evidence.chosen_weight)
-    mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
+    mine = passage(
+        "The set that the search chose, ",
+        _set(evidence.chosen),
+        f", with the correction, has {has}.",
+    )
     return join([words, mine])
+
+
+def _best_set(best: BestAssignment) -> Passage:
+    """Write the best set, and what it holds besides features."""
+    more = {"what drives selection": best.index, "the correction": best.corrected}
+    held = [words for words, holds in more.items() if holds]
+    if not best.names and held:
+        return passage(f"{' and '.join(held)} alone")
+    names = _set(best.names)
+    return passage(names, f", with {' and '.join(held)}") if held else names
 
 
 def _set(names: Sequence[str]) -> Passage:

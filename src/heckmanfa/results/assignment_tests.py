@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.average_tables import UNSURE, role_of
+from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.reference import tails
 from heckmanfa.search.averaging import Average
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.form import Form
+from heckmanfa.text.chances import CHANCES_BY, says
 
 STAND_IN = 0.5
 """A feature stands in for the correction if the share of weight that holds the correction differs
@@ -36,13 +36,13 @@ class StandIn:
 
 
 def stand_ins_of(found: Average) -> tuple[StandIn, ...]:
-    """Find features with 10 to 90% of the weight with and without which the correction differs."""
+    """Find features that cannot be told, with and without which the correction differs."""
     states, weight = found.component_states, found.component_weights
     corrected = states[:, -2].astype(np.float64)
     stand_ins = []
     for unit in found.choices.units:
         held = states[:, unit[0]]
-        doubtful = role_of(float(found.alone["bic"][unit[0]])) == UNSURE
+        doubtful = says(float(found.shares[CHANCES_BY][unit[0]])) == "unknown"
         if not doubtful or not held.any() or held.all():
             continue
         inside, outside = (
@@ -60,7 +60,7 @@ class RhoMixture:
     rho: Floats
     """(N,)"""
     interval: tuple[float, float]
-    """where rho lies with 95%, by the mixture of the assignments"""
+    """where rho lies with 95%, by the mixture of the assignments and the chance of the correction"""
 
 
 def rho_mixture(form: Form, found: Average) -> RhoMixture:
@@ -68,6 +68,9 @@ def rho_mixture(form: Form, found: Average) -> RhoMixture:
     members = Members(form, found.component_states, found.component_weights)
     place = -1 if form.errors == "binary" else -2
     rho, errors = members.terms[:, place], members.term_errors[:, place]
-    ends = mixture_quantiles(members.weights, rho[:, None], errors[:, None], tails(0.95))
+    optional = found.correction == "optional" and found.rho_range is None
+    chance = found.correction_share[CHANCES_BY] if optional else np.nan
+    mixture = TermMixture(members.weights, rho[:, None], errors[:, None])
+    ends = mixture.intervals(tails(0.95), None, np.array([chance]))
     low, high = ends[0].clip(-1.0, 1.0)
     return RhoMixture(rho, (float(low), float(high)))

@@ -35,6 +35,7 @@ from heckmanfa.search.averaging.result import with_shares_of
 from heckmanfa.search.averaging.weights import Correction, penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
+from heckmanfa.text.chances import CHANCES_BY
 
 QUICK_UNITS = 18
 """With more features or groups than this, only `search_report` weighs the assignments."""
@@ -92,9 +93,9 @@ class AssignmentWeights:
         return found.correction_share if judged else None
 
     @property
-    def corrected(self) -> float | None:
-        """BIC share of weight that holds the correction; None unless it is optional."""
-        return None if self.correction is None else self.correction["bic"]
+    def chance(self) -> float | None:
+        """Chance that the correction is needed; None unless it is optional."""
+        return None if self.correction is None else self.correction[CHANCES_BY]
 
     @property
     def index(self) -> dict[Kind, float] | None:
@@ -121,7 +122,7 @@ class AssignmentWeights:
         """The features and groups that may be in or out."""
         return self.average.choices.units
 
-    def share(self, unit: tuple[int, ...], kind: Kind = "bic") -> float:
+    def share(self, unit: tuple[int, ...], kind: Kind = CHANCES_BY) -> float:
         """Share of weight that holds a feature or group."""
         return float(self.average.shares[kind][unit[0]])
 

@@ -23,7 +23,9 @@ from heckmanfa.results.assignment_weights import (
 from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
+from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging import KINDS
+from heckmanfa.text.chances import BY
 from heckmanfa.text.wording import (
     chance_text,
     listed,
@@ -97,11 +99,8 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
 def _of_imr(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     if found.correction is None:
         return []
-    words = (
-        f"Assignments with {_correction(fit)} carry "
-        f"{share_text(found.correction['bic'])} of the "
-        f"BIC weight ({share_text(found.correction['aic'])} of the AIC weight)."
-    )
+    by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+    words = f"Assignments with {_correction(fit)} carry this much of the weight: {by}."
     return [Caveat("imr_optional", "note", words)]
 
 
@@ -126,7 +125,9 @@ def _choice(fit: Fit, found: AssignmentWeights) -> str:
             "These features weigh nothing, since they are more than a third of the selected rows; "
             f"the {best} {weight}{half}."
         )
-    have = "These features have" if fit.features else "The empty assignment has"
+    correction = _correction(fit)
+    have = f"These features with {correction} have" if fit.features else f"{correction} alone has"
+    have = have[0].upper() + have[1:]
     these = f"{have} {about}{share_text(found.chosen)} {weight}"
     if not found.chosen_is_best:
         return f"{these}, and the {best}{half}."
@@ -182,18 +183,17 @@ def _others(fit: Fit, stand_ins: Sequence[StandIn]) -> str:
 
 
 def stand_in_sentence(fit: Fit, item: StandIn) -> str:
-    """Say how the test of rho = 0 depends on a feature or group."""
+    """Say how the share of the correction depends on a feature or group."""
     name, it = _unit(fit, item.columns), "it" if len(item.columns) == 1 else "them"
     rejected, instead = share_text(item.corrected_without), share_text(item.corrected_with)
     if item.corrected_without > item.corrected_with:
         return (
-            f"{name} and {_correction(fit)} stand in for each other: without {name}, assignments "
-            f"find selection ({rejected} of the BIC weight holds the correction); with {it}, "
-            f"{instead}."
+            f"{name} and {_correction(fit)} stand in for each other: without {name}, {rejected} of "
+            f"the BIC weight holds the correction; with {it}, {instead}."
         )
     return (
-        f"Assignments find selection only with {name}: with {it}, {instead} of the BIC weight "
-        f"holds the correction; without {it}, {rejected}."
+        f"{_correction(fit)[0].upper()}{_correction(fit)[1:]} goes with {name}: with {it}, "
+        f"{instead} of the BIC weight holds the correction; without {it}, {rejected}."
     )
 
 
@@ -218,6 +218,7 @@ def findings_of_weights(fit: Fit) -> list[Finding]:
         *([] if averaged or fit.is_binary else [_outside_finding(found)]),
         kinds_finding(fit, found),
         *_imr_finding(fit, found),
+        *_all_features_finding(fit, found),
     ]
 
 
@@ -267,7 +268,7 @@ def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
         return []
     key, name = "stand_ins", f"features that stand in for {_correction(fit)}"
     if not found.stand_ins:
-        words = "Whether selection is found does not depend on a feature of doubtful role."
+        words = "No feature that cannot be told takes the correction's place, or goes with it."
         return [Finding(key, name, "none", "ok", words)]
     value = some([_unit(fit, item.columns) for item in found.stand_ins])
     words = " ".join(stand_in_sentence(fit, item) for item in found.stand_ins[:3])
@@ -322,23 +323,40 @@ def _moved(found: AssignmentWeights, moved: Sequence[str]) -> str:
     return " ".join(clauses)
 
 
+_JUDGED: dict[VerdictKind, tuple[Verdict, str]] = {
+    "yes": ("ok", "Selection mattered: neither a feature nor the index takes its place."),
+    "no sign": ("ok", "There is no sign that selection mattered; that proves nothing."),
+    "unknown": ("caution", "Whether selection mattered cannot be told."),
+    "unreliable": ("caution", "The model is not to be relied on, and so is this chance."),
+}
+
+
 def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
+    """Give the chance of the correction, and what it says."""
     if found.correction is None:
         return []
-    share = found.correction["bic"]
-    verdict: Verdict = "caution" if 0.1 <= share < 0.9 else "ok"
-    with_it = f"The weights favour assignments with {_correction(fit)}"
-    words = f"{with_it}, a sign of selection on unobservables."
-    if verdict == "caution":
-        words = "The weights do not tell whether rho is zero."
-    elif share < 0.1:
-        words = "The weights favour rho = 0: there is no sign of selection on unobservables."
+    judged = judgement_of(fit, found)
+    verdict, words = _JUDGED[judged.kind]
+    if judged.kind == "unknown" and judged.rival:
+        words += " What drives selection may move the outcome too."
     by, short = (
         ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
         for text in (share_text, chance_text)
     )
-    name = f"weight of {_correction(fit)}"
-    return [Finding("imr_optional", name, by, verdict, words, short=short)]
+    name = "chance that selection mattered"
+    return [Finding("imr_optional", name, by, verdict, words, case=judged.kind, short=short)]
+
+
+def _all_features_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
+    """Give the test of rho = 0 with all features, beside what was chosen or averaged."""
+    if found.correction is None or not found.form.knows_correction:
+        return []
+    whole = judgement_of(fit, found).all_features
+    assert whole is not None
+    what = "beta_H" if found.form.errors == "two-step" else "rho"
+    value = f"{what} {number(whole.estimate)}; {whole.test}"
+    words = "No search had a part in it: every candidate predicts."
+    return [Finding("all_features_test", "test of rho = 0, all features", value, "ok", words)]
 
 
 def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
@@ -371,8 +389,8 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     for kind in KINDS:
         shown[kind.upper()] = shares[kind].map(share_text)
     remarks = [
-        "Roles follow BIC weights. A feature without any effect typically has a share of about "
-        f"{null_share(found.average.n_selected)}.",
+        f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
+        f"{null_share(found.average.n_selected)}, on its own.",
     ]
     if found.moved():
         remarks.append(kinds_finding(fit, found).meaning)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import outcome_of
 from heckmanfa.results.document import Caveat
+from heckmanfa.text.chances import BY, COVERAGE, HIGH, LOW
 from heckmanfa.text.wording import count, number, percent, true_minus
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
 
 _OFTEN_OUTSIDE = 0.05
-# Percent of strong and of weak coefficients that 95% intervals cover: docs/averaging_study.md.
-_COVERED = {"mean": (95, 85), "bic": (93, 66), "ebic": (93, 57)}
+# The weights whose intervals cover as `COVERAGE` says.
+_COVERING = "aic"
+_LESS = "With these weights, 95% intervals cover fewer of the weak effects than with AIC weights."
+# Caveats that a summary of an average has besides its four sentences.
+_SUMMARIZED = frozenset({"window", "pseudo_weights", "sampled", "dropped_features"})
 _NO_CHOICE = Caveat(
     "no_choice",
     "note",
-    "No feature is chosen: each assignment leaves out other features. A chance below 10% is no "
-    "sign that a feature predicts; it does not show that it has no effect.",
+    "No feature is chosen: each assignment leaves out other features. A chance below "
+    f"{LOW} is no sign that a feature predicts; it does not show that it has no effect.",
 )
 
 
@@ -47,20 +53,15 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
         return []
     found = fit.average.average
     words = f"Estimates are {describe_average(fit)}."
-    covered, exactly = "about 90 to 95%", "exactly "
-    if found.weights in _COVERED:
-        strong, weak = _COVERED[found.weights]
-        covered, exactly = f"{strong}% of strong and {weak}% of weak coefficients", ""
+    covered = COVERAGE if found.weights == _COVERING else _LESS
     caveats = [
         Caveat(
             "average",
             "caution",
             f"{words} Intervals are quantiles of the mixture of their distributions, and allow for "
-            f"the choice of features: in simulations, 95% intervals cover {covered}. There is no "
-            "p-value of an average.",
-            f"That an interval covers with {exactly}its level",
-            f"it allows for the choice of features, and 95% intervals cover {covered} in "
-            "simulations.",
+            f"the choice of features. {covered} There is no p-value of an average.",
+            "That an interval covers with exactly its level",
+            f"it allows for the choice of features. {covered}",
         ),
         _NO_CHOICE,
     ]
@@ -98,3 +99,23 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
             )
         )
     return caveats
+
+
+def summary_notes(fit: Fit, caveats: Sequence[Caveat]) -> list[str]:
+    """Return what a summary of an average says below its table: what is grave, and four sentences.
+
+    ``caveats`` are those of the fit.
+    """
+    found = outcome_of(fit).average
+    grave = [item for item in caveats if item.severity == "problem" or item.key in _SUMMARIZED]
+    correction = "rho" if fit.is_binary else "imr"
+    return [
+        *(item.sentence for item in grave if item.severity != "note"),
+        f"Estimates are {describe_average(fit)}; a chance is the share of the {BY} weight in which "
+        f"a feature predicts, on its own or as it drives selection, or which holds {correction}.",
+        f"What has a chance of {HIGH} or more has the interval over the assignments that hold it; "
+        "any other interval reaches zero.",
+        COVERAGE if found.weights == _COVERING else _LESS,
+        "All features: the model in which everything predicts. tidy() also has the selection "
+        "equation, inclusion_ the chances by other weights, and diagnostics() what to doubt.",
+    ]

@@ -2,9 +2,10 @@
 
 The distribution of an averaged estimate is a mixture: with the weight of assignment S, normal
 about the estimate in S, and a point mass at zero if S does not hold the feature. Its quantiles are
-the intervals. Chances and roles follow BIC weights, whatever weighs the estimates: under AIC, a
-feature without any effect has a share of about 38%, under BIC typically of about
-1 / (1 + sqrt(m)).
+the intervals. What surely predicts has the interval over the assignments in which it does; what
+does not surely predict has zero in its interval. Chances follow the weights of
+`heckmanfa.text.chances`, whatever weighs the estimates: under AIC, a feature without any effect has
+a share of about 38%, under BIC typically of about 1 / (1 + sqrt(m)).
 """
 
 from __future__ import annotations
@@ -22,27 +23,25 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.document import Section
 from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import KINDS, penalties
-from heckmanfa.text.wording import percent, share_text
+from heckmanfa.text.chances import CHANCES_BY, says
+from heckmanfa.text.wording import percent
 
 PREDICTS = "predicts"
+PREDICTS_AS_INDEX = "predicts, on its own or as it drives selection"
 UNSURE = "cannot be told"
+UNSURE_AS_INDEX = "cannot be told: only as it drives selection"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
-NEVER = "never included"
-CORRECTION = "correction"
-"""the name of the correction's row among those of features"""
-MATTERED = "selection mattered"
-NOT_MATTERED = "no sign that selection mattered"
+SURELY = (PREDICTS, PREDICTS_AS_INDEX)
+"""roles of features that predict"""
+UNTOLD = (UNSURE, UNSURE_AS_INDEX)
+"""roles of features for which it cannot be told"""
 
-_CORRECTION_ROLES = {PREDICTS: MATTERED, UNSURE: UNSURE, NO_SIGN: NOT_MATTERED}
-
-_PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _MANY_ROWS = 100
 
 _members: WeakKeyDictionary[Fit, Members] = WeakKeyDictionary()
@@ -54,41 +53,14 @@ def outcome_of(fit: Fit) -> AverageOutcome:
     return fit.average
 
 
-def role_of(chance: float) -> str:
-    """Return the role of a feature with this BIC share."""
-    if chance >= _PREDICTS_FROM:
-        return PREDICTS
-    return NO_SIGN if chance < _NO_SIGN_BELOW else UNSURE
-
-
-def inclusion_frame(fit: Fit) -> pd.DataFrame:
-    """Return `HeckmanAverage.inclusion_`."""
-    found, units = outcome_of(fit).average, _units(fit)
-    table = shares_frame(fit, found, units)
-    first = [unit[0] for unit in units]
-    # The columns of a group have signs of their own.
-    alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
-    for place, sign in enumerate(("positive", "negative")):
-        shares = np.where(alone, getattr(found, sign)[first], np.nan)
-        table.insert(1 + 3 * len(KINDS) + place, sign, shares)
-    table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    return pd.concat([table, _correction_row(found)], ignore_index=True)
-
-
-def _correction_row(found: Average) -> pd.DataFrame:
-    """Return the row of the correction: it has no feature's index beside it."""
-    shares = found.correction_share
-    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
-    row = {
-        "feature": CORRECTION,
-        **{kind: shares[kind] for kind in KINDS},
-        **{f"{kind}_alone": shares[kind] for kind in KINDS},
-        **{f"{kind}_index": 0.0 for kind in KINDS},
-        "positive": found.correction_signs[0],
-        "negative": found.correction_signs[1],
-        "role": fixed or _CORRECTION_ROLES[role_of(shares["bic"])],
-    }
-    return pd.DataFrame([row])
+def role_of(chance: float, alone: float) -> str:
+    """Return the role of a feature with this chance, and this share of predicting on its own."""
+    said = says(chance)
+    if said == "sure":
+        return PREDICTS if says(alone) == "sure" else PREDICTS_AS_INDEX
+    if said == "no sign":
+        return NO_SIGN
+    return UNSURE_AS_INDEX if says(alone) == "no sign" else UNSURE
 
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
@@ -108,7 +80,9 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
                     for way, of in ways.items()
                     for kind in KINDS
                 },
-                "role": role_of(float(found.shares["bic"][unit[0]])),
+                "role": role_of(
+                    *(float(of[CHANCES_BY][unit[0]]) for of in (found.shares, found.alone))
+                ),
             }
             for unit, names in zip(units, named, strict=True)
         ],
@@ -116,7 +90,8 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
     )
 
 
-def _units(fit: Fit) -> list[tuple[int, ...]]:
+def units_of(fit: Fit) -> list[tuple[int, ...]]:
+    """Return the columns that every assignment holds, and the features and groups that may go."""
     choices = outcome_of(fit).average.choices
     return sorted([*((column,) for column in choices.always), *choices.units])
 
@@ -130,29 +105,6 @@ def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
             if [*columns] == names:
                 return [term]
     return names
-
-
-def inclusion_section(fit: Fit) -> Section:
-    """Return the chances of each feature as a part of the summary."""
-    table = inclusion_frame(fit)
-    names = [*(", ".join(unit_names(fit, unit)) for unit in _units(fit)), CORRECTION]
-    shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
-    for kind in ("aic", "ebic"):
-        shown[f"by {kind.upper()}"] = table[kind].map(share_text)
-    shown["positive"] = table["positive"].map(share_text)
-    shown["negative"] = table["negative"].map(share_text)
-    shown["role"] = table["role"]
-    nothing = null_share(outcome_of(fit).average.n_selected)
-    return Section(
-        "Chance that each feature predicts",
-        table=shown,
-        notes=(
-            "A feature predicts on its own or with the index of selection; the correction competes "
-            "with both. Chances and roles follow BIC weights. A feature without any effect "
-            f"typically has a chance of about {nothing}. Signs follow the weights of the "
-            "estimates.",
-        ),
-    )
 
 
 def null_share(m: float) -> str:
@@ -242,13 +194,27 @@ class TermMixture:
         within = self.weight @ self.errors**2
         return np.asarray(np.sqrt(within + self.weight @ (self.centres - mean) ** 2))
 
-    def quantiles(self, levels: Floats, df: float | None) -> Floats:
-        """Return quantiles of the mixtures, (T, levels)."""
-        return mixture_quantiles(self.weight, self.centres, self.errors, levels, df)
+    def intervals(self, levels: Floats, df: float | None, chances: Floats) -> Floats:
+        """Return intervals of the terms, (T, 2), by their chances, (T,), NaN if they have none.
+
+        They are quantiles of the mixtures. What is surely there has those of the assignments that
+        hold it; of what is not, zero is in the interval.
+        """
+        ends = mixture_quantiles(self.weight, self.centres, self.errors, levels, df)
+        for term in np.flatnonzero(np.isfinite(chances)):
+            if says(float(chances[term])) != "sure":
+                ends[term] = min(ends[term, 0], 0.0), max(ends[term, 1], 0.0)
+                continue
+            held = (self.centres[:, term] != 0.0) & (self.weight > 0.0)
+            if held.any() and not held.all():
+                part = self.weight[held] / self.weight[held].sum()
+                own = self.centres[held][:, [term]], self.errors[held][:, [term]]
+                ends[term] = mixture_quantiles(part, *own, levels, df)[0]
+        return ends
 
 
 def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame:
-    """Return `Heckman.tidy` of an average: intervals of mixtures, and no tests.
+    """Return `Heckman.tidy` of an average: intervals of mixtures, chances, and no tests.
 
     The selection equation of two-step fits is not averaged, so it keeps its tests.
     """
@@ -258,8 +224,8 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     table = table.assign(
         **reference.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
     )
-    mixture, averaged = TermMixture.of(fit), averaged_terms(fit)
-    limits = mixture.quantiles(tails(conf_level), reference.df)
+    mixture, averaged, chances = TermMixture.of(fit), averaged_terms(fit), term_chances(fit)
+    limits = mixture.intervals(tails(conf_level), reference.df, chances[averaged])
     # Quantiles may lie beyond any correlation, or below any deviation.
     rho = -1 if fit.is_binary else -2
     limits[rho] = limits[rho].clip(-1.0, 1.0)
@@ -268,7 +234,34 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     table.loc[averaged, ["statistic", "p_value"]] = np.nan
     table.loc[averaged, "std_error"] = mixture.std_errors
     table.loc[averaged, ["ci_low", "ci_high"]] = limits
-    return table
+    return table.assign(chance=chances)
+
+
+def term_chances(fit: Fit) -> Floats:
+    """Return the chance of each row of ``fit.terms``, (T,): of slopes, lambda and rho.
+
+    NaN for what every assignment holds, or none.
+    """
+    found = outcome_of(fit).average
+    chances = np.full(len(fit.terms), np.nan)
+    columns = [*fit.equation]
+    shares = np.where(
+        np.isin(columns, found.choices.always), np.nan, found.shares[CHANCES_BY][columns]
+    )
+    chances[1 : 1 + len(columns)] = shares
+    if found.correction == "optional" and found.rho_range is None:
+        ends = [term in (("errors", "imr"), ("errors", "rho")) for term in fit.terms]
+        chances[ends] = found.correction_share[CHANCES_BY]
+    return chances
+
+
+def all_features_terms(fit: Fit) -> Floats:
+    """Return estimates and standard errors of the model with everything in it, (T, 2)."""
+    form = outcome_of(fit).form
+    state = np.zeros((1, form.n_features + 2), dtype=bool)
+    state[0, [*form.columns, -2]] = True
+    whole = Members(form, state, np.ones(1))
+    return np.column_stack([whole.terms[0], whole.term_errors[0]])
 
 
 def averaged_terms(fit: Fit) -> Mask:

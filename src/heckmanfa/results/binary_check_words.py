@@ -79,10 +79,6 @@ BINARY_CHECK_WORDS: dict[str, CheckWords] = {
     ),
     "imr_optional": replace(
         CHECK_WORDS["imr_optional"],
-        name="weight of the correction, if it is optional",
-        title="If rho may be zero, the weights do not tell whether it is.",
-        why="A feature that this set leaves out can take the place of the correction. Shares are "
-        "by the approximation of the likelihood.",
         do="Report a probit of the rows with an outcome beside the corrected estimates.",
     ),
     "rho_lr_test": replace(

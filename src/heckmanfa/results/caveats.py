@@ -323,7 +323,7 @@ def _strength(test: Wald, n_excluded: int) -> str:
 
 def _of_rho_test(fit: Fit, diagnostics: Diagnostics) -> list[Caveat]:
     test = diagnostics.rho_lr or diagnostics.rho_wald
-    if test is None or not test.p_value >= LEVEL:
+    if test is None or not test.p_value >= LEVEL or diagnostics.searched:
         return []
     words = (
         f"rho = {number(fit.rho, 3)} does not differ from zero at 5% ({p_equals(test.p_value)}), "

@@ -326,11 +326,20 @@ CHECK_WORDS: dict[str, CheckWords] = {
     ),
     "imr_optional": CheckWords(
         Kind.IDENTIFICATION,
-        "weight of lambda, if it is optional",
-        "The weights do not tell whether rho is zero.",
-        "Report least squares beside the corrected estimates.",
-        why="This is how strongly the data ask for a correction.",
+        "chance that selection mattered",
+        "Whether selection mattered cannot be told.",
+        "Report least squares beside the corrected estimates. A feature that drives selection and "
+        "has no reason to predict, named with --select-only, would tell.",
+        why="The features, or what drives selection as a whole, can take the correction's place.",
         gravest="note",
+        titles={"unreliable": "The chance that selection mattered is not to be relied on."},
+        whys={"unreliable": "It is a share of weight in a model that is not to be relied on."},
+    ),
+    "all_features_test": CheckWords(
+        Kind.IDENTIFICATION,
+        "test of rho = 0, all features",
+        "The test of rho = 0 with all features is not to be relied on.",
+        "Do not take it as evidence for selection, or against it.",
     ),
     "uncertainty": CheckWords(
         Kind.IDENTIFICATION,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from heckmanfa.results.average_tables import UNTOLD
 from heckmanfa.results.checks import Check
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import DRIVES, NEITHER, FeatureEvidence
 from heckmanfa.results.headline import weight_words
 from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.text.passage import Name, Passage, named, passage
+from heckmanfa.text.chances import BY, says
+from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus
 
 # A set with more of the weight than this leaves little to others.
@@ -102,9 +104,8 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
     if main.effect.has_interval:
         words, effect = evidence.words, main.effect
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
-        unit, others = ("", "Those of --search average and --honest are not.")
-        if words.is_binary:
-            unit, others = f" {words.unit}", "Those of --honest are not."
+        unit = f" {words.unit}" if words.is_binary else ""
+        others = "Those of --search average and --honest are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),
@@ -160,7 +161,10 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
     if evidence.n_half > 1:
         half = sets_count(evidence.n_half, sampled=not evidence.exhaustive)
         why += f"; it takes {half} sets to make up half of it"
-    return [Claim("best_weight", passage(*_those_predict(names)), passage(f"{why}."))]
+    lead = passage(*_those_predict(names))
+    if which == "best" and best.index:
+        lead = passage("That every feature predicts as it drives selection, and no other way:")
+    return [Claim("best_weight", lead, passage(f"{why}."))]
 
 
 def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:
@@ -173,11 +177,11 @@ def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:
 def _stand_in(evidence: Evidence) -> list[Claim]:
     """A feature and lambda that take each other's place."""
     item = evidence.stand_in
-    if item is None or evidence.honest:
+    feature = None if item is None else evidence.of_column(item.columns[0])
+    if item is None or feature is None or feature.role not in UNTOLD or evidence.honest:
         return []
     name = Name(item.name)
-    feature = next((one for one in evidence.features if one.columns == item.columns), None)
-    alone = None if feature is None else feature.chance_least_squares
+    alone = feature.chance_least_squares
     if alone is None:
         why = passage(
             f"its chance is {chance_text(item.chance)}. Without it, "
@@ -196,24 +200,20 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
 
 
 def _no_selection(evidence: Evidence) -> list[Claim]:
-    """An average that does not find selection does not rule it out."""
-    if evidence.mode != "average" or verdict(evidence).kind != "unknown":
+    """What a chance of the correction leaves open."""
+    found, none = verdict(evidence), "there is no selection on what was not observed"
+    if found.chance is None:
         return []
-    what, effect = "the coefficient of lambda", evidence.imr
-    if evidence.fit.spec.method == "ml":
-        what, effect = "rho", evidence.rho
-    if not effect.has_interval:
+    chance = chance_text(found.chance)
+    if found.kind == "no sign":
+        why = passage(f"a chance of {chance} is no sign of it, and no proof that rho is 0.")
+        return [Claim("no_selection", passage(f"That {none}:"), why)]
+    if found.kind != "unknown":
         return []
-    value, low, high = effects(effect.estimate, effect.low, effect.high)
-    if effect.excludes_zero:
-        lead = "That there is selection on what was not observed:"
-        share = "" if evidence.corrected is None else chance_text(evidence.corrected)
-        why = f"only {share} of the weight holds the correction." if share else ""
-        why = why or f"{what} is {value} ({low} to {high}), and rests on the exclusions."
-    else:
-        lead = "That there is no selection on what was not observed:"
-        why = f"{what} is {value}, 95% interval {low} to {high}, which does not show that it is 0."
-    return [Claim("no_selection", passage(lead), passage(why))]
+    lead = passage("That there is selection on what was not observed, or that there is none:")
+    why = passage(f"its chance is {chance}.")
+    against = found.rivals + "." if found.rivals else found.rivals
+    return [Claim("no_selection", lead, join([why, against]))]
 
 
 def _exclusions(evidence: Evidence) -> list[Claim]:
@@ -267,17 +267,17 @@ def _chance(evidence: Evidence) -> list[Claim]:
     if evidence.honest:
         return []
     known = [one for one in evidence.ordered() if one.chance is not None and one.by_aic is not None]
-    unsure = [one for one in known if 0.1 <= (one.chance or 0.0) < 0.9]
+    unsure = [one for one in known if one.role in UNTOLD]
     if not known:
         return []
     one = unsure[0] if unsure else known[0]
-    chance, aic, ebic = (chance_text(_share(one, kind)) for kind in ("bic", "aic", "ebic"))
+    aic, ebic = (chance_text(value or 0.0) for value in (one.by_aic, one.by_ebic))
     # With few features there is nothing for EBIC to add to BIC.
     by = f"With AIC it is {aic}, with EBIC, which favours few features, {ebic}"
     surest = known[0]
-    least = min(_share(surest, kind) for kind in ("bic", "aic", "ebic"))
+    least = min(value or 0.0 for value in (surest.chance, surest.by_aic, surest.by_ebic))
     rest: tuple[str | Name, ...] = (".",)
-    if surest is not one and least >= 0.9:
+    if surest is not one and says(least) == "sure":
         rest = ("; for ", Name(surest.name), f" it stays at {chance_text(least)} or more.")
         if least > 0.99:
             rest = ("; for ", Name(surest.name), " it stays above 99%.")
@@ -288,16 +288,14 @@ def _chance(evidence: Evidence) -> list[Claim]:
     return [
         Claim(
             "chance",
-            passage(f"That a chance of {chance} is a fact about ", Name(one.name), ":"),
             passage(
-                f"it is a share of the weight{inside} by BIC, with each set as likely as any other "
+                f"That a chance of {chance_text(one.chance or 0.0)} is a fact about ",
+                *(Name(one.name), ":"),
+            ),
+            passage(
+                f"it is a share of the weight{inside} by {BY}, with each set as likely as any other "
                 f"beforehand. {by}",
                 *rest,
             ),
         )
     ]
-
-
-def _share(feature: FeatureEvidence, kind: str) -> float:
-    value = {"bic": feature.chance, "aic": feature.by_aic, "ebic": feature.by_ebic}[kind]
-    return float("nan") if value is None else value

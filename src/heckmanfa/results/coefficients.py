@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.results.answer import opening
-from heckmanfa.results.average_tables import inclusion_section, refuse_test
+from heckmanfa.results.average_caveats import summary_notes
+from heckmanfa.results.average_tables import all_features_terms, refuse_test
+from heckmanfa.results.document import Caveat
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
@@ -31,7 +33,7 @@ from heckmanfa.results.summary_facts import (
 _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
 _COMPARISON_NOTE = (
     "All features: the two-step model in which every allowed feature predicts. Least "
-    "squares: the {} features on the selected rows, with no correction."
+    "squares: the chosen features on the selected rows, with no correction."
 )
 _PROBIT_NOTE = (
     "All features: the Heckman probit in which every allowed feature predicts, where the search "
@@ -97,27 +99,26 @@ def _refuse_linear_terms(hypothesis: str, names: Sequence[str]) -> None:
 
 
 def summarize(
-    fit: Fit, conf_level: float, reports: Sequence[Report], caveats: list[str]
+    fit: Fit, conf_level: float, reports: Sequence[Report], caveats: Sequence[Caveat]
 ) -> Summary:
     """Summarize a fitted model, with other reports below, and the sentences of its caveats."""
     left_out = rows_left_out(fit)
-    notes = [*caveats, *(f"{n} rows left out: {words}." for words, n in left_out.items())]
+    averaged = fit.average is not None
+    notes = summary_notes(fit, caveats) if averaged else [item.sentence for item in caveats]
+    notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     comparison = None
-    if fit.average is not None or (fit.search is not None and fit.search.result is not None):
+    if fit.search is not None and fit.search.result is not None:
         beside = side_by_side(fit)
         comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
         if fit.is_binary:
             comparison = comparison if beside.is_solved else comparison.drop(columns="all_features")
             notes.append(_PROBIT_NOTE)
         else:
-            which = "chosen" if fit.average is None else "same"
             notes += [] if beside.is_solved else [CANNOT_SOLVE]
-            notes.append(_COMPARISON_NOTE.format(which))
+            notes.append(_COMPARISON_NOTE)
     evidence = evidence_of(fit, thorough=False)
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
-    if fit.average is not None:
-        sections.insert(0, inclusion_section(fit))
     return Summary(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),
@@ -126,7 +127,7 @@ def summarize(
         notes=notes,
         comparison=comparison,
         sections=tuple(sections),
-        beside="chosen" if fit.average is None else "average",
+        all_features=all_features_terms(fit) if averaged else None,
         letter=reference_of(fit).letter,
         opening=str(opening(evidence)) if searched else "",
         naive=evidence.words.naive_short,

@@ -88,6 +88,8 @@ class Diagnostics(Printed):
     """whether the likelihood hardly depends on rho"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so it is not tested"""
+    searched: bool = False
+    """whether the data chose the features"""
     averaged: bool = False
     """whether estimates are averages; features are then those that probably predict"""
     findings: tuple[Finding, ...] = ()
@@ -206,8 +208,12 @@ class Diagnostics(Printed):
             alone = "Only normality identifies the model; estimates are often unstable."
             if self.is_binary:
                 alone = ONLY_NORMALITY
+            if self.averaged:
+                alone = "Only normality tells the correction from the features."
             key, name = exclusions_line(averaged=self.averaged)
-            return [Finding(key, name, "none", "problem", alone, case="none")]
+            # The chance of the correction allows for what little identifies it.
+            level: Verdict = "caution" if self.averaged else "problem"
+            return [Finding(key, name, "none", level, alone, case="none")]
         if self.excluded_wald is None:
             return []
         return [
@@ -273,9 +279,17 @@ class Diagnostics(Printed):
             if test is not None:
                 which = self._which_maximum(higher=test is self.rho_lr)
                 checks.append(
-                    problems.about_rho_test(key, name, test, doubtful=doubtful, which=which)
+                    problems.about_rho_test(
+                        key, name, test, doubtful=doubtful, which=which, basis=self._basis
+                    )
                 )
         return checks
+
+    @property
+    def _basis(self) -> problems.Basis:
+        if self.searched:
+            return "search"
+        return "exclusions" if self.n_excluded else "normality"
 
     def _which_maximum(self, *, higher: bool) -> str:
         other = higher_maximum(self.log_likelihood, self.second_maximum)
@@ -340,6 +354,7 @@ def diagnose(
         index_range=(low, high),
         share_outside=None if index is None else share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
+        searched=fit.search is not None and fit.search.chose,
         averaged=fit.average is not None,
         rho_held=held,
         rho_flat="flat" in fit.doubts,

@@ -135,11 +135,14 @@ def effects_of(fit: Fit) -> Effects:
 
 
 def _own(fit: Fit, table: pd.DataFrame) -> Series:
-    if fit.is_binary:
+    if fit.is_binary and fit.average is None:
         return Series(with_ends(fit, own_slopes(fit), CONF_LEVEL))
     values = np.full((fit.n_features, 3), np.nan)
     rows = table[table["equation"] == "prediction"].iloc[1:]
-    values[fit.equation] = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    # The average slope of a probability is proportional to the coefficient.
+    slope = 1.0 if fit.binary is None else fit.binary.mean_slope
+    ends = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    values[fit.equation] = slope * ends
     return Series(values)
 
 

@@ -1,6 +1,7 @@
 """The numbers of a first screen: chances, roles and effects of features, lambda, and the best set.
 
-Chances are shares of BIC weight, whatever weighs the effects. Nothing here reads rows.
+Chances are shares of the weight that `heckmanfa.text.chances` names, whatever weighs the effects.
+Nothing here reads rows.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from heckmanfa.results.feature_evidence import (
     Mode,
     mode_of,
 )
+from heckmanfa.results.judgement import Judgement, judgement_of, lacks_exclusion
 from heckmanfa.results.naming import Naming
 from heckmanfa.search.averaging.averages import without_correction
 
@@ -55,6 +57,10 @@ class BestAssignment(Assignment):
     """One of the best sets of features by BIC."""
 
     names: tuple[str, ...]
+    corrected: bool
+    """whether it holds the correction"""
+    index: bool
+    """whether the other features predict as they drive selection"""
     weight: float
     """share of BIC weight"""
 
@@ -82,6 +88,8 @@ class Evidence:
     """one for each feature or group of either equation, in the order of X"""
     imr: Effect
     rho: Effect
+    judgement: Judgement
+    """whether selection mattered; `heckmanfa.results.selection_verdict` puts it into words"""
     honest: bool = False
     n_halves: int = 0
     """random halves of an honest search"""
@@ -103,8 +111,6 @@ class Evidence:
     """features that a search chose"""
     chosen_weight: float | None = None
     """their BIC weight"""
-    corrected: float | None = None
-    """share of BIC weight that holds the correction; None unless it is optional"""
     stand_in: StandInEvidence | None = None
     rho_with_search: tuple[float, float] | None = None
     """95% interval of rho that allows for the search; None if there is none"""
@@ -207,15 +213,14 @@ def evidence_of(
         features=found,
         imr=effects.imr,
         rho=effects.rho,
+        judgement=judgement_of(fit, weights),
         honest=honest is not None,
         n_halves=0 if honest is None else len(honest.estimates),
         window=window,
         held=fit.held_rho,
         pseudo=has_pseudo_weights(fit),
         all_features=whole,
-        no_exclusion=fit.probit is not None
-        and fit.held_rho is None
-        and {*fit.probit.features} <= {*fit.features},
+        no_exclusion=lacks_exclusion(fit),
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
         chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),
@@ -232,8 +237,16 @@ def _with_weights(
     average, naming = weights.average, evidence.naming
     leading = assignments_of(evidence.fit, weights.form, average.leading_states[:2])
     best = [
-        BestAssignment(**vars(item), names=_names(naming, units, item.mask), weight=float(weight))
-        for item, weight in zip(leading, average.leading_weight[:2], strict=True)
+        BestAssignment(
+            **vars(item),
+            names=_names(naming, units, item.mask),
+            corrected=bool(state[-2]),
+            index=bool(state[-1]),
+            weight=float(weight),
+        )
+        for item, state, weight in zip(
+            leading, average.leading_states[:2], average.leading_weight[:2], strict=True
+        )
     ]
     stand_in = None
     # Halves, not weights, say how sure an honest search is.
@@ -254,7 +267,6 @@ def _with_weights(
         second=best[1] if len(best) > 1 else None,
         n_half=weights.n_half,
         chosen_weight=weights.chosen,
-        corrected=None if evidence.honest else weights.corrected,
         stand_in=stand_in,
     )
 
@@ -282,7 +294,7 @@ def _least_squares_share(
 def _rho_with_search(
     mode: Mode, effects: Effects, weights: AssignmentWeights | str | None, *, honest: bool
 ) -> tuple[float, float] | None:
-    """Return the interval of rho that may be compared with what is too little to matter."""
+    """Return the interval of rho that allows for the search."""
     if mode == "chosen" and not honest:
         return weights.rho_interval if isinstance(weights, AssignmentWeights) else None
     return (effects.rho.low, effects.rho.high) if effects.rho.has_interval else None

@@ -20,7 +20,7 @@ from heckmanfa.plots.assignment_columns import (
 from heckmanfa.plots.chance_bars import ChanceRow, Chances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
 from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
@@ -30,7 +30,7 @@ from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, true_minus
 
-_SURE = (PREDICTS, ALWAYS, TAKEN, CHOSEN, MAY)
+_SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.
 _TELLING = 0.25
 _UNTOLD = "whether it predicts cannot be told"
@@ -74,7 +74,10 @@ def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
     if evidence.honest or not evidence.has_chances:
         words = "chosen by less than half of the halves" if evidence.honest else "not chosen"
         return {words: bool(roles)}
-    return {_UNTOLD: UNSURE in roles, _NO_SIGN: any(role != UNSURE for role in roles)}
+    return {
+        _UNTOLD: any(role in UNTOLD for role in roles),
+        _NO_SIGN: any(role not in UNTOLD for role in roles),
+    }
 
 
 def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Series]:
@@ -238,7 +241,7 @@ def _about_chances(evidence: Evidence) -> str:
         return "Each half chose features, and the other half estimated their effects."
     m = evidence.fit.moments.n_selected
     nothing = chance_text(1.0 / (1.0 + np.sqrt(m)))
-    parts = [f"A feature that says nothing gets about {nothing} with {m:,.0f} rows."]
+    parts = [f"A feature that says nothing gets about {nothing} on its own with {m:,.0f} rows."]
     if evidence.window is not None:
         low, high = (true_minus(f"{end:g}") for end in evidence.window)
         parts.append(f"Only assignments with rho in [{low}, {high}] count.")

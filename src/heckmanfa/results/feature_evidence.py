@@ -1,8 +1,8 @@
 """What is known of one feature: its chance, its role, and its effect by several models.
 
-A feature *predicts* if its chance is 90% or more, and cannot be told from 10% to 90%. Below that it
-may still drive selection. Without chances, roles come from the question: what was taken, or chosen,
-to predict.
+A feature *predicts*, cannot be told, or shows no sign of it, as its chance says. Without a sign
+it may still drive selection. Without chances, roles come from the question: what was taken, or
+chosen, to predict.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from heckmanfa.results.assignment_weights import (
     choices_of,
     has_pseudo_weights,
 )
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE, role_of
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, role_of
 from heckmanfa.results.effects import UNKNOWN, Assignment, Effect, Effects
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.naming import Naming
 from heckmanfa.results.reference import LEVEL
 from heckmanfa.search.averaging import Average
+from heckmanfa.text.chances import CHANCES_BY
 
 Mode = Literal["average", "chosen", "given", "observed"]
 
@@ -40,7 +41,7 @@ KEPT_OUT_DRIVES = "drives selection"
 KEPT_OUT = "no sign that it drives selection"
 
 ROLES = (
-    *(PREDICTS, ALWAYS, CHOSEN, TAKEN, MAY, UNSURE),
+    *(*SURELY, ALWAYS, CHOSEN, TAKEN, MAY, *UNTOLD),
     *(DRIVES, NOT_CHOSEN_DRIVES, KEPT_OUT_DRIVES, NEITHER, NOT_CHOSEN, KEPT_OUT),
 )
 """every role, in the order in which features are listed"""
@@ -75,8 +76,10 @@ class FeatureEvidence:
     in_model: bool
     """whether the fitted prediction equation holds it"""
     chance: float | None
-    """share of BIC weight of the sets of features that hold it; of an honest search, the share of
-    halves that chose it"""
+    """share of the weight of the sets of features in which it predicts; of an honest search, the
+    share of halves that chose it"""
+    alone: float | None
+    """share of that weight in which it predicts on its own, not only as it drives selection"""
     by_aic: float | None
     by_ebic: float | None
     chance_least_squares: float | None
@@ -150,6 +153,7 @@ class Features:
             candidate=candidate,
             in_model=any(column in fit.equation for column in unit),
             chance=chance,
+            alone=float(average.alone[CHANCES_BY][unit[0]]) if known and average else None,
             by_aic=float(average.shares["aic"][unit[0]]) if known and average else None,
             by_ebic=float(average.shares["ebic"][unit[0]]) if known and average else None,
             chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
@@ -189,7 +193,7 @@ class Features:
         if honest is not None:
             return float(honest.support[:, unit].any(axis=1).mean())
         average = self._average()
-        return None if average is None else float(average.shares["bic"][unit[0]])
+        return None if average is None else float(average.shares[CHANCES_BY][unit[0]])
 
     def _role(
         self, unit: tuple[int, ...], chance: float | None, p: float, *, candidate: bool
@@ -207,8 +211,10 @@ class Features:
             if self.fit.support[unit[0]]:
                 return CHOSEN
             return NOT_CHOSEN_DRIVES if drives else NOT_CHOSEN
-        role = role_of(chance)
-        if role in (PREDICTS, UNSURE):
+        average = self._average()
+        assert average is not None
+        role = role_of(chance, float(average.alone[CHANCES_BY][unit[0]]))
+        if role in (*SURELY, *UNTOLD):
             return role
         return DRIVES if drives else NEITHER
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
@@ -46,9 +46,9 @@ def by_certainty(
     In each, the likeliest come first. Features that are always included are not among them.
     """
     found = [feature for feature in evidence.ordered() if feature.chance is not None]
-    sure = [feature for feature in found if feature.role == PREDICTS]
-    unsure = [feature for feature in found if feature.role == UNSURE]
-    rest = [feature for feature in found if feature.role not in (PREDICTS, UNSURE)]
+    sure = [feature for feature in found if feature.role in SURELY]
+    unsure = [feature for feature in found if feature.role in UNTOLD]
+    rest = [feature for feature in found if feature.role not in (*SURELY, *UNTOLD)]
     return sure, unsure, rest
 
 
@@ -68,12 +68,12 @@ def _nothing_sure(evidence: Evidence) -> Passage:
     assert likeliest.chance is not None
     other = "other " if any(feature.role == ALWAYS for feature in evidence.features) else ""
     y, said = Name(evidence.outcome), chance_text(likeliest.chance)
-    if likeliest.role == UNSURE:
+    if likeliest.role in UNTOLD:
         start = passage(f"No {other}feature surely predicts ", y, "; ")
     else:
         start = passage(f"There is no sign that any {other}feature predicts ", y, "; ")
     if len(found) == 1:
-        if likeliest.role == UNSURE:
+        if likeliest.role in UNTOLD:
             return passage(
                 "Whether ", Name(likeliest.name), " predicts ", y, f" cannot be told ({said})."
             )

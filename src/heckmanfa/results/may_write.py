@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from heckmanfa.results.average_caveats import describe_average
-from heckmanfa.results.average_tables import PREDICTS, UNSURE
+from heckmanfa.results.average_tables import SURELY, UNTOLD
 from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
@@ -13,7 +13,8 @@ from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.headline import amount, halves, interval_words
 from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.results.search_caveats import describe_search
-from heckmanfa.results.selection_verdict import given_rho, ratio_of, verdict
+from heckmanfa.results.selection_verdict import correction_words, given_rho, verdict
+from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, count, effects, p_equals, plural
 
@@ -152,21 +153,22 @@ def _which(evidence: Evidence) -> Passage:
     if not evidence.has_chances:
         return passage()
     found = evidence.ordered()
-    sure = [one for one in found if one.role == PREDICTS]
-    unsure = [one for one in found if one.role == UNSURE]
+    sure = [one for one in found if one.role in SURELY]
+    unsure = [one for one in found if one.role in UNTOLD]
     said = []
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
         said.append(
-            passage("By BIC weights, ", _with_chances(sure, "chance "), f" {verb} ", y, ".")
+            passage(f"By {BY} weights, ", _with_chances(sure, "chance "), f" {verb} ", y, ".")
         )
     if unsure:
-        start = "Whether " if sure else "By BIC weights, whether "
+        start = "Whether " if sure else f"By {BY} weights, whether "
         verb = "predicts" if len(unsure) == 1 else "predict"
         first = _with_chances(unsure, "" if sure else "chance ")
         said.append(passage(start, first, f" {verb} ", y, " cannot be told."))
     if not said:
-        said.append(passage("By BIC weights, there is no sign that any feature predicts ", y, "."))
+        nothing = f"By {BY} weights, there is no sign that any feature predicts "
+        said.append(passage(nothing, y, "."))
     return join(said)
 
 
@@ -186,38 +188,38 @@ def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
 
 def _selection(evidence: Evidence) -> Passage:
     """Say whether selection on what was not observed took place, as far as that is known."""
-    found = verdict(evidence).kind
-    what, effect = "coefficient of lambda", evidence.imr
-    if evidence.fit.spec.method == "ml":
-        what, effect = "rho", evidence.rho
-    value, low, high = effects(effect.estimate, effect.low, effect.high)
-    numbers = f"{what} {value}, {low} to {high}" if effect.has_interval else f"{what} {value}"
-    ratio = ratio_of(evidence)
-    if ratio is not None:
-        numbers += f"; likelihood-ratio test of rho = 0: {p_equals(ratio.p_value)}"
-    if found == "nothing missing":
-        return passage()
-    if found == "not asked":
-        return passage(
-            f"{given_rho(evidence)}: whether selection on what was not observed took place was not "
-            "asked."
-        )
-    if found == "yes":
-        share = ""
-        if evidence.corrected is not None:
-            share = f"; {chance_text(evidence.corrected)} of the BIC weight holds the correction"
-        return passage(f"Selection on what was not observed took place ({numbers}{share}).")
-    if found == "little":
-        return passage(
-            f"Selection on what was not observed mattered too little to change this ({numbers})."
-        )
-    if effect.excludes_zero and evidence.corrected is not None:
-        numbers += (
-            f"; only {chance_text(evidence.corrected)} of the BIC weight holds the correction"
-        )
-    return passage(
-        f"The data do not tell whether selection on what was not observed took place ({numbers})."
-    )
+    found, what = verdict(evidence), "selection on what was not observed"
+    numbers = correction_words(evidence)
+    if found.chance is not None:
+        numbers = f"chance {chance_text(found.chance)} by {BY} weights; {numbers}"
+    test = evidence.judgement.test
+    if test is not None and not test.note:
+        numbers += f"; test of rho = 0: {p_equals(test.p_value)}"
+    match found.kind:
+        case "nothing missing":
+            return passage()
+        case "not asked":
+            given = given_rho(evidence)
+            return passage(f"{given}: whether {what} took place was not asked.")
+        case "yes" if test is not None:
+            return passage(
+                f"If the features kept out of the prediction have no effect of their own, {what} "
+                f"took place ({numbers})."
+            )
+        case "yes":
+            return passage(f"{what[0].upper()}{what[1:]} took place ({numbers}).")
+        case "no sign":
+            return passage(f"There is no sign of {what} ({numbers}).")
+        case "unknown":
+            too = passage(": ", _lower(found.rivals)) if found.rivals else passage()
+            start = f"The data do not tell whether {what} took place ({numbers})"
+            return passage(start, too, ".")
+    return passage(f"Whether {what} took place is not known.")
+
+
+def _lower(words: Passage) -> Passage:
+    first, *rest = words.parts
+    return passage(str(first)[0].lower() + str(first)[1:], *rest)
 
 
 def _gravest(checks: Sequence[Check]) -> Passage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -225,26 +226,42 @@ def _enough(n_clusters: int, parameters: int) -> tuple[Verdict, str]:
     return "ok", ""
 
 
-def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
+Basis = Literal["exclusions", "normality", "search"]
+"""what a test of rho = 0 rests on: exclusions named beforehand, none, or what a search chose"""
+
+
+def about_rho_test(
+    key: str, name: str, test: Wald, *, doubtful: bool, which: str, basis: Basis
+) -> Finding:
     """Say what a test of rho = 0 found, if it was made.
 
     ``doubtful`` is whether rho is near one or outside its bounds, or the likelihood has two
     maxima: a model that does not fit may then reject rho = 0. ``which`` is a sentence on the
-    maximum that the test is about, or empty.
+    maximum that the test is about, or empty; ``basis`` is what the test rests on.
     """
     if test.note:
         words = "Whether there is selection on unobservables was not tested."
         return Finding(key, name, str(test), "caution", words, case="untested")
     at_level = f"at {100 * LEVEL:g}%"
+    if basis == "search":
+        words = (
+            "The data chose the exclusions, so this proves nothing: the chance that selection "
+            "mattered decides."
+        )
+        rejected = test.p_value < LEVEL or doubtful
+        return Finding(key, name, str(test), "caution" if rejected else "ok", words + which)
     if not test.p_value < LEVEL:
-        words = f"No selection on unobservables is found {at_level}; it may still be there."
+        words = f"rho = 0 is not rejected {at_level}, which does not show that it is 0."
+    elif basis == "normality":
+        words = f"rho = 0 is rejected {at_level}, but nothing is excluded: only normality says so."
+        return Finding(key, name, str(test), "caution", words + which)
     elif doubtful:
         words = (
             f"rho = 0 is rejected {at_level}, which may come from a model that does not fit rather "
             "than from selection on unobservables."
         )
     else:
-        words = f"Selection on unobservables is found {at_level}."
+        words = f"rho = 0 is rejected {at_level}, if what is excluded does not predict."
     return Finding(key, name, str(test), "caution" if doubtful else "ok", words + which)
 
 

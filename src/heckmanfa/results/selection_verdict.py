@@ -1,153 +1,210 @@
-"""Did selection matter? One of three verdicts, with the number behind it.
-
-*Yes*: the 95% interval of lambda's coefficient excludes zero, and at least 90% of the BIC weight
-rejects rho = 0, where sets of features are weighed. *Too little to matter*: the 95% interval of rho
-that allows for the search lies within 0.3 of zero, and the main effect moves by less than half its
-standard error without the correction. Otherwise it cannot be told.
-
-For a binary outcome, the likelihood-ratio test of rho = 0 decides in place of the interval.
-"""
+"""Did selection matter? The verdict of `heckmanfa.results.judgement`, in words with its numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from heckmanfa.results.effects import Effect
-from heckmanfa.results.evidence import Evidence, StandInEvidence
+from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.held_rho_words import held_in_words
-from heckmanfa.results.problems import is_crowded
-from heckmanfa.results.reference import LEVEL, Wald
-from heckmanfa.results.rho_tests import rho_lr
+from heckmanfa.results.judgement import VerdictKind
+from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import chance_text, effects, p_equals
 
-VerdictKind = Literal["yes", "little", "unknown", "not asked", "nothing missing"]
-
 LITTLE_RHO = 0.3
-"""a correlation of the errors up to this size matters little"""
+"""how far rho is let run either way where nothing but normality identifies it"""
 
-_MOST_REJECT = 0.9
-_MOVES_LITTLE = 0.5
 # An interval of rho that reaches so far both ways says nothing.
 _ANY_RHO = 0.99
 
 _TITLES: dict[VerdictKind, str] = {
     "yes": "Yes",
-    "little": "Too little to matter",
+    "no sign": "No sign of it",
     "unknown": "Cannot be told",
+    "unreliable": "Not to be relied on",
+    "not weighed": "Not weighed",
     "nothing missing": "No outcome is missing: nothing to correct",
 }
 
 
 @dataclass(frozen=True)
 class SelectionVerdict:
-    """Whether selection mattered."""
+    """Whether selection mattered, in words."""
 
     kind: VerdictKind
+    chance: float | None
+    """of the correction; None if sets of features were not weighed"""
     title: str
     words: Passage
     """the numbers behind it"""
     sentence: Passage
     """the verdict in one sentence"""
+    rivals: Passage
+    """what it competes with, a sentence without its full stop; empty unless it cannot be told"""
 
 
 def verdict(evidence: Evidence) -> SelectionVerdict:
-    """Judge whether selection mattered."""
-    if evidence.mode == "observed":
-        fitted = "a plain probit" if evidence.words.is_binary else "least squares"
-        words = passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
-        sentence = passage("No outcome is missing, so there is no selection to correct for.")
-        return _of("nothing missing", words, sentence)
-    if evidence.window is not None or evidence.held is not None:
-        kept = given_rho(evidence)
-        return SelectionVerdict(
-            "not asked",
-            f"Not asked: {kept}",
-            passage("So rho tests nothing, and has no interval."),
-            passage(f"Whether selection mattered was not asked: {kept}."),
-        )
-    if evidence.no_exclusion:
-        words = join([_correction(evidence), passage("Only the normality of the errors says so.")])
-        # Without chances, the headline says why.
-        why = ": no feature drives selection alone." if evidence.has_chances else " either."
-        sentence = passage(f"Whether selection mattered cannot be told{why}")
-        return _of("unknown", words, sentence)
-    if _mattered(evidence):
-        return _of("yes", join([_correction(evidence), _weight(evidence)]), _yes(evidence))
-    if _is_little(evidence):
-        return _of("little", _why_little(evidence), _little(evidence))
-    it = "rho" if evidence.words.is_binary else "it"
-    words = join([_correction(evidence), _hangs_on(evidence.stand_in, it) or _weight(evidence)])
-    return _of("unknown", words, _unknown(evidence))
+    """Put into words whether selection mattered."""
+    found = evidence.judgement
+    title = _TITLES.get(found.kind) or f"Not asked: {given_rho(evidence)}"
+    rivals = rivals_of(evidence)
+    return SelectionVerdict(
+        found.kind, found.chance, title, _numbers(evidence, rivals), _sentence(evidence), rivals
+    )
 
 
 def given_rho(evidence: Evidence) -> str:
-    """Say in which window rho was kept, or at which value it was held."""
+    """Say in which window rho was kept, at which value it was held, or where the correction is."""
     if evidence.held is not None:
         return f"rho was {held_in_words(evidence.held)}"
-    assert evidence.window is not None
-    low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
-    return f"rho was kept in [{low}, {high}]"
+    if evidence.window is not None:
+        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
+        return f"rho was kept in [{low}, {high}]"
+    assert evidence.fit.average is not None
+    never = evidence.fit.average.average.correction == "never"
+    return f"{'no' if never else 'every'} set of features has the correction"
 
 
-def _of(kind: VerdictKind, words: Passage, sentence: Passage) -> SelectionVerdict:
-    return SelectionVerdict(kind, _TITLES[kind], words, sentence)
+def rivals_of(evidence: Evidence) -> Passage:
+    """Say what the correction competes with, if it cannot be told; empty otherwise.
+
+    A sentence without its full stop.
+    """
+    found, y = evidence.judgement, Name(evidence.outcome)
+    if found.kind != "unknown" or found.chance is None:
+        return passage()
+    if found.rival == "index":
+        return passage("Either selection mattered, or what drives selection moves ", y, " too")
+    stand_in = evidence.stand_in
+    if stand_in is None:
+        return passage()
+    name = Name(stand_in.name)
+    if stand_in.corrected_without > stand_in.corrected_with:
+        return passage("Either selection mattered, or ", name, " predicts ", y)
+    return passage("Either selection mattered and ", name, " predicts ", y, ", or neither")
 
 
-def _tested(evidence: Evidence) -> tuple[str, Effect]:
-    """What is tested: rho after maximum likelihood, otherwise lambda's coefficient."""
+def tested(evidence: Evidence) -> tuple[str, Effect]:
+    """What carries the correction: rho if the outcome is binary or after ML, otherwise lambda."""
     if evidence.fit.spec.method == "ml":
         return "rho", evidence.rho
-    return "The correction (lambda)", evidence.imr
+    return "lambda", evidence.imr
 
 
-def _mattered(evidence: Evidence) -> bool:
-    excluded = _rejects(evidence)
-    # Honest rows had no part in the choice, so their interval needs no weights beside it.
-    if evidence.mode == "given" or evidence.pseudo or evidence.honest:
-        return excluded
-    return excluded if evidence.corrected is None else evidence.corrected >= _MOST_REJECT
+def correction_words(evidence: Evidence) -> str:
+    """Give the estimate that carries the correction, with its interval, as a clause."""
+    what, effect = tested(evidence)
+    value, low, high = effects(effect.estimate, effect.low, effect.high)
+    of = {"lambda": "coefficient of lambda"}.get(what, what)
+    if not effect.has_interval:
+        return f"{of} {value}"
+    return f"{of} {value}, 95% interval {low} to {high}"
 
 
-def _rejects(evidence: Evidence) -> bool:
-    """Whether rho = 0 is rejected at 5%: of a binary outcome by the likelihood ratio."""
-    ratio = ratio_of(evidence)
-    if ratio is not None:
-        return ratio.p_value < LEVEL
-    return _tested(evidence)[1].excludes_zero
+def _sentence(evidence: Evidence) -> Passage:
+    """Say in one sentence whether selection mattered."""
+    found = evidence.judgement
+    chance = "" if found.chance is None else chance_text(found.chance)
+    match found.kind:
+        case "nothing missing":
+            return passage("No outcome is missing, so there is no selection to correct for.")
+        case "not asked":
+            return passage(f"Whether selection mattered was not asked: {given_rho(evidence)}.")
+        case "not weighed":
+            return passage("Whether selection mattered was not weighed.")
+        case "unreliable":
+            why = f"the model is not to be relied on ({found.doubt})"
+            return passage(f"Whether selection mattered is not known: {why}.")
+        case "no sign":
+            return passage(f"There is no sign that selection mattered (chance {chance}).")
+        case "yes" if found.test is None:
+            return passage(f"Selection mattered (chance {chance}).")
+        case "yes":
+            assert found.test is not None
+            rejected = f"rho = 0 is rejected ({p_equals(found.test.p_value)})"
+            return passage(f"Selection mattered, given the exclusions: {rejected}.")
+    return _unknown(evidence, chance)
 
 
-def ratio_of(evidence: Evidence) -> Wald | None:
-    """The likelihood-ratio test of rho = 0 of a binary outcome, if there is one."""
-    ratio = rho_lr(evidence.fit) if evidence.fit.is_binary else None
-    return None if ratio is None or ratio.note else ratio
+def _unknown(evidence: Evidence, chance: str) -> Passage:
+    rivals = rivals_of(evidence)
+    if rivals:
+        return rivals + ": these data do not tell."
+    start = "Whether selection mattered cannot be told"
+    if chance:
+        return passage(f"{start} (chance {chance}).")
+    if evidence.no_exclusion:
+        # The headline says why, without chances.
+        why = ": no feature drives selection alone." if evidence.has_chances else " either."
+        return passage(f"{start}{why}")
+    rho = evidence.rho
+    if not rho.has_interval:
+        return passage(f"{start}.")
+    if min(-rho.low, rho.high) > _ANY_RHO:
+        return passage(f"{start}: rho may have any value.")
+    low, high = effects(rho.low, rho.high)
+    return passage(f"{start}: the 95% interval of rho is {low} to {high}.")
 
 
-def _is_little(evidence: Evidence) -> bool:
-    main, ends = evidence.main, evidence.rho_with_search
-    if main is None or ends is None or not main.least_squares.known:
-        return False
-    if is_crowded(evidence.fit):
-        # The correction is then too small, and so is rho.
-        return False
-    moved = abs(main.effect.estimate - main.least_squares.estimate)
-    inside = max(-ends[0], ends[1]) <= LITTLE_RHO
-    return inside and moved < _MOVES_LITTLE * main.effect.std_error
+def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
+    """Give the numbers behind the verdict."""
+    found = evidence.judgement
+    match found.kind:
+        case "nothing missing":
+            fitted = "a plain probit" if evidence.words.is_binary else "least squares"
+            return passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
+        case "not asked":
+            return passage("So rho tests nothing, and has no interval.")
+        case "unreliable":
+            return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}.")
+    if evidence.no_exclusion and found.chance is None:
+        only = passage("Only the normality of the errors says so.")
+        return join([_correction(evidence), only])
+    weighed = passage()
+    if found.chance is not None:
+        chance = chance_text(found.chance)
+        weighed = passage(
+            f"The correction has a chance of {chance}: its share of the weight of all sets, by {BY}."
+        )
+    elif found.kind == "not weighed":
+        weighed = passage(evidence.chances_missing or "Sets of features were not weighed.")
+    against = rivals + "." if rivals else rivals
+    return join([weighed, against, _correction(evidence), _with_all(evidence)])
 
 
 def _correction(evidence: Evidence) -> Passage:
-    what, effect = _tested(evidence)
+    """Give the estimate of the correction, and of which sets it is."""
+    what, effect = tested(evidence)
     value, low, high = effects(effect.estimate, effect.low, effect.high)
+    name = "The coefficient of lambda" if what == "lambda" else what
     if not effect.has_interval:
-        return passage(f"{what} is {value}; its interval is not known.")
-    said = passage(f"{what} is {value}, 95% interval {low} to {high}.")
-    if not evidence.words.is_binary:
+        said = passage(f"{name} is {value}; its interval is not known.")
+    else:
+        found = evidence.judgement
+        how = ""
+        if evidence.mode == "average" and found.kind == "yes":
+            how = " over the sets that hold it"
+        elif evidence.mode == "chosen":
+            how = ", which ignores the search" if not evidence.honest else ""
+        said = passage(f"{name} is {value}, 95% interval {low} to {high}{how}.")
+        if evidence.mode == "average" and found.kind == "yes" and not effect.excludes_zero:
+            said = join([said, passage("Its sign cannot be told.")])
+    test = evidence.judgement.test
+    if not evidence.words.is_binary or test is None or test.note:
         return said
-    ratio, test = ratio_of(evidence), passage()
-    if ratio is not None:
-        test = passage(f"The likelihood-ratio test of rho = 0 has {p_equals(ratio.p_value)}.")
-    return join([said, test, _moved(evidence)])
+    kind = "likelihood-ratio" if evidence.fit.log_likelihood is not None else "Wald"
+    ratio = passage(f"The {kind} test of rho = 0 has {p_equals(test.p_value)}.")
+    return join([said, ratio, _moved(evidence)])
+
+
+def _with_all(evidence: Evidence) -> Passage:
+    """Give the test of the correction with all features, which no search had a part in."""
+    whole = evidence.judgement.all_features
+    if whole is None or whole.test.note:
+        return passage()
+    (value,), p = effects(whole.estimate), p_equals(whole.test.p_value)
+    return passage(f"With all features it is {value}, and the test of rho = 0 has {p}.")
 
 
 def _moved(evidence: Evidence) -> Passage:
@@ -161,97 +218,4 @@ def _moved(evidence: Evidence) -> Passage:
         "The effect of ",
         Name(main.name),
         f" is {mine} {words.unit} with the correction and {other} without.",
-    )
-
-
-def _weight(evidence: Evidence) -> Passage:
-    if evidence.corrected is None:
-        return passage()
-    return passage(
-        f"Of the weight (by BIC), {chance_text(evidence.corrected)} holds the correction."
-    )
-
-
-def _hangs_on(stand_in: StandInEvidence | None, it: str) -> Passage:
-    """Say with which feature lambda or rho is significant, and without which not."""
-    if stand_in is None:
-        return passage()
-    name = Name(stand_in.name)
-    shares = {"without ": stand_in.corrected_without, "with ": stand_in.corrected_with}
-    more, less = sorted(shares, key=lambda which: -shares[which])
-    if shares[more] >= _MOST_REJECT and shares[less] < 1.0 - _MOST_REJECT:
-        said = f" {it} is significant ({chance_text(shares[more])} of the weight); {less}"
-        end = f" it is not ({chance_text(shares[less])})."
-    else:
-        said = f" {it} is significant in {chance_text(shares[more])} of the weight; {less}"
-        end = f" in {chance_text(shares[less])}."
-    return passage(more.capitalize(), name, said, name, end)
-
-
-def _yes(evidence: Evidence) -> Passage:
-    _, effect = _tested(evidence)
-    if evidence.corrected is not None:
-        share = chance_text(evidence.corrected)
-        return passage(f"Selection mattered: {share} of the weight (by BIC) holds the correction.")
-    low, high = effects(effect.low, effect.high)
-    ratio = ratio_of(evidence)
-    if ratio is not None:
-        (rho,) = effects(effect.estimate)
-        test = f"({p_equals(ratio.p_value)}, likelihood ratio)"
-        return passage(f"Selection mattered: rho is {rho}, and differs from 0 {test}.")
-    of = "rho" if evidence.fit.spec.method == "ml" else "lambda"
-    return passage(f"Selection mattered: the 95% interval of {of} is {low} to {high}.")
-
-
-def _why_little(evidence: Evidence) -> Passage:
-    main = evidence.main
-    assert main is not None
-    assert evidence.rho_with_search is not None
-    rho, low, high = effects(evidence.rho.estimate, *evidence.rho_with_search)
-    words = evidence.words
-    (moved,) = words.numbers(abs(main.effect.estimate - main.least_squares.estimate))
-    unit = f" {words.unit}" if words.unit else ""
-    return passage(
-        f"rho is {rho}, 95% interval {low} to {high}. Without the correction, the effect of ",
-        Name(main.name),
-        f" moves by {moved}{unit}, less than half its standard error.",
-    )
-
-
-def _little(evidence: Evidence) -> Passage:
-    assert evidence.rho_with_search is not None
-    low, high = effects(*evidence.rho_with_search)
-    return passage(f"Selection mattered too little to change this: rho is {low} to {high} (95%).")
-
-
-def _but_includes_zero(evidence: Evidence) -> str:
-    _, effect = _tested(evidence)
-    if not effect.has_interval:
-        return ""
-    low, high = effects(effect.low, effect.high)
-    of = "rho" if evidence.fit.spec.method == "ml" else "lambda"
-    return f", but the 95% interval of {of} is {low} to {high}"
-
-
-def _unknown(evidence: Evidence) -> Passage:
-    ends = evidence.rho_with_search
-    if evidence.corrected is not None and (ends is None or ends[0] * ends[1] > 0.0):
-        share = chance_text(evidence.corrected)
-        # So much weight would say yes: what keeps it from that is the interval.
-        but = _but_includes_zero(evidence) if evidence.corrected >= _MOST_REJECT else ""
-        return passage(
-            f"Whether selection mattered cannot be told: {share} of the weight (by BIC) holds the "
-            f"correction{but}."
-        )
-    if ends is None:
-        return passage("Whether selection mattered cannot be told.")
-    if min(-ends[0], ends[1]) > _ANY_RHO:
-        return passage("Whether selection mattered cannot be told: rho may have any value.")
-    low, high = effects(*ends)
-    # Beside it stands the interval of the chosen features' rho, which is another.
-    searched = evidence.words.is_binary and evidence.mode == "chosen" and not evidence.honest
-    allows = " that allows for the search" * searched
-    return passage(
-        f"Whether selection mattered cannot be told: the 95% interval of rho{allows} is {low} to "
-        f"{high}."
     )

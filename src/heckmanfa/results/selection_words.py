@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 
 from heckmanfa.plots.margin_intervals import SelectionDriver, SelectionMargins
-from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
 from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.headline import by_certainty, halves
-from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.selection_verdict import given_rho, verdict
+from heckmanfa.text.chances import BY, HIGH, LOW
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, effects, percent, plural
@@ -38,7 +38,9 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
     """
     if evidence.mode == "observed":
         return ()
-    hangs = _hangs_on(evidence) if verdict(evidence).kind == "unknown" else passage()
+    found, hangs = verdict(evidence), passage()
+    if found.kind == "unknown":
+        hangs = found.rivals + "." if evidence.judgement.rival else _hangs_on(evidence)
     first = join([_numbers(evidence), hangs])
     return tuple(part for part in (first, _as_rival(evidence)) if part)
 
@@ -49,6 +51,8 @@ def _numbers(evidence: Evidence) -> Passage:
         return passage("Kept in a window, rho tests nothing; leave out --rho-range to test it.")
     if evidence.held is not None:
         return passage("Held at a value, rho tests nothing; leave out --rho to estimate it.")
+    if evidence.judgement.kind == "not asked":
+        return passage(f"Not asked: {given_rho(evidence)}.")
     verb = "averages" if evidence.mode == "average" else "is"
     said = []
     if not evidence.words.is_binary:
@@ -69,12 +73,11 @@ def _with_interval(start: str, effect: Effect) -> str:
 
 def _hangs_on(evidence: Evidence) -> Passage:
     """Name the feature with and without which the verdict differs, or say that none is that."""
-    if evidence.window is not None or evidence.honest or evidence.no_exclusion:
+    if evidence.judgement.chance is None or evidence.honest:
         return passage()
     one = evidence.stand_in
     if one is None:
-        unsure = by_certainty(evidence)[1]
-        if evidence.corrected is None or not unsure:
+        if not by_certainty(evidence)[1]:
             return passage()
         return passage(
             "It hangs on no single feature: with or without any that cannot be told, the share of "
@@ -95,24 +98,15 @@ def _hangs_on(evidence: Evidence) -> Passage:
 
 def _as_rival(evidence: Evidence) -> Passage:
     """Say what weight a model that ignores selection would take, and what that would change."""
-    weighed = _weights(evidence)
-    if weighed is None or weighed.correction is None:
+    chance = evidence.judgement.chance
+    if chance is None or evidence.judgement.kind == "unreliable":
         return passage()
-    share = 1.0 - weighed.correction["bic"]
     words = passage(
-        f"{evidence.words.naive_start} takes {chance_text(share)} of the weight, by BIC"
+        f"{evidence.words.naive_start} takes {chance_text(1.0 - chance)} of the weight, by {BY}"
     )
-    if share >= 0.5:
-        return words + ". BIC leans to fewer terms, and this is no proof that rho is zero."
-    return words + ". This is so although BIC leans to fewer terms."
-
-
-def _weights(evidence: Evidence) -> AssignmentWeights | None:
-    """Return the weights of all assignments, if the evidence has them."""
-    if evidence.best is None:
-        return None
-    found = weights_of(evidence.fit)
-    return None if isinstance(found, str) else found
+    if chance <= 0.5:
+        return words + ". This is no proof that rho is zero."
+    return words + "."
 
 
 # Which features predict. --------------------------------------------------------------------------
@@ -140,11 +134,12 @@ def roles_rule(evidence: Evidence) -> Passage:
         )
     nothing = percent(1.0 / (1.0 + math.sqrt(evidence.fit.moments.n_selected)), 0)
     return passage(
-        "Predicts: a chance of at least 90%. Cannot be told: from 10% to 90%. Below 10% there is "
-        "no sign that a feature predicts. Such a feature drives selection where it "
-        f"{_SELECTED_BY}; otherwise there is no sign of either. Some of them predict weakly. A "
-        f"feature without any effect typically has a chance of about {nothing}, 1 / (1 + √m) with "
-        "m rows that have an outcome."
+        f"Predicts: a chance of at least {HIGH}, on its own or as it drives selection. Cannot be "
+        f"told: from {LOW} to {HIGH}. Below {LOW} there is no sign that a feature predicts. The "
+        "same holds of whether selection mattered. A feature without a sign drives selection where "
+        f"it {_SELECTED_BY}; otherwise there is no sign of either. Some of them predict weakly. A "
+        f"feature without any effect typically has a chance of about {nothing} on its own, "
+        "1 / (1 + √m) with m rows that have an outcome."
     )
 
 
@@ -226,7 +221,8 @@ def _assignments(evidence: Evidence) -> Passage:
     selecting = sum(_selects(evidence, feature) for feature in evidence.features)
     features = "the one feature is" if selecting == 1 else f"all {selecting} features are"
     return passage(
-        f"An assignment is a set of features that predict; {features} in the selection equation."
+        "An assignment is a set of features that predict, with or without the correction; "
+        f"{features} in the selection equation."
     )
 
 
@@ -239,15 +235,15 @@ def _sure(evidence: Evidence) -> Passage:
     """Name the features in nearly every assignment, or the likeliest."""
     sure, unsure, rest = by_certainty(evidence)
     if sure:
-        verb = "is" if len(sure) == 1 else "are"
+        verb = "predicts" if len(sure) == 1 else "predict"
         names = named([feature.name for feature in sure])
         return passage(names, f" {verb} in nearly every assignment that counts.")
     likeliest = max([*unsure, *rest], key=lambda feature: feature.chance or 0.0)
     share = chance_text(likeliest.chance or 0.0)
     return passage(
-        "No feature is in nearly every assignment that counts; ",
+        "No feature predicts in nearly every assignment that counts; ",
         Name(likeliest.name),
-        f" is in those with {share} of the weight.",
+        f" does in those with {share} of the weight.",
     )
 
 

@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.search.exact_refits import ExactRefits
 
 CANNOT_SOLVE = (
@@ -67,8 +68,8 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
 
     Least squares uses the chosen features and the selected rows. The all-features model holds
     every feature that may predict: what a search chose from, or without one all but ``never``.
-    A binary outcome has a probit in place of the first, and the second only from a search, which
-    starts there.
+    A binary outcome has a probit in place of the first, and the second only from a search or an
+    average, which start there.
     """
     names = fit.labels
     features = fit.equation
@@ -101,6 +102,13 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
         bic = full.bic if fit.log_likelihood is None else nan
         last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, bic]
         values["all_features"] = np.array([full.intercept, *full.coef[candidates], *last], float)
+    if fit.average is not None:
+        is_solved = True
+        known = dict(zip(fit.terms, all_features_terms(fit)[:, 0], strict=True))
+        keys = list(zip(values["kind"], values["term"], strict=True))
+        values["all_features"] = [
+            known.get(key, before) for key, before in zip(keys, values["all_features"], strict=True)
+        ]
     return SideBySide(values, len(candidates), is_whole, is_solved)
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_markdown import render_markdown
 from heckmanfa.results.reports import Printed
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
-from heckmanfa.text.wording import number, p_value
+from heckmanfa.text.wording import chance_text, number, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +47,8 @@ class Summary(Printed):
     """coefficients of other models beside those of this one, after a search"""
     sections: tuple[Section, ...] = ()
     """other reports to include"""
-    beside: str = "chosen"
-    """name of this model's column in the comparison"""
+    all_features: Floats | None = None
+    """of an average, estimates and standard errors of the model with everything in it, (T, 2)"""
     letter: str = "z"
     """name of the statistic: z, or t with a cluster covariance"""
     opening: str = ""
@@ -84,6 +85,8 @@ class Summary(Printed):
     def _estimates(self) -> RegressionTable:
         """Format the estimates, one equation below the other, and the other models."""
         percent = f"{100 * self.conf_level:g}%"
+        if self.all_features is not None:
+            return self._averaged(self.all_features, percent)
         columns = (
             Column("term", is_number=False),
             Column("estimate", width=12),
@@ -106,10 +109,40 @@ class Summary(Printed):
             opening=self.opening,
         )
 
+    def _averaged(self, all_features: Floats, percent: str) -> RegressionTable:
+        """Format averages: chances beside the estimates, and the model with everything in it."""
+        columns = (
+            Column("term", is_number=False),
+            Column("chance", width=7),
+            Column("estimate", width=11),
+            Column(f"{percent} low", span=f"{percent} interval", width=12),
+            Column(f"{percent} high", span=f"{percent} interval", width=11),
+            Column("all features", width=13),
+            Column("std. error", width=11),
+        )
+        beside = self.table.assign(whole=all_features[:, 0], whole_error=all_features[:, 1])
+        keys = ("estimate", "ci_low", "ci_high", "whole", "whole_error")
+        rows: list[list[str] | str] = []
+        for equation, terms in beside.groupby("equation", sort=False):
+            if equation == "selection":
+                continue
+            rows.append(_EQUATIONS[str(equation)].format(outcome=shown(self.outcome)))
+            rows += [
+                [
+                    shown(row["term"]),
+                    chance_text(row["chance"]),
+                    *(number(row[key]) for key in keys),
+                ]
+                for row in terms.to_dict("records")
+            ]
+        table = Table(columns, tuple(rows))
+        notes = tuple(self.notes)
+        return RegressionTable(self.title, tuple(self.facts), table, None, notes, self.opening)
+
     def _comparison(self) -> Table | None:
         if self.comparison is None:
             return None
-        titles = {"chosen": self.beside, "all_features": "all features", "naive": self.naive}
+        titles = {"chosen": "chosen", "all_features": "all features", "naive": self.naive}
         names = [name for name in _COMPARISON if name in self.comparison]
         columns = (
             Column("term", is_number=False),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from heckmanfa.text.chances import NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.printable import quoted, shown
 
 CRITERIA = {
@@ -204,7 +205,7 @@ def points(*shares: float) -> list[str]:
 def chance_text(share: float) -> str:
     """Format a chance in whole percent; near certainty either way is ">99%" or "<1%".
 
-    Rounding does not carry a chance over 10% or 90%, where its role changes.
+    Rounding does not carry a chance over a cut, where its role changes.
     """
     if math.isnan(share):
         return ""
@@ -212,7 +213,7 @@ def chance_text(share: float) -> str:
         return "<1%"
     if share > 0.99:
         return ">99%"
-    below = any(share < cut <= round(share, 2) for cut in (0.1, 0.9))
+    below = any(share < cut <= round(share, 2) for cut in (NO_SIGN_BELOW, SURE_FROM))
     return percent(math.floor(100.0 * share) / 100.0 if below else share, 0)
 
 

@@ -1,0 +1,151 @@
+"""Did selection matter? Decided here, once for a fit; every output reads it.
+
+Where sets of features were chosen or averaged, the correction has a chance, like a feature: the
+share of weight that holds it, in competition with every feature and with the index of selection. It
+says what chances say (`heckmanfa.text.chances`). A test of lambda after the same rows chose the
+features proves nothing, and decides nothing.
+
+Where the features were named beforehand, the test of rho = 0 at 5% decides: rejected, selection
+mattered, given that what is excluded does not predict; otherwise it cannot be told. With nothing
+excluded it cannot be told either.
+
+What a model says that is not to be relied on is not relied on here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from heckmanfa.fit import Fit
+from heckmanfa.results.assignment_weights import AssignmentWeights, are_known, weights_of
+from heckmanfa.results.document import Finding
+from heckmanfa.results.problems import problems_of
+from heckmanfa.results.reference import LEVEL, Wald, reference_of
+from heckmanfa.results.rho_tests import rho_lr, rho_wald
+from heckmanfa.search.averaging.result import Average
+from heckmanfa.search.form import Form
+from heckmanfa.text.chances import CHANCES_BY, Says, says
+
+VerdictKind = Literal[
+    "yes", "no sign", "unknown", "unreliable", "not weighed", "not asked", "nothing missing"
+]
+
+
+@dataclass(frozen=True)
+class AllFeaturesTest:
+    """The test of rho = 0 in the model of all features, which no search had a part in."""
+
+    estimate: float
+    """coefficient of lambda after two steps, otherwise rho"""
+    test: Wald
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether selection mattered, and why."""
+
+    kind: VerdictKind
+    chance: float | None = None
+    """of the correction; None if sets of features were not weighed"""
+    rival: Literal["index", ""] = ""
+    """what rather takes the correction's place: the index, or nothing in particular"""
+    test: Wald | None = None
+    """of rho = 0, where features were named beforehand"""
+    all_features: AllFeaturesTest | None = None
+    """the test with all features; None if sets of features were not weighed"""
+    doubt: str = ""
+    """why the model is not to be relied on, as a clause; empty if nothing is known against it"""
+
+    def doubted(self, why: str) -> Judgement:
+        """Return what is left of it if the model is not to be relied on."""
+        settled = self.kind in ("yes", "no sign")
+        return replace(self, doubt=why, kind="unreliable" if settled else self.kind)
+
+
+def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Judgement:
+    """Judge whether selection mattered.
+
+    ``weights`` are those of all sets of features behind a search, or why there are none; by
+    default they are computed if that is quick.
+    """
+    if fit.probit is None:
+        return Judgement("nothing missing")
+    if fit.held_rho is not None or fit.rho_is_conditioned:
+        return Judgement("not asked")
+    chose = fit.search is not None and fit.search.chose
+    if fit.average is None and not chose:
+        found = _by_test(fit)
+    elif fit.average is not None:
+        if fit.average.average.correction != "optional":
+            return Judgement("not asked")
+        found = _by_weights(fit, fit.average.form, fit.average.average)
+    else:
+        weights = (weights_of(fit) if are_known(fit) else "") if weights is None else weights
+        if isinstance(weights, str) or weights.correction is None:
+            found = Judgement("not weighed")
+        else:
+            found = _by_weights(fit, weights.form, weights.average)
+    why = doubt_of(fit)
+    return found.doubted(why) if why else found
+
+
+def lacks_exclusion(fit: Fit) -> bool:
+    """Whether one set of features predicts, and nothing but normality tells lambda from it.
+
+    An average has the correction beside all features: its chance allows for that.
+    """
+    if fit.probit is None or fit.held_rho is not None or fit.average is not None:
+        return False
+    return {*fit.probit.features} <= {*fit.features}
+
+
+def doubt_of(fit: Fit) -> str:
+    """Say why a fit is not to be relied on, in a clause; empty if nothing is known against it."""
+    grave = [problem for problem in problems_of(fit) if problem.verdict == "problem"]
+    if grave:
+        return clause_of(grave[0])
+    if fit.binary is not None and fit.binary.separated:
+        return "columns decide the outcome"
+    return "no feature drives selection alone" if lacks_exclusion(fit) else ""
+
+
+def clause_of(problem: Finding) -> str:
+    """Return a problem as a clause."""
+    return f"{problem.name}: {problem.short or problem.value}"
+
+
+def rho_test(fit: Fit) -> Wald:
+    """Test rho = 0 in a model of features named beforehand: by likelihood ratio if binary."""
+    ratio = rho_lr(fit) if fit.is_binary else None
+    return rho_wald(fit) if ratio is None or ratio.note else ratio
+
+
+def _by_test(fit: Fit) -> Judgement:
+    """Judge a model of features that were named beforehand."""
+    test = rho_test(fit)
+    if lacks_exclusion(fit):
+        return Judgement("unknown", test=test)
+    return Judgement("yes" if test.p_value < LEVEL else "unknown", test=test)
+
+
+def _by_weights(fit: Fit, form: Form, found: Average) -> Judgement:
+    """Judge a search or an average by the chance of the correction."""
+    kinds: dict[Says, VerdictKind] = {"sure": "yes", "unknown": "unknown", "no sign": "no sign"}
+    chance = found.correction_share[CHANCES_BY]
+    # It has most of the weight that the correction leaves.
+    rival: Literal["index", ""] = ""
+    if found.index_share[CHANCES_BY] > 0.5 * (1.0 - chance):
+        rival = "index"
+    return Judgement(kinds[says(chance)], chance, rival, all_features=_all_features(fit, form))
+
+
+def _all_features(fit: Fit, form: Form) -> AllFeaturesTest:
+    """Test the correction in the model in which everything predicts."""
+    place = form.correction
+    estimate, variance = form.estimates[place], form.covariance[place, place]
+    test = reference_of(fit).wald([estimate], np.array([[variance]]))
+    shown = estimate if form.errors == "two-step" else np.tanh(estimate)
+    return AllFeaturesTest(float(shown), test)
