@@ -5,7 +5,7 @@ The warm start follows stepwise paths and improves the best of their assignments
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,14 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import SearchWarning, warn
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.tree import Tree
+from heckmanfa.search.best_subset.relaxation import search
+from heckmanfa.search.best_subset.tree import Progress, Tree
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import NEARLY, TIE, Goal, Search, distinct, evaluate, no_feasible
 
 # A node costs about as much as its matrix has entries. The default budget is this many entries,
 # about a minute's work.
-_ENTRIES = 2_000_000_000
+_ENTRIES = 4_000_000_000
 # Below this pivot, a column lies in the span of the others, up to rounding.
 _PIVOT = 1e-9
 _STARTS = 4
@@ -35,7 +36,7 @@ def best_subset(
     names: Sequence[str],
     tolerance: float | None = None,
     max_nodes: int | None = None,
-    progress: Callable[[int, float, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Search:
     """Find the best of all assignments, and every assignment nearly as good.
 
@@ -61,7 +62,7 @@ def best_subset(
     start = warm_start(moments, choices, goal)
     best = np.inf if start is None else start[0]
     tree = Tree(moments, choices, goal, tolerance=tolerance, max_nodes=max_nodes, start=best)
-    tree.run(progress)
+    search(tree, progress)
     masks = tree.record.found()
     n_assignments, n_in_range = tree.record.n_assignments, tree.record.n_in_range
     reason = "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"

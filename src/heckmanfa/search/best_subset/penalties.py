@@ -26,6 +26,17 @@ class Penalties:
         self._cut_down = self._columns[np.maximum(sizes, min(self._fewest, sizes[-1]))]
         self._units = goal.unit_penalty(np.arange(len(choices.units) + 1))
         self._counts_units = goal.criterion == "ebic"
+        self.by_size = self._columns + self._least_of_sizes(choices)
+        """(k + 1,) least penalty of a model of so many columns, infinite if not allowed"""
+
+    def _least_of_sizes(self, choices: Choices) -> Floats:
+        """Return the least penalty for units of models of each size, (k + 1,)."""
+        least = np.full(len(self._columns), np.inf)
+        if all(len(unit) == 1 for unit in choices.units):
+            least[len(choices.always) :] = self._units
+        else:
+            least[len(choices.always) :] = self._units.min()
+        return least
 
     def of(self, size: Any, units: Any) -> Floats:
         """Penalty of models of so many columns and units."""

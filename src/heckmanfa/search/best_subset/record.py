@@ -85,6 +85,11 @@ class Models:
         found = words[:, index // 64] >> (index % 64).astype(np.uint64)
         return np.asarray((found & np.uint64(1)).astype(bool))
 
+    def words(self, masks: Mask) -> Words:
+        """Convert masks over the search's columns, (N, k), to words."""
+        bits = np.where(masks[:, :, None], self.bits, np.uint64(0))
+        return np.asarray(np.bitwise_or.reduce(bits, axis=1))
+
     def solve(self, words: Words) -> tuple[Floats, Floats, Floats, Mask]:
         """SSE, beta_H, its v, and whether the model can be solved, from the triangular factor."""
         masks = self.masks(words)
@@ -259,6 +264,9 @@ class Record:
         """Drop kept assignments that are no longer good enough."""
         loss = np.concatenate([part for part, _ in self._kept])
         words = np.concatenate([part for _, part in self._kept])
+        # Parts of a search may overlap.
+        first = np.sort(np.unique(words, axis=0, return_index=True)[1])
+        loss, words = loss[first], words[first]
         good = np.flatnonzero(loss <= self.threshold)
         most = self._most_kept
         if len(good) > most:

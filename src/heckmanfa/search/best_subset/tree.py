@@ -14,8 +14,10 @@ collinear for the inverse, children are solved one by one from the triangular fa
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -36,6 +38,8 @@ _FEWEST_NODES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**23
 # Above this, nodes with few free units go first: their subtrees end soon.
 _WAITING_BYTES = 2**28
+
+Progress = Callable[[int, float, float], None]
 
 
 @dataclass
@@ -105,72 +109,93 @@ class Tree:
         start: float,
         n_kept: int = KEPT,
     ) -> None:
-        self._models = Models(goal.searched(moments), choices, goal)
+        self.models = Models(goal.searched(moments), choices, goal)
         self.record = Record(
-            moments, choices, goal, self._models, tolerance=tolerance, start=start, n_kept=n_kept
+            moments, choices, goal, self.models, tolerance=tolerance, start=start, n_kept=n_kept
         )
-        self._goal, self._max_nodes = goal, max_nodes
+        self.goal, self.max_nodes = goal, max_nodes
         self.n_nodes = 0
         self.interrupted = self.complete = False
-        self._penalties = Penalties(choices, goal)
+        self.penalties = Penalties(choices, goal)
+        self.floor = -np.inf
+        """a lower bound on the loss of assignments not evaluated, from the relaxation"""
+        self.other_work = 0
+        """the work of the relaxation, as so many nodes"""
         self._waiting: dict[int, list[Nodes]] = {}
         """nodes by their number of undecided units"""
         self._waiting_bytes = 0
-
-    def run(self, progress: Callable[[int, float, float], None] | None = None) -> None:
-        """Search until the tree is exhausted, ``max_nodes`` is reached, or the user interrupts.
-
-        ``progress`` is called a few times a second with the number of nodes, and the best value and
-        bound so far.
-        """
+        self._due = 0.0
         self._plant()
-        due = 0.0
+
+    def run(self, progress: Progress | None = None, until: int | None = None) -> None:
+        """Search until the tree is exhausted, nodes are spent, or the user interrupts.
+
+        It stops after ``until`` nodes, or ``max_nodes``; a later run goes on. ``progress`` is
+        called a few times a second with the number of nodes, and the best value and bound so far.
+        """
+        most = self.max_nodes if until is None else min(until, self.max_nodes)
         batch: Nodes | None = None
         undecided = 0
         try:
-            while self._waiting and self._spent < self._max_nodes:
-                undecided, batch = self._next()
+            while self._waiting and self.spent < most:
+                undecided, batch = self._next(most - self.spent)
                 if batch is None:
                     continue
                 self.n_nodes += len(batch)
-                if undecided > self._models.n_singles:
+                if undecided > self.models.n_singles:
                     self._decide_group(batch, undecided)
                 else:
                     self._expand(batch, undecided)
                 batch = None
-                if progress is not None and time.monotonic() >= due:
-                    # Finding the bound takes longer than most steps.
-                    due = time.monotonic() + EVERY
-                    best, bound = self.record.best, min(self.bound, self.record.best)
-                    value = self._goal.value
-                    progress(self.n_nodes, float(value(best)), float(value(bound)))
+                self.tell(progress)
         except KeyboardInterrupt:
             self.interrupted = True
             if batch is not None:
                 self._wait(undecided, batch)
         self._drop_hopeless()
-        self.complete = not self._waiting
+        self.complete = not self._waiting or bool(self.floor > self.record.threshold)
+
+    def tell(self, progress: Progress | None) -> None:
+        """Call ``progress`` if it is time to."""
+        if progress is not None and time.monotonic() >= self._due:
+            # Finding the bound takes longer than most steps.
+            self._due = time.monotonic() + EVERY
+            best, bound = self.record.best, min(self.bound, self.record.best)
+            value = self.goal.value
+            progress(self.n_nodes, float(value(best)), float(value(bound)))
 
     @property
-    def _spent(self) -> int:
-        """Nodes visited, and the work of assignments solved for their rho, as so many nodes.
+    def spent(self) -> int:
+        """Nodes visited, and other work as so many nodes, such as solutions for rho.
 
         A node costs about (k + 1)^2 operations, and a solution (k + 1)^3 / 3.
         """
-        return self.n_nodes + self.record.n_solved * max((self._models.k + 1) // 3, 1)
+        return (
+            self.n_nodes + self.other_work + self.record.n_solved * max((self.models.k + 1) // 3, 1)
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do, or no budget for it."""
+        return self.complete or self.interrupted or self.spent >= self.max_nodes
 
     @property
     def bound(self) -> float:
         """A lower bound on the loss of every assignment not yet evaluated."""
+        return max(self.bound_below, self.floor)
+
+    @property
+    def bound_below(self) -> float:
+        """A lower bound on the loss of every assignment below the waiting nodes."""
         waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
         return float(min(waiting, default=np.inf))
 
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
-        return np.asarray(self._goal.misfit(sse) + penalty)
+        return np.asarray(self.goal.misfit(sse) + penalty)
 
     def _plant(self) -> None:
         """Start with the model of all columns."""
-        models = self._models
+        models = self.models
         words = models.all_bits[None]
         size = np.array([models.k])
         units = np.array([models.n_singles + len(models.groups)])
@@ -183,7 +208,7 @@ class Tree:
         else:
             sse, imr, _, feasible = models.solve(words)
         self.record.add(
-            self._loss(sse, self._penalties.of(size, units)),
+            self._loss(sse, self.penalties.of(size, units)),
             sse,
             imr,
             lambda rows: words[rows],
@@ -197,22 +222,60 @@ class Tree:
         if undecided:
             self._wait(undecided, root)
 
+    def beside(self) -> Tree:
+        """Return a tree without nodes that shares the record; `plant` some."""
+        other = copy(self)
+        other._waiting, other._waiting_bytes, other.n_nodes, other.other_work = {}, 0, 0, 0
+        other.max_nodes = sys.maxsize
+        return other
+
+    def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
+        """Add nodes: models, and their columns that may be dropped; both (B, k).
+
+        All groups must be decided. ``units`` count those in the models by choice, and ``bound``
+        holds for the loss, both (B,).
+        """
+        step = max(_BYTES_AT_ONCE // (8 * (self.models.k + 1) ** 2), 1)
+        for start in range(0, len(model), step):
+            rows = slice(start, start + step)
+            self._plant_some(model[rows], free[rows], units[rows], bound[rows])
+
+    def _plant_some(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
+        models, x, y = self.models, self.models.matrix[:, :-1], self.models.matrix[:, -1]
+        words, size = models.words(model), model.sum(axis=1)
+        # Columns outside get the equation beta = 0, so all systems have one size.
+        held = np.concatenate([model, np.ones((len(model), 1), dtype=bool)], axis=1)
+        inside = held[:, :, None] & held[:, None, :]
+        inverse = np.linalg.inv(np.where(inside, x.T @ x, np.eye(models.k + 1))) * inside
+        coef = inverse @ (x.T @ y)
+        sse = np.sum((y - coef @ x.T) ** 2, axis=1)
+        loss = self._loss(sse, self.penalties.of(size, units))
+        self.record.add(loss, sse, coef[:, -1], lambda rows: words[rows])
+        n_free = free.sum(axis=1)
+        for undecided in np.unique(n_free[n_free > 0]):
+            rows = np.flatnonzero(n_free == undecided)
+            columns = np.nonzero(free[rows])[1].reshape(len(rows), undecided)
+            keep = np.concatenate([columns, np.full((len(rows), 1), models.k)], axis=1)
+            parts = sse[rows], size[rows], units[rows], bound[rows], columns, words[rows]
+            kept = inverse[rows[:, None, None], keep[:, :, None], keep[:, None, :]]
+            self._wait(int(undecided), Nodes(*parts, kept, coef[rows[:, None], keep]))
+
     def _wait(self, undecided: int, nodes: Nodes) -> None:
         if len(nodes):
             self._waiting.setdefault(undecided, []).append(nodes)
             self._waiting_bytes += nodes.nbytes
 
-    def _next(self) -> tuple[int, Nodes | None]:
+    def _next(self, budget: int) -> tuple[int, Nodes | None]:
         """Take the next nodes, as many as the cache and the budget allow."""
         undecided = (max if self._waiting_bytes < _WAITING_BYTES else min)(self._waiting)
         parts = self._waiting[undecided]
         fit = _BYTES_AT_ONCE // (parts[-1].nbytes // len(parts[-1]) + 1)
-        if self._models.inverse is None:
-            fit //= max(undecided, 1) * (self._models.k + 2)
+        if self.models.inverse is None:
+            fit //= max(undecided, 1) * (self.models.k + 2)
         room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
         if self.record.solves_rho:
             room = min(room, _FEWEST_NODES_AT_ONCE)
-        room = min(room, self._max_nodes - self._spent)
+        room = min(room, budget)
         threshold = self.record.threshold
         taken = []
         while parts and room:
@@ -244,10 +307,10 @@ class Tree:
     def _children(self, nodes: Nodes, u: int) -> tuple[Floats, Floats, Floats, Mask | None]:
         """SSE, beta_H and v after dropping each of the u free columns, (B, u)."""
         if nodes.inverse is None or nodes.coef is None:
-            words = (nodes.words[:, None] & ~self._models.bits[nodes.free]).reshape(
-                -1, self._models.n_words
+            words = (nodes.words[:, None] & ~self.models.bits[nodes.free]).reshape(
+                -1, self.models.n_words
             )
-            sse, imr, spread, feasible = self._models.solve(words)
+            sse, imr, spread, feasible = self.models.solve(words)
             shape = nodes.free.shape
             sse = np.maximum(sse.reshape(shape), nodes.sse[:, None])
             return sse, imr.reshape(shape), spread.reshape(shape), feasible.reshape(shape)
@@ -260,9 +323,9 @@ class Tree:
 
     def _expand(self, nodes: Nodes, u: int) -> None:
         """Evaluate every child of nodes with u free columns, and queue those worth a visit."""
-        bits = self._models.bits
+        bits = self.models.bits
         sse, imr, spread, feasible = self._children(nodes, u)
-        loss = self._loss(sse, self._penalties.of(nodes.size - 1, nodes.units - 1)[:, None])
+        loss = self._loss(sse, self.penalties.of(nodes.size - 1, nodes.units - 1)[:, None])
 
         def child_words(flat: Any) -> Words:
             return np.asarray(nodes.words[flat // u] & ~bits[nodes.free.ravel()[flat]])
@@ -283,7 +346,7 @@ class Tree:
         left = u - 1 - np.arange(u - 1)
         bound = self._loss(
             np.take_along_axis(lowest, order, axis=1)[:, :-1],
-            self._penalties.least(nodes.size[:, None] - 2, nodes.units[:, None] - 2, left - 1),
+            self.penalties.least(nodes.size[:, None] - 2, nodes.units[:, None] - 2, left - 1),
         )
         alive = bound <= self.record.threshold
         if nodes.inverse is not None:
@@ -319,17 +382,17 @@ class Tree:
         pair_imr = imr[rows, first] - cross * coef / own
 
         def pair_words(flat: Any) -> Words:
-            bits, row = self._models.bits, rows[flat]
+            bits, row = self.models.bits, rows[flat]
             gone = bits[nodes.free[row, first[flat]]] | bits[nodes.free[row, second[flat]]]
             return np.asarray(nodes.words[rows[flat]] & ~gone)
 
-        penalty = self._penalties.of(nodes.size[rows] - 2, nodes.units[rows] - 2)
+        penalty = self.penalties.of(nodes.size[rows] - 2, nodes.units[rows] - 2)
         loss = self._loss(pair_sse, penalty)
         self.record.add(loss, pair_sse, pair_imr, pair_words)
 
     def _decide_group(self, nodes: Nodes, undecided: int) -> None:
         """Keep or drop the next group of columns; groups are decided before single columns."""
-        models = self._models
+        models = self.models
         index = len(models.groups) - (undecided - models.n_singles)
         r = len(models.groups[index])
         start = models.n_always + sum(len(group) for group in models.groups[:index])
@@ -351,20 +414,20 @@ class Tree:
         else:
             sse, imr, spread, feasible = models.solve(words)
             sse = np.maximum(sse, nodes.sse)
-        loss = self._loss(sse, self._penalties.of(size, units))
+        loss = self._loss(sse, self.penalties.of(size, units))
         self.record.add(loss, sse, imr, lambda rows: words[rows], feasible)
         if undecided == 1:
             return
         later = [*map(len, models.groups[index + 1 :]), *[1] * models.n_singles]
         dropped = Nodes(sse, size, units, nodes.bound, nodes.free, words, inverse, coef)
-        least = self._penalties.least_of_units(size, units, later)
+        least = self.penalties.least_of_units(size, units, later)
         dropped.bound = self._loss(self.record.least_sse(imr, sse, spread), least)
         kept = Nodes(
             *(nodes.sse, nodes.size, nodes.units, nodes.bound, nodes.free, nodes.words),
             inverse=kept_inverse,
             coef=kept_coef,
         )
-        least = self._penalties.least_of_units(nodes.size, nodes.units, later)
+        least = self.penalties.least_of_units(nodes.size, nodes.units, later)
         kept.bound = np.maximum(nodes.bound, self._loss(nodes.sse, least))
         threshold = self.record.threshold
         for child in (kept, dropped):
