@@ -172,21 +172,21 @@ def test_it_finishes_the_best_of_a_form():
     moments = hard(1500, 0.17, 60, 12, 0.6)
     names = [f"x{column}" for column in range(60)]
     form = form_of_all(moments, range(60), names)
-    found = best_of_form(form, all_features(moments), n_rows=1000, n_best=20, max_nodes=12_000)
+    found = best_of_form(form, all_features(moments), n_rows=1000, n_best=8, max_nodes=12_000)
     assert found.complete
     assert found.optimal
-    assert len(found.values) == 20
+    assert len(found.values) == 8
     # Every neighbour of the best that is good enough is among them.
     neighbours = found.masks[0] ^ np.eye(60, dtype=bool)
     values = form.dropped(neighbours) + np.log(1000) * neighbours.sum(axis=1)
     kept = {mask.tobytes() for mask in found.masks}
     good = neighbours[values < found.values[-1] - 1e-6]
-    assert len(good) > 3
+    assert len(good) > 0
     assert {mask.tobytes() for mask in good} <= kept
     assert found.beyond >= found.values[-1]
 
 
-@pytest.mark.parametrize("step", [1, 4])
+@pytest.mark.parametrize("step", [1, 2])
 def test_interrupting_it_returns_the_best_so_far_with_a_gap_that_holds(step, monkeypatch):
     moments = hard(1500, 0.17, 60, 12, 0.6)
     names = [f"x{column}" for column in range(60)]

@@ -236,7 +236,7 @@ class Tree:
         self.record.found()
 
     def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
-        """Add nodes, in which all groups are decided: their models, and free columns; both (B, k)."""
+        """Add nodes whose groups are all decided: their models and free columns, both (B, k)."""
         step = max(_BYTES_AT_ONCE // (8 * (self.models.k + 1) ** 2), 1)
         for start in range(0, len(model), step):
             rows = slice(start, start + step)
