@@ -27,6 +27,8 @@ from heckmanfa import HeckmanBestSubset, HeckmanFA, compress
 from heckmanfa.assignment import train
 from heckmanfa.datasets import make_selection
 from heckmanfa.search import Goal, best_subset, sample
+from heckmanfa.search.best_subset.branch_and_bound import warm_start
+from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import all_features
 
 Floats = NDArray[np.float64]
@@ -88,6 +90,23 @@ class Subset:
     """one fit by NumPy of an assignment of half the features"""
     leaps: float | None
     """R's leaps, None where it is not installed or not asked"""
+
+
+@dataclass
+class Hard:
+    """A search of correlated features with effects that are hard to tell from none."""
+
+    n: int
+    k: int
+    effect: float
+    correlation: float
+    search: float
+    """processor seconds of the search on the compressed data"""
+    n_nodes: int
+    optimal: bool
+    gap: float
+    tree_gap: float
+    """gap of the tree alone after as many nodes"""
 
 
 @dataclass
@@ -209,6 +228,45 @@ def subset(data: Data, criterion: str, window: tuple[float, float] | None) -> Su
     )
 
 
+def hard_data(n: int, effect: float, correlation: float) -> tuple[Floats, Floats]:
+    """Simulate 100 features of equal correlation, 20 of them with effects of either sign."""
+    generator, k, strong = np.random.default_rng(SEED), 100, 20
+    common, own = generator.normal(size=(n, 1)), generator.normal(size=(n, k))
+    X = np.sqrt(correlation) * common + np.sqrt(1.0 - correlation) * own
+    beta, gamma = np.zeros((2, k))
+    for coefficients, size in ((beta, effect), (gamma, 0.2)):
+        signs = generator.choice([-1.0, 1.0], strong)
+        coefficients[generator.choice(k, strong, replace=False)] = size * signs
+    u, v = generator.normal(size=(2, n))
+    outcome = 1.0 + X @ beta + 0.5 * u + np.sqrt(0.75) * v
+    return X, np.where(X @ gamma + u > -0.5, outcome, np.nan)
+
+
+def hard(n: int, effect: float, correlation: float) -> Hard:
+    """Search by BIC, and by the tree alone with as many nodes."""
+    X, y = hard_data(n, effect, correlation)
+    k = X.shape[1]
+    moments = compress(X, y).moments
+    choices = all_features(moments)
+    goal = Goal.of(moments, "bic").among(choices)
+    start = time.process_time()
+    found = best_subset(moments, choices, goal, names=[str(column) for column in range(k)])
+    seconds = time.process_time() - start
+    assert found.n_nodes is not None
+    assert found.gap is not None
+    first = warm_start(moments, choices, goal)
+    tree = Tree(
+        *(moments, choices, goal),
+        tolerance=2.0,
+        max_nodes=found.n_nodes,
+        start=np.inf if first is None else first[0],
+    )
+    tree.run()
+    tree_gap = float(goal.value(tree.record.best) - goal.value(min(tree.bound, tree.record.best)))
+    proof = seconds, found.n_nodes, bool(found.optimal), found.gap, tree_gap
+    return Hard(n, k, effect, correlation, *proof)
+
+
 # The best of every size, which is the best by any criterion without a window.
 _LEAPS = """
 data <- as.matrix(read.csv(commandArgs(TRUE)[1], header = FALSE))
@@ -280,10 +338,13 @@ def million() -> Million:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("what", choices=["training", "subset", "million"])
+    parser.add_argument("what", choices=["training", "subset", "hard", "million"])
     parser.add_argument("--features", type=int, default=26, metavar="K")
     parser.add_argument("--criterion", default="adjusted_r2")
     parser.add_argument("--window", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    parser.add_argument("--rows", type=int, default=2_000)
+    parser.add_argument("--effect", type=float, default=0.15)
+    parser.add_argument("--correlation", type=float, default=0.5)
     parser.add_argument("--simulate", action="store_true", help="even where CRIME's data are")
     asked = parser.parse_args()
     window = None if asked.window is None else tuple(asked.window)
@@ -291,6 +352,8 @@ def main() -> None:
         warnings.simplefilter("ignore")
         if asked.what == "million":
             found: Any = million()
+        elif asked.what == "hard":
+            found = hard(asked.rows, asked.effect, asked.correlation)
         elif asked.what == "training":
             found = training(load(asked.features, asked.simulate))
         else:

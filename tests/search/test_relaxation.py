@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from heckmanfa import compress
+from heckmanfa.errors import SearchWarning
+from heckmanfa.model.linalg import diagonal_below
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset.branch_and_bound import warm_start
+from heckmanfa.search.best_subset.of_form import best_of_form
 from heckmanfa.search.best_subset.relaxation import IN, OUT, Relaxation, _Boxes
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import all_features
+from heckmanfa.search.quadratic import form_of_all
 
 from .test_best_subset import everything, problem, worse
 
@@ -162,3 +166,57 @@ def test_it_finishes_a_search_that_the_tree_does_not():
     # Nothing better is next to it.
     every = np.concatenate([found.masks[:1], found.masks[0] ^ np.eye(60, dtype=bool)])
     assert moments.solve(every).bic.min() == pytest.approx(found.values[0], rel=1e-9)
+
+
+def test_it_finishes_the_best_of_a_form():
+    moments = hard(1500, 0.17, 60, 12, 0.6)
+    names = [f"x{column}" for column in range(60)]
+    form = form_of_all(moments, range(60), names)
+    found = best_of_form(form, all_features(moments), n_rows=1000, n_best=8, max_nodes=12_000)
+    assert found.complete
+    assert found.optimal
+    assert len(found.values) == 8
+    # Every neighbour of the best that is good enough is among them.
+    neighbours = found.masks[0] ^ np.eye(60, dtype=bool)
+    values = form.dropped(neighbours) + np.log(1000) * neighbours.sum(axis=1)
+    kept = {mask.tobytes() for mask in found.masks}
+    good = neighbours[values < found.values[-1] - 1e-6]
+    assert len(good) > 0
+    assert {mask.tobytes() for mask in good} <= kept
+    assert found.beyond >= found.values[-1]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_interrupting_it_returns_the_best_so_far_with_a_gap_that_holds(step, monkeypatch):
+    moments = hard(1500, 0.17, 60, 12, 0.6)
+    names = [f"x{column}" for column in range(60)]
+    goal, choices = Goal.of(moments, "bic"), all_features(moments)
+    best = tree_of(moments, choices, "bic").record.best
+    process, calls = Relaxation._process, []
+
+    def press(self, boxes, iterations):
+        calls.append(len(boxes))
+        process(self, boxes, iterations)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Relaxation, "_process", press)
+    with pytest.warns(SearchWarning, match="was interrupted"):
+        found = best_subset(moments, choices, goal, names=names, max_nodes=12_000)
+    assert found.interrupted
+    assert found.values[0] - found.gap <= goal.value(best) + 1e-9
+    assert found.gap < 60.0
+
+
+def test_the_diagonal_is_below_the_matrix_and_not_far_from_it():
+    rng = np.random.default_rng(0)
+    for k in (1, 2, 5, 20):
+        for decay in (0.1, 3.0):
+            x = rng.normal(size=(3 * k, k)) * np.exp(-decay * rng.random(k))
+            x += rng.normal(size=(3 * k, 1)) * decay
+            gram = x.T @ x
+            d = diagonal_below(gram)
+            values = np.linalg.eigvalsh(gram - np.diag(d))
+            assert values[0] >= -1e-9 * values[-1]
+            # No smaller than the best multiple of the unit matrix.
+            assert np.sum(np.log(d)) >= k * np.log(np.linalg.eigvalsh(gram)[0]) - 0.1

@@ -42,7 +42,7 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         over the rows; a fit takes about five passes more than that of one model. A bootstrap and
         the halves of ``honest`` refit at most 5.
     max_nodes : int, optional
-        The most nodes of the search tree to visit; by default 2e9 / (K + 1)^2, about a minute's
+        The most nodes of the search tree to visit; by default 4e9 / (K + 1)^2, about a minute's
         work. A search that reaches it ends with the best assignments found, a bound on what could
         be better (``gap_``), and a warning.
     always, never : sequence of str, int or bool

@@ -212,10 +212,10 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
     max_nodes : int, optional
-        The most nodes of the search tree to visit; by default 2e9 / (K + 1)^2, about a minute's
+        The most nodes of the search tree to visit; by default 4e9 / (K + 1)^2, about a minute's
         work. A search that reaches it ends with the best assignment found, a bound on what could
-        be better (``gap_``), and a warning. By "corrected_bic" in a window of rho, assignments
-        solved for their rho count as well.
+        be better (``gap_``), and a warning. Other work counts as so many nodes: solutions for rho
+        by "corrected_bic" in a window of rho, and the boxes of the relaxation of a hard search.
     tolerance : float, optional
         Also keep every assignment that is worse by at most this much in the criterion (the best
         10,000 of them); by default 0.001 of adjusted R^2, or 2 of the other criteria.

@@ -14,6 +14,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_start
+from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Criterion, Goal, distinct, first_of_ties
@@ -72,14 +73,14 @@ def best_of_form(
         start=np.inf if start is None else start[0],
         n_kept=n_best + 1,
     )
-    tree.run(progress)
-    masks = tree.record.found()
+    known: Mask | None = None
     if start is not None:
-        known = [masks, start[1][None]]
-        if not tree.complete:
-            # A tree of many features ends deep down, far from the good assignments.
-            known.append(_neighbours(start[1], choices))
-        masks = distinct(np.concatenate(known))
+        # A tree of many features begins deep down, far from the good assignments.
+        known = np.concatenate([start[1][None], _neighbours(start[1], choices)])
+    search(tree, progress, known)
+    masks = tree.record.found()
+    if known is not None:
+        masks = distinct(np.concatenate([masks, known[:1] if tree.complete else known]))
     loss = goal.loss(form.dropped(masks), masks.sum(axis=1), goal.count_units(masks))
     order = first_of_ties(loss, masks)
     values = goal.value(loss[order])

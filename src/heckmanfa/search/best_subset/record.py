@@ -90,6 +90,16 @@ class Models:
         bits = np.where(masks[:, :, None], self.bits, np.uint64(0))
         return np.asarray(np.bitwise_or.reduce(bits, axis=1))
 
+    def invert(self, masks: Mask) -> tuple[Floats, Floats, Floats]:
+        """SSE, coefficients and inverse Gram matrix, with lambda last, from the Gram matrix."""
+        x, y = self.matrix[:, :-1], self.matrix[:, -1]
+        held = np.concatenate([masks, np.ones((len(masks), 1), dtype=bool)], axis=1)
+        # Columns outside get the equation beta = 0, so all systems have one size.
+        inside = held[:, :, None] & held[:, None, :]
+        inverse = np.linalg.inv(np.where(inside, x.T @ x, np.eye(self.k + 1))) * inside
+        coef = inverse @ (x.T @ y)
+        return np.sum((y - coef @ x.T) ** 2, axis=1), coef, inverse
+
     def solve(self, words: Words) -> tuple[Floats, Floats, Floats, Mask]:
         """SSE, beta_H, its v, and whether the model can be solved, from the triangular factor."""
         masks = self.masks(words)

@@ -55,16 +55,18 @@ _ROUNDING = 1e-12
 IN, OUT = 1, -1
 
 
-def search(tree: Tree, progress: Progress | None = None) -> None:
-    """Run a tree; if it is not done soon, try the relaxation, and go on with the better of both."""
-    most = tree.max_nodes
-    if most < _FEWEST:
-        tree.run(progress)
-        return
+def search(tree: Tree, progress: Progress | None = None, known: Mask | None = None) -> None:
+    """Run a tree; if it is not done soon, try the relaxation, and go on with the better of both.
+
+    ``known`` assignments, (N, K), make the relaxation's threshold tighter.
+    """
+    most, window = tree.max_nodes, tree.goal.rho_range is not None
     half, first = most // 2, int(_FIRST / (tree.models.k + 1) ** 3)
     # A window helps the tree and not the relaxation, which then comes last.
-    window = tree.goal.rho_range is not None
-    tree.run(progress, half if window else min(first, half // 2))
+    first = most if most < _FEWEST else half if window else min(first, half // 2)
+    tree.run(progress, first)
+    if not tree.ended and known is not None:
+        tree.offer(known)
     relaxation = None if tree.ended else Relaxation.of(tree)
     if relaxation is not None:
         relaxation.run(progress, most if window else half)
@@ -106,7 +108,7 @@ class _Boxes:
     def join(cls, parts: list[_Boxes]) -> _Boxes:
         """Concatenate boxes of one frame."""
         columns = ([getattr(part, field.name) for part in parts] for field in fields(cls))
-        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, columns))
+        return cls(*map(np.concatenate, columns))
 
 
 class _Frame:
@@ -187,7 +189,7 @@ class _Frame:
 
 
 class Relaxation:
-    """The search of boxes; make one with `of`."""
+    """The search of boxes."""
 
     def __init__(self, tree: Tree, gram: Floats, b: Floats, squares: float) -> None:
         self._tree, self._leaves = tree, tree.beside()
@@ -271,7 +273,8 @@ class Relaxation:
                 first = bool(self._ranges) or not self._waiting
                 boxes = None  # until others are taken: an interruption would queue them again
                 boxes = self._take()
-                self._process(boxes, _FIRST_ITERATIONS if first else _ITERATIONS)
+                if len(boxes):
+                    self._process(boxes, _FIRST_ITERATIONS if first else _ITERATIONS)
                 tree.floor = self.bound
                 tree.tell(progress)
         except KeyboardInterrupt:
@@ -292,13 +295,12 @@ class Relaxation:
 
     def _size_ranges(self) -> list[tuple[int, int]]:
         """Divide the sizes, so that a chord is near the limits in each range."""
-        ranges, start = [], self._range[0]
-        while start <= self._range[1]:
-            stop = start
-            while stop < self._range[1] and self._chord_loss(start, stop + 1) <= _CHORD_LOSS:
-                stop += 1
-            ranges.append((start, stop))
-            start = stop + 1
+        ranges: list[tuple[int, int]] = []
+        for size in range(self._range[0], self._range[1] + 1):
+            if ranges and self._chord_loss(ranges[-1][0], size) <= _CHORD_LOSS:
+                ranges[-1] = ranges[-1][0], size
+            else:
+                ranges.append((size, size))
         return ranges
 
     def _take(self) -> _Boxes:
@@ -309,17 +311,11 @@ class Relaxation:
 
     def _roots(self, low: int, high: int) -> _Boxes:
         """One box per strip, with all units undecided."""
-        n, c = self._frame.b.shape
-        return _Boxes(
-            strip=np.arange(n),
-            state=np.zeros((n, len(self._sizes)), dtype=np.int8),
-            low=np.full(n, low),
-            high=np.full(n, high),
-            factor=np.ones(n),
-            bound=np.full(n, -np.inf),
-            z=np.linalg.solve(self._frame.a, self._frame.b.T).T,
-            p=np.zeros((n, c)),
-        )
+        z: Floats = np.asarray(np.linalg.solve(self._frame.a, self._frame.b.T).T)
+        state = np.zeros((len(z), len(self._sizes)), dtype=np.int8)
+        ends = np.full(len(z), low), np.full(len(z), high)
+        factor, bound = np.ones(len(z)), np.full(len(z), -np.inf)
+        return _Boxes(np.arange(len(z)), state, *ends, factor, bound, z, np.zeros_like(z))
 
     def _chord_loss(self, low: int, high: int) -> float:
         """How far the chord lies above the limits, as a share of the penalty of a column."""
@@ -361,8 +357,6 @@ class Relaxation:
 
     def _process(self, boxes: _Boxes, iterations: int) -> None:
         """Bound boxes, decide units, and divide the boxes that are left."""
-        if len(boxes) == 0:
-            return
         self._tree.n_nodes += len(boxes)
         self._tree.other_work += len(boxes) * (self._weight - 1)
         self._set_limits()
@@ -371,18 +365,18 @@ class Relaxation:
         alive = self._narrow(boxes, mu, sse, cost)
         boxes, mu = boxes.pick(alive), mu[alive]
         undecided = boxes.state == 0
-        n_undecided = undecided.sum(axis=1)
-        few = (n_undecided <= _FEW) & ~(undecided & (self._frame.sizes > 1)).any(axis=1)
+        left = undecided.sum(axis=1)
+        few = (left <= _FEW) & ~(undecided & (self._frame.sizes > 1)).any(axis=1)
         if few.any():
             self._hand_over(boxes.pick(few))
-        renewed = ~few & (n_undecided <= _RENEW * undecided.shape[1])
+        renewed = ~few & (left <= _RENEW * undecided.shape[1])
         for row in np.flatnonzero(renewed):
             self._n_later += 1
             box = boxes.pick(slice(row, row + 1))
             heapq.heappush(self._later, (float(box.bound[0]), self._n_later, self._frame, box))
-        left = ~few & ~renewed
-        if left.any():
-            self._divide(boxes.pick(left), mu[left])
+        rest = ~few & ~renewed
+        if rest.any():
+            self._divide(boxes.pick(rest), mu[rest])
 
     def _narrow(self, boxes: _Boxes, mu: Floats, sse: Floats, cost: Floats) -> Mask:
         """Narrow the sizes of boxes, decide units, and set bounds; which boxes are left, (B,)."""

@@ -160,9 +160,9 @@ class Tree:
         if progress is not None and time.monotonic() >= self._due:
             # Finding the bound takes longer than most steps.
             self._due = time.monotonic() + EVERY
-            best, bound = self.record.best, min(self.bound, self.record.best)
-            value = self.goal.value
-            progress(self.n_nodes, float(value(best)), float(value(bound)))
+            best = self.record.best
+            values = self.goal.value(np.array([best, min(self.bound, best)]))
+            progress(self.n_nodes, *values.tolist())
 
     @property
     def spent(self) -> int:
@@ -225,37 +225,33 @@ class Tree:
     def beside(self) -> Tree:
         """Return a tree without nodes that shares the record; `plant` some."""
         other = copy(self)
-        other._waiting, other._waiting_bytes, other.n_nodes, other.other_work = {}, 0, 0, 0
-        other.max_nodes = sys.maxsize
+        other._waiting, other.max_nodes = {}, sys.maxsize
+        other._waiting_bytes = other.n_nodes = other.other_work = 0
         return other
 
-    def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
-        """Add nodes: models, and their columns that may be dropped; both (B, k).
+    def offer(self, masks: Mask) -> None:
+        """Record assignments, (N, K)."""
+        model, units = masks[:, self.models.columns], self.goal.count_units(masks)
+        self.plant(model, np.zeros_like(model), units, np.zeros(len(model)))
+        self.record.found()
 
-        All groups must be decided. ``units`` count those in the models by choice, and ``bound``
-        holds for the loss, both (B,).
-        """
+    def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
+        """Add nodes whose groups are all decided: their models and free columns, both (B, k)."""
         step = max(_BYTES_AT_ONCE // (8 * (self.models.k + 1) ** 2), 1)
         for start in range(0, len(model), step):
             rows = slice(start, start + step)
             self._plant_some(model[rows], free[rows], units[rows], bound[rows])
 
     def _plant_some(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
-        models, x, y = self.models, self.models.matrix[:, :-1], self.models.matrix[:, -1]
-        words, size = models.words(model), model.sum(axis=1)
-        # Columns outside get the equation beta = 0, so all systems have one size.
-        held = np.concatenate([model, np.ones((len(model), 1), dtype=bool)], axis=1)
-        inside = held[:, :, None] & held[:, None, :]
-        inverse = np.linalg.inv(np.where(inside, x.T @ x, np.eye(models.k + 1))) * inside
-        coef = inverse @ (x.T @ y)
-        sse = np.sum((y - coef @ x.T) ** 2, axis=1)
+        words, size = self.models.words(model), model.sum(axis=1)
+        sse, coef, inverse = self.models.invert(model)
         loss = self._loss(sse, self.penalties.of(size, units))
         self.record.add(loss, sse, coef[:, -1], lambda rows: words[rows])
         n_free = free.sum(axis=1)
         for undecided in np.unique(n_free[n_free > 0]):
             rows = np.flatnonzero(n_free == undecided)
             columns = np.nonzero(free[rows])[1].reshape(len(rows), undecided)
-            keep = np.concatenate([columns, np.full((len(rows), 1), models.k)], axis=1)
+            keep = np.concatenate([columns, np.full((len(rows), 1), self.models.k)], axis=1)
             parts = sse[rows], size[rows], units[rows], bound[rows], columns, words[rows]
             kept = inverse[rows[:, None, None], keep[:, :, None], keep[:, None, :]]
             self._wait(int(undecided), Nodes(*parts, kept, coef[rows[:, None], keep]))
