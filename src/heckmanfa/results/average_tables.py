@@ -53,6 +53,11 @@ def outcome_of(fit: Fit) -> AverageOutcome:
     return fit.average
 
 
+def has_pseudo_weights(fit: Fit) -> bool:
+    """Whether only a pseudo-likelihood could weigh the assignments."""
+    return fit.weighted and fit.spec.weight_kind == "sampling"
+
+
 def role_of(chance: float, alone: float) -> str:
     """Return the role of a feature with this chance, and this share of predicting on its own."""
     said = says(chance)
@@ -240,10 +245,12 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
 def term_chances(fit: Fit) -> Floats:
     """Return the chance of each row of ``fit.terms``, (T,): of slopes, lambda and rho.
 
-    NaN for what every assignment holds, or none.
+    NaN for what every assignment holds, or none, and with sampling weights.
     """
     found = outcome_of(fit).average
     chances = np.full(len(fit.terms), np.nan)
+    if has_pseudo_weights(fit):
+        return chances
     columns = [*fit.equation]
     shares = np.where(
         np.isin(columns, found.choices.always), np.nan, found.shares[CHANCES_BY][columns]
