@@ -42,6 +42,9 @@ NOT_MATTERED = "no sign that selection mattered"
 
 _CORRECTION_ROLES = {PREDICTS: MATTERED, UNSURE: UNSURE, NO_SIGN: NOT_MATTERED}
 
+PROBABLE = 0.5
+"""A feature with at least this BIC share is a prediction feature of an average."""
+
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _MANY_ROWS = 100
 
@@ -59,6 +62,14 @@ def role_of(chance: float) -> str:
     if chance >= _PREDICTS_FROM:
         return PREDICTS
     return NO_SIGN if chance < _NO_SIGN_BELOW else UNSURE
+
+
+def on_their_own(fit: Fit) -> list[int]:
+    """Return the columns that predict; of an average, probably and not only with the index."""
+    if fit.average is None:
+        return fit.features
+    alone = fit.average.average.alone["bic"]
+    return [column for column in fit.features if alone[column] >= PROBABLE]
 
 
 def inclusion_frame(fit: Fit) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from heckmanfa.results.assignment_weights import (
     rough_weights_of,
     weights_of,
 )
-from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.average_tables import ALWAYS, on_their_own
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import (
     Assignment,
@@ -215,7 +215,7 @@ def evidence_of(
         all_features=whole,
         no_exclusion=fit.probit is not None
         and fit.held_rho is None
-        and {*fit.probit.features} <= {*fit.features},
+        and {*fit.probit.features} <= {*on_their_own(fit)},
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
         chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),
