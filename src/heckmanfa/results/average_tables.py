@@ -37,6 +37,9 @@ UNSURE = "cannot be told"
 UNSURE_AS_INDEX = "cannot be told: only as it drives selection"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
+PROBABLE = 0.5
+"""A feature with at least this share is a prediction feature of an average."""
+
 SURELY = (PREDICTS, PREDICTS_AS_INDEX)
 """roles of features that predict"""
 UNTOLD = (UNSURE, UNSURE_AS_INDEX)
