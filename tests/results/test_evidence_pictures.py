@@ -268,7 +268,7 @@ def test_chances_are_the_bic_shares_of_the_average(average, pictures) -> None:
     roles = [row.role for row in pictures.chances.rows]
     assert roles == sorted(roles, key=list(dict.fromkeys(roles)).index)
     assert (
-        "A feature that says nothing gets about 5% with 428 rows."
+        "A feature that says nothing gets about 5% on its own with 428 rows."
         in pictures.chances.text().caption
     )
 

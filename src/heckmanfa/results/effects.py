@@ -23,8 +23,8 @@ from heckmanfa.fit.full_form import two_step_form
 from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
@@ -192,11 +192,9 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     columns = fit.equation
     span = slice(1, 1 + len(columns))
     values[columns, 0] = alike.weights @ alike.terms[:, span]
-    values[columns, 1:] = mixture_quantiles(
-        *(alike.weights, alike.terms[:, span], alike.term_errors[:, span]),
-        tails(CONF_LEVEL),
-        reference.df,
-    )
+    mixture = TermMixture(alike.weights, alike.terms[:, span], alike.term_errors[:, span])
+    chances = np.full(len(columns), np.nan) if share is None else share[columns]
+    values[columns, 1:] = mixture.intervals(tails(CONF_LEVEL), reference.df, chances)
     return Series(values), share
 
 
