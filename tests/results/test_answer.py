@@ -19,8 +19,9 @@ from heckmanfa.results.checks import Check
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
 from heckmanfa.results.headline import headline
+from heckmanfa.results.judgement import Judgement
 from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.text.passage import Name
+from heckmanfa.text.passage import passage
 from heckmanfa.text.wording import chance_text, effects
 
 FEATURES = [
@@ -104,25 +105,23 @@ def test_features_that_may_not_predict_are_not_counted(rows):
 def test_mroz_gets_the_answer_of_the_design(mroz):
     answer = answer_of(evidence_of(mroz.fit_))
     assert str(answer.headline) == (
-        "educ predicts lwage. For 7 other features the data cannot say."
+        "educ predicts lwage. For 14 other features the data cannot say."
     )
-    assert str(answer.lede) == (
-        "Either exper predicts lwage too, or selection mattered: these data do not tell which."
-    )
+    assert str(answer.lede) == "Whether selection mattered cannot be told (chance 15%)."
     assert [(chip.name, chip.chance) for chip in answer.sure] == [("educ", ">99%")]
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
-        ("exper", "41%"),
-        ("huswage", "31%"),
-        ("motheduc", "31%"),
-        ("nwifeinc", "23%"),
-        ("expersq", "16%"),
-        ("age", "12%"),
-        ("kids618", "11%"),
+        ("exper", "89%"),
+        ("expersq", "43%"),
+        ("huswage", "40%"),
+        ("motheduc", "34%"),
+        ("nwifeinc", "33%"),
+        ("huseduc", "27%"),
+        ("fatheduc", "26%"),
     ]
-    assert answer.n_more == 0
+    assert answer.n_more == 7
     assert str(answer.which.words) == (
-        "Chance that it predicts: its share of the weight (by BIC) of all 32,768 sets of features. "
-        "The best set, educ + exper, has 8%."
+        "Chance that it predicts: its share of the weight (by BIC) of all 131,040 models. "
+        "The best set, educ + exper, has 14%."
     )
     table = mroz.tidy().set_index("term").loc["educ"].iloc[0]
     low, high = effects(table["ci_low"], table["ci_high"])
@@ -130,13 +129,27 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     assert f"95% interval {low} to {high}, which allows for the search." in str(answer.how_much)
     assert answer.selection.title == "Cannot be told"
     assert str(answer.selection.words).endswith(
-        "Without exper it is significant (96% of the weight); with exper it is not (<1%)."
+        "With all features it is 0.160, and the test of rho = 0 has p = 0.721."
     )
-    # Names can be found again, and no hyphen stands for a minus.
-    assert Name("exper") in answer.lede.parts
-    assert "\u22120.214" in str(answer.selection.words)
+    # No hyphen stands for a minus.
+    assert "\u22120.035" in str(answer.selection.words)
     summary = " ".join(str(mroz.summary()).split())
     assert summary.startswith(f"{answer.headline} {answer.lede} Heckman selection model")
+
+
+def test_a_summary_of_an_average_fits_on_a_screen(mroz):
+    said = str(mroz.summary()).splitlines()
+    assert len(said) <= 50
+    assert max(map(len, said)) <= 82
+    notes = " ".join(said).partition("==")[2].rpartition("==")[2]
+    assert notes.count(" - ") == 4
+    heads = next(line for line in said if "chance" in line and "estimate" in line)
+    assert heads.split() == [
+        *("chance", "estimate", "[95%", "interval]", "all", "features", "std.", "error")
+    ]
+    chances = mroz.tidy().set_index("term")["chance"]
+    assert chances["imr"] == mroz.inclusion_.set_index("feature")["bic"]["correction"]
+    assert np.isnan(chances["sigma"])
 
 
 def test_summaries_without_a_search_open_with_their_title(rows):
@@ -182,10 +195,10 @@ def test_nothing_missing_is_about_least_squares(rows):
     assert "Least squares, which" not in str(answer.how_much)
 
 
-def test_an_honest_answer_counts_halves_and_never_says_chance(rows):
+def test_an_honest_answer_counts_halves_that_chose_a_feature(rows):
     model = fitted(HeckmanBestSubset(honest=True, n_splits=6, random_state=0), *rows)
     answer = answer_of(evidence_of(model.fit_))
-    assert "chance" not in f"{answer} {answer.which}".lower()
+    assert "chance" not in f"{answer.headline} {answer.which}".lower()
     assert all(chip.chance.endswith(" of 6") for chip in answer.sure)
     assert "which allows for the search" in str(answer.how_much)
 
@@ -194,7 +207,7 @@ def test_a_window_is_not_asked_whether_selection_mattered(rows):
     model = fitted(HeckmanAverage(rho_range=(-0.9, 0.9)), *rows)
     answer = answer_of(evidence_of(model.fit_))
     assert answer.selection.title == "Not asked: rho was kept in [\u22120.9, 0.9]"
-    assert "sets of features with rho in [\u22120.9, 0.9]." in str(answer.which.words)
+    assert "models with rho in [\u22120.9, 0.9]." in str(answer.which.words)
 
 
 def test_sampling_weights_withhold_chances(rows):
@@ -213,7 +226,10 @@ def test_sampling_weights_withhold_chances(rows):
 def test_a_choice_says_that_its_interval_ignores_the_search(rows):
     answer = answer_of(evidence_of(fitted(HeckmanBestSubset(), *rows).fit_))
     assert "which ignores the search" in str(answer.how_much)
-    assert "The search chose the best set, " in str(answer.which)
+    # The best set by weight has the index in place of lambda.
+    assert "The set that the search chose, x1 + x3 + x5, with the correction, has " in str(
+        answer.which
+    )
 
 
 def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
@@ -231,53 +247,41 @@ def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
     assert verdict(found).kind == "unknown"
 
 
-def judged(evidence, *, imr=(0.5, 0.3, 0.7), rho=(0.5, 0.3, 0.7), rejected=0.95, stand_in=None):
-    return replace(
-        evidence,
-        imr=Effect(*imr),
-        rho=Effect(*rho),
-        rho_with_search=rho[1:],
-        rejected=rejected,
-        stand_in=stand_in,
-    )
+def judged(evidence, kind="unknown", chance=0.5, rival="", stand_in=None, **more):
+    found = Judgement(kind, chance, rival, **more)
+    return replace(evidence, judgement=found, stand_in=stand_in)
 
 
-def test_the_verdict_follows_its_rules(averaged):
-    assert verdict(judged(averaged)).kind == "yes"
-    assert verdict(judged(averaged, rejected=0.89)).kind == "unknown"
-    torn = verdict(judged(averaged, imr=(0.5, -0.1, 0.7)))
-    assert torn.kind == "unknown"
-    # Weight alone would say yes: the sentence says what does not.
-    assert str(torn.sentence).endswith("but the 95% interval of lambda is −0.100 to 0.700.")
-    small = {"imr": (0.05, -0.1, 0.2), "rho": (0.05, -0.1, 0.2), "rejected": 0.1}
-    main = averaged.main
-    near = replace(main, least_squares=main.effect)
-    same = replace(averaged, features=(near,))
-    assert verdict(judged(same, **small)).kind == "little"
-    assert verdict(judged(same, **{**small, "rho": (0.05, -0.31, 0.2)})).kind == "unknown"
-    moved = main.effect.estimate + 0.6 * main.effect.std_error
-    far = replace(main, least_squares=Effect(moved, moved - 1.0, moved + 1.0))
-    assert verdict(judged(replace(averaged, features=(far,)), **small)).kind == "unknown"
-    vague = judged(averaged, imr=(0.5, -9.0, 9.0), rho=(0.5, -1.0, 1.0), rejected=0.1)
-    assert str(verdict(vague).sentence).endswith("rho may have any value.")
-    for found in (judged(averaged), judged(same, **small)):
-        assert verdict(found).title not in ("No", "no")
+def test_the_verdict_says_what_its_chance_says(averaged):
+    yes = verdict(judged(averaged, "yes", 0.95))
+    assert (yes.title, str(yes.sentence)) == ("Yes", "Selection mattered (chance 95%).")
+    none = verdict(judged(averaged, "no sign", 0.05))
+    assert (none.title, none.rivals) == ("No sign of it", passage())
+    assert str(none.sentence) == "There is no sign that selection mattered (chance 5%)."
+    torn = verdict(judged(averaged))
+    assert str(torn.sentence) == "Whether selection mattered cannot be told (chance 50%)."
+    doubted = judged(averaged, "yes", 0.999)
+    doubted = replace(doubted, judgement=doubted.judgement.doubted("rho: 1.2"))
+    assert verdict(doubted).title == "Not to be relied on"
+    assert "99%" not in f"{verdict(doubted).words} {verdict(doubted).sentence}"
 
 
-def test_a_stand_in_leads_only_if_lambda_hangs_on_it(averaged):
-    base = with_chances(averaged, 0.5, 0.05)
-    without = StandInEvidence("x0", (0,), 0.5, rejected_with=0.01, rejected_without=0.95)
-    assert str(opening(judged(base, stand_in=without))).endswith(
-        "Either x0 predicts wage, or selection mattered: these data do not tell which."
+def test_a_verdict_that_cannot_be_told_names_what_competes(averaged):
+    index = judged(averaged, rival="index")
+    assert str(opening(index)).endswith(
+        "Either selection mattered, or what drives selection moves wage too: these data do not "
+        "tell."
     )
-    only = replace(without, rejected_with=0.82, rejected_without=0.25)
-    found = judged(base, imr=(0.5, -0.3, 0.7), stand_in=only)
-    assert str(opening(found)).endswith(
-        "Whether selection mattered hangs on x0: these data do not tell whether x0 predicts wage."
+    without = StandInEvidence("x0", (0,), 0.5, corrected_with=0.01, corrected_without=0.95)
+    assert str(opening(judged(averaged, stand_in=without))).endswith(
+        "Either selection mattered, or x0 predicts wage: these data do not tell."
     )
-    assert str(verdict(found).words).endswith(
-        "With x0 it is significant in 82% of the weight; without x0 in 25%."
+    only = replace(without, corrected_with=0.82, corrected_without=0.25)
+    assert str(opening(judged(averaged, stand_in=only))).endswith(
+        "Either selection mattered and x0 predicts wage, or neither: these data do not tell."
     )
+    # What is told does not compete.
+    assert "x0" not in str(verdict(judged(averaged, "yes", 0.95, stand_in=without)).sentence)
 
 
 def test_trust_names_the_two_gravest_checks(averaged):
@@ -333,12 +337,12 @@ def test_numbers_in_sentences_are_rounded_as_people_read_them():
     ]
 
 
-def test_an_honest_verdict_rests_on_honest_rows_and_not_on_weights(rows):
-    model = HeckmanBestSubset(honest=True, n_splits=10, random_state=0)
-    evidence = evidence_of(fitted(model, *rows).fit_)
-    found = verdict(evidence)
-    assert found.kind == ("yes" if evidence.imr.excludes_zero else "unknown")
-    assert "weight" not in str(found.words) + str(found.sentence)
+def test_an_honest_verdict_is_by_weights_since_the_data_chose_the_exclusions(rows):
+    model = fitted(HeckmanBestSubset(honest=True, n_splits=10, random_state=0), *rows)
+    plain = fitted(HeckmanBestSubset(), *rows)
+    found, same = (verdict(evidence_of(one.fit_)) for one in (model, plain))
+    assert found.chance == same.chance
+    assert found.kind == same.kind == "no sign"
 
 
 @pytest.mark.parametrize(

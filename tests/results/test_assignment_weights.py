@@ -158,7 +158,7 @@ def test_a_choice_by_another_criterion_has_its_own_weight(rows):
     expected = weight_of(averaged(*rows), model.prediction_features_)
     assert found.chosen == pytest.approx(expected, rel=1e-8)
     assert not found.chosen_is_best
-    said = f"These features have {share_text(found.chosen)} of the BIC weight of all assignments"
+    said = f"These features with lambda have {share_text(found.chosen)} of the BIC weight of all assignments"
     best = f"and the best by BIC has {share_text(found.best)}"
     assert f"{said}, {best}" in on_one_line(model.summary())
 
@@ -236,7 +236,7 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     said = on_one_line(report)
     assert f"BIC weight: about {share_text(found.chosen)}" in said
     assert "Assignments were sampled" in said
-    assert f"These features have about {share_text(found.chosen)}" in on_one_line(again.summary())
+    assert f"with lambda have about {share_text(found.chosen)}" in on_one_line(again.summary())
     # An average that was sampled keeps its shares; only the heaviest by BIC are drawn again.
     fit = fitted(HeckmanAverage(), *rows).fit_
     sampled = assignment_weights.average(
@@ -267,8 +267,8 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     assert shares.loc["exper", "bic"] > 0.8
     said = on_one_line(mroz.summary())
     assert (
-        "These features have 1.0% of the BIC weight of all assignments, and the best by BIC has 14%"
-        in said
+        "These features with lambda have 1.0% of the BIC weight of all assignments, and the best by "
+        "BIC has 14%" in said
     )
     for printed in (said, on_one_line(mroz.diagnostics()), on_one_line(report)):
         assert "it does not test" in printed
@@ -286,8 +286,9 @@ def test_an_average_says_by_bic_weights_what_its_search_says(mroz):
     assert found.correction == pytest.approx(chosen.correction, rel=1e-9)
     assert (found.chosen, found.left_out) == (None, None)
     share = share_text(found.correction["bic"])
-    said = on_one_line(model.summary())
-    assert f"Assignments with lambda carry {share} of the BIC weight" in said
+    assert f"{share} by BIC" in on_one_line(model.diagnostics())
+    (row,) = [line for line in str(model.summary()).splitlines() if line.startswith("imr ")]
+    assert row.split()[1] == share
 
 
 def test_chances_by_sampling_weights_are_called_rough(rows):

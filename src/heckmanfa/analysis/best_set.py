@@ -18,9 +18,9 @@ from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.results.assignment_weights import (
     QUICK_UNITS,
     choices_of,
-    has_pseudo_weights,
     weights_of,
 )
+from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Finding
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural

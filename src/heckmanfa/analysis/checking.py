@@ -22,8 +22,9 @@ from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
-from heckmanfa.results.assignment_weights import has_pseudo_weights, weights_of
+from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import kinds_finding
+from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH
 from heckmanfa.results.checks import (
     Check,

@@ -10,9 +10,9 @@ from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.best_set import ratio_model
 from heckmanfa.analysis.held_out import HeldOut
-from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.evidence import BestAssignment
+from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import CHANCES_BY

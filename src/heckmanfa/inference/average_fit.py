@@ -19,15 +19,14 @@ from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_sandwich import gather_rho_scores
+from heckmanfa.results.average_tables import PROBABLE
 from heckmanfa.search.averaging import average
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.full_model import without_collinear
-
-PROBABLE = 0.5
-"""A feature with at least this BIC share is a prediction feature of an average."""
+from heckmanfa.text.chances import CHANCES_BY
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,9 @@ class Averaging(Choose):
             verbose=self.verbose,
         )
         outcome = AverageOutcome(self.choices, found, form)
-        probable = found.shares["bic"] >= PROBABLE
+        probable = found.shares[CHANCES_BY] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
-        if set(form.selection) <= set(features):
+        if np.all(found.alone[CHANCES_BY][list(form.selection)] >= PROBABLE):
             warn(
                 "every selection feature probably predicts as well: with no excluded feature, only "
                 "the normality of the errors identifies the model. A feature that drives selection "

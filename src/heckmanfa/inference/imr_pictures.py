@@ -107,7 +107,7 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     place = weighed.form.correction
     values, errors = members.terms[:, place], members.term_errors[:, place]
     mixture = TermMixture(members.weights, values[:, None], errors[:, None])
-    chance = math.nan if weighed.chance is None else weighed.chance
+    chance = math.nan if weighed.corrected is None else weighed.corrected
     ends = mixture.intervals(tails(CONF_LEVEL), None, np.array([chance]))
     low, high = (float(end) for end in ends[0])
     return [ImrEstimate("averaged", members.mean_imr, low, high, None, "BIC weights")]

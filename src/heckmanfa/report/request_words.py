@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.averaged import AverageModel
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.results.held_rho_words import held_in_words
+from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
 
@@ -150,7 +151,7 @@ def _window(model: Any) -> str:
 
 def _search(model: Any) -> dict[str, str]:
     window = {} if isinstance(model, HeckmanProbit) else {"Window of rho": _window(model)}
-    if isinstance(model, HeckmanAverage):
+    if isinstance(model, AverageModel):
         return window
     facts = {
         "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
@@ -169,15 +170,10 @@ def _chances(analysis: Analysis) -> dict[str, str]:
     evidence = analysis.evidence
     if evidence.honest or not evidence.has_chances:
         return {}
-    if evidence.words.is_binary:
-        return {
-            "Chances": "Shares of the BIC weight. The quadratic form weighs all assignments, and "
-            "those that were fitted have their own likelihood."
-        }
-    fits = "Shares of the BIC weight of two-step fits."
-    if analysis.question.estimated == "ml":
-        fits += " Maximum likelihood fits too few assignments to weigh them all."
-    return {"Chances": fits}
+    return {
+        "Chances": f"Shares of the {BY} weight of all assignments, which follows from the model of "
+        "all features."
+    }
 
 
 def _errors(analysis: Analysis) -> str:

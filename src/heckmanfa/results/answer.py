@@ -248,7 +248,7 @@ def _which(evidence: Evidence) -> Passage:
     if not evidence.has_chances:
         return _without_chances(evidence)
     how = "all " if evidence.exhaustive and evidence.n_assignments > 1 else "the "
-    sets = how + plural(evidence.n_assignments, "set of features", "sets of features")
+    sets = how + plural(evidence.n_assignments, "model")
     if not evidence.exhaustive:
         sets += " that a sampler drew"
     if evidence.window is not None:

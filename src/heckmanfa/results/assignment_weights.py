@@ -27,6 +27,7 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Fit
 from heckmanfa.fit.full_form import form_of_candidates
 from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
+from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.search.averaging import KINDS, Average, Kind, average
 from heckmanfa.search.averaging.averages import MOST_UNITS
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
@@ -93,7 +94,7 @@ class AssignmentWeights:
         return found.correction_share if judged else None
 
     @property
-    def chance(self) -> float | None:
+    def corrected(self) -> float | None:
         """Chance that the correction is needed; None unless it is optional."""
         return None if self.correction is None else self.correction[CHANCES_BY]
 
@@ -164,11 +165,6 @@ def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
 def are_known(fit: Fit) -> bool:
     """Whether the assignments were weighed before, or quickly can be."""
     return fit in _weights or len(choices_of(fit).units) <= QUICK_UNITS or has_pseudo_weights(fit)
-
-
-def has_pseudo_weights(fit: Fit) -> bool:
-    """Whether only a pseudo-likelihood could weigh the assignments."""
-    return fit.weighted and fit.spec.weight_kind == "sampling"
 
 
 def choices_of(fit: Fit) -> Choices:

@@ -17,11 +17,15 @@ from heckmanfa.results.assignment_weights import (
     LeftOut,
     are_known,
     choices_of,
-    has_pseudo_weights,
     weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
-from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
+from heckmanfa.results.average_tables import (
+    has_pseudo_weights,
+    null_share,
+    shares_frame,
+    unit_names,
+)
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging import KINDS

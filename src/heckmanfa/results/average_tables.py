@@ -37,6 +37,9 @@ UNSURE = "cannot be told"
 UNSURE_AS_INDEX = "cannot be told: only as it drives selection"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
+PROBABLE = 0.5
+"""A feature with at least this share is a prediction feature of an average."""
+
 SURELY = (PREDICTS, PREDICTS_AS_INDEX)
 """roles of features that predict"""
 UNTOLD = (UNSURE, UNSURE_AS_INDEX)
@@ -51,6 +54,11 @@ def outcome_of(fit: Fit) -> AverageOutcome:
     """Return the average behind a fit."""
     assert fit.average is not None
     return fit.average
+
+
+def has_pseudo_weights(fit: Fit) -> bool:
+    """Whether only a pseudo-likelihood could weigh the assignments."""
+    return fit.weighted and fit.spec.weight_kind == "sampling"
 
 
 def role_of(chance: float, alone: float) -> str:
@@ -240,10 +248,12 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
 def term_chances(fit: Fit) -> Floats:
     """Return the chance of each row of ``fit.terms``, (T,): of slopes, lambda and rho.
 
-    NaN for what every assignment holds, or none.
+    NaN for what every assignment holds, or none, and with sampling weights.
     """
     found = outcome_of(fit).average
     chances = np.full(len(fit.terms), np.nan)
+    if has_pseudo_weights(fit):
+        return chances
     columns = [*fit.equation]
     shares = np.where(
         np.isin(columns, found.choices.always), np.nan, found.shares[CHANCES_BY][columns]

@@ -23,8 +23,8 @@ from heckmanfa.fit.full_form import two_step_form
 from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
@@ -93,8 +93,9 @@ class Assignment:
     """One set of features, with its estimates by the form or those of a refit."""
 
     mask: Mask
-    """(K,) which columns predict"""
+    """(K,) which columns predict on their own"""
     bic: float
+    """by the form, relative to what the model of everything costs"""
     rho: float
     rho_interval: tuple[float, float]
     imr: Effect
@@ -191,11 +192,9 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     columns = fit.equation
     span = slice(1, 1 + len(columns))
     values[columns, 0] = alike.weights @ alike.terms[:, span]
-    values[columns, 1:] = mixture_quantiles(
-        *(alike.weights, alike.terms[:, span], alike.term_errors[:, span]),
-        tails(CONF_LEVEL),
-        reference.df,
-    )
+    mixture = TermMixture(alike.weights, alike.terms[:, span], alike.term_errors[:, span])
+    chances = np.full(len(columns), np.nan) if share is None else share[columns]
+    values[columns, 1:] = mixture.intervals(tails(CONF_LEVEL), reference.df, chances)
     return Series(values), share
 
 
@@ -212,7 +211,8 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
         return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     slope = 1.0 if fit.binary is None else fit.binary.mean_slope
-    solved = fit.moments.solve(states[:, :-2])
+    size = 1 + states[:, form.columns].sum(axis=1) + states[:, -2:].sum(axis=1)
+    bic = members.costs + size * np.log(form.n_selected)
     reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
     ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
     place = form.correction
@@ -221,13 +221,13 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
         spread = np.full((fit.n_features, 3), np.nan)
         spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
         spread[~state[:-2] & ~state[-1]] = np.nan
-        imr = UNKNOWN if fit.is_binary else Effect(*(float(end) for end in ends[row, place]))
+        known = not fit.is_binary and state[-2]
+        imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
         rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
-        usual = bool(state[-2]) and not state[-1] and not fit.is_binary
         found.append(
             Assignment(
                 mask=state[:-2],
-                bic=float(solved.bic[row]) if usual else float("nan"),
+                bic=float(bic[row]),
                 rho=float(members.terms[row, place + (not fit.is_binary)]),
                 rho_interval=(float(rho[1]), float(rho[2])),
                 imr=imr,

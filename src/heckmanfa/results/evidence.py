@@ -19,11 +19,10 @@ from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     are_known,
     choices_of,
-    has_pseudo_weights,
     rough_weights_of,
     weights_of,
 )
-from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.average_tables import ALWAYS, has_pseudo_weights
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import (
     Assignment,

@@ -18,9 +18,8 @@ from heckmanfa.model.linalg import column_norms
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     choices_of,
-    has_pseudo_weights,
 )
-from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, role_of
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, has_pseudo_weights, role_of
 from heckmanfa.results.effects import UNKNOWN, Assignment, Effect, Effects
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.naming import Naming

@@ -21,6 +21,7 @@ import numpy as np
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, are_known, weights_of
+from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Finding
 from heckmanfa.results.problems import problems_of
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
@@ -82,6 +83,8 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
         if fit.average.average.correction != "optional":
             return Judgement("not asked")
         found = _by_weights(fit, fit.average.form, fit.average.average)
+        if has_pseudo_weights(fit):
+            found = Judgement("not weighed", all_features=found.all_features)
     else:
         weights = (weights_of(fit) if are_known(fit) else "") if weights is None else weights
         if isinstance(weights, str) or weights.correction is None:

@@ -28,6 +28,7 @@ from heckmanfa.search.averaging.weights import (
 )
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
+from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.progress import progress_line
 
 # The same fit gets the same words.
@@ -144,7 +145,7 @@ def without_correction(form: Form, found: Average) -> tuple[Members, Floats | No
             by = found.weights
             alike = average(form, found.choices, weights=by, correction="never", random_state=_SEED)
         members = Members(form, alike.component_states, alike.component_weights)
-        return members, alike.shares["bic"]
+        return members, alike.shares[CHANCES_BY]
     states, place = found.component_states, -2
     without, inside = states.copy(), states.copy()
     without[:, place], inside[:, place] = False, True
