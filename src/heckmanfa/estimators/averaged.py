@@ -8,7 +8,7 @@ from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import ChoiceModel
+from heckmanfa.estimators.search_base import SEARCH_IN, ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import (
     CovType,
@@ -22,7 +22,7 @@ from heckmanfa.model.option_types import (
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.choices import Choices, SearchIn
 from heckmanfa.search.rho_window import check_window
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class AverageModel(ChoiceModel):
         **ChoiceModel._parameter_constraints,
         "weights": [one_of(*WEIGHTINGS)],
         "correction": [one_of(*CORRECTIONS)],
+        **SEARCH_IN,
     }
 
     def fit(
@@ -51,13 +52,14 @@ class AverageModel(ChoiceModel):
         fit_rows(self, X, y, selected, sample_weight, groups)
         return self
 
-    def _choose(self, choices: Choices) -> Averaging:
+    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Averaging:
         return Averaging(
             choices,
             weights=self.weights,
             correction=self.correction,
             rho_range=check_window(self.rho_range),
             verbose=self.verbose,
+            selecting=selecting,
         )
 
     @property
@@ -189,9 +191,12 @@ outcome_transform, categorical_features, reference, unknown
         weights: Weighting = "aic",
         *,
         correction: Correction = "optional",
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         random_state: Any = 0,
@@ -261,9 +266,12 @@ categorical_features, reference, unknown
         weights: Weighting = "aic",
         *,
         correction: Correction = "optional",
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         random_state: Any = 0,

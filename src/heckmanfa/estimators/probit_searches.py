@@ -9,8 +9,9 @@ from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import ProvenSearch
+from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
+from heckmanfa.search.choices import SearchIn
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 
@@ -114,6 +115,7 @@ categorical_features, reference, unknown
             for name, allowed in ProvenSearch._parameter_constraints.items()
             if name != "rho_range"
         },
+        **SEARCH_IN,
         "criterion": [one_of("bic", "ebic", "aic")],
         "n_refits": [Interval(Integral, 1, None, closed="left")],
     }
@@ -122,10 +124,13 @@ categorical_features, reference, unknown
         self,
         criterion: Criterion = "bic",
         *,
+        search_in: SearchIn = "prediction",
         n_refits: int = 50,
         max_nodes: int | None = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         honest: bool = False,

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
+from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch, SearchModel
 from heckmanfa.model.option_types import (
     CovType,
     Method,
@@ -25,7 +25,9 @@ from heckmanfa.model.option_types import (
     WeightKind,
     one_of,
 )
+from heckmanfa.search.choices import SearchIn
 from heckmanfa.search.evaluation import Criterion
+from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 
@@ -279,6 +281,7 @@ outcome_transform, categorical_features, reference, unknown
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
         **ProvenSearch._parameter_constraints,
+        **SEARCH_IN,
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
     }
 
@@ -286,11 +289,14 @@ outcome_transform, categorical_features, reference, unknown
         self,
         criterion: Criterion = "bic",
         *,
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         max_nodes: int | None = None,
         tolerance: float | None = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         honest: bool = False,
@@ -312,7 +318,9 @@ outcome_transform, categorical_features, reference, unknown
     ) -> None:
         self._keep(locals())
 
-    def _strategy(self) -> BestSubset:
+    def _strategy(self) -> BestSubset | RefittedSubset:
+        if self.search_in == "both":
+            return RefittedSubset(max_nodes=self.max_nodes, verbose=self.verbose)
         return BestSubset(self.tolerance, self.max_nodes, self.verbose)
 
 

@@ -308,6 +308,8 @@ class Choice:
     search: SearchOutcome | None = None
     everything: bool = False
     """whether the features are all that may predict, to be weighed after the fit"""
+    selection: tuple[int, ...] | None = None
+    """columns of the selection equation, if these were chosen as well; None is all of them"""
     rho: float | None = None
     """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 

@@ -41,6 +41,8 @@ class Averaging(Choose):
     verbose: int = 0
     errors: bool = True
     """whether standard errors are needed"""
+    selecting: Choices | None = None
+    """those of the selection equation, if both equations are searched"""
 
     def __call__(
         self,
@@ -74,7 +76,10 @@ class Averaging(Choose):
         """Put averages in place of the estimates of the model with everything in it."""
         away = {*self.choices.columns} - {*fit.features}
         choices = self.choices.without_columns([*away])
-        form = form_of_fit(fit)
+        selecting = self.selecting
+        if selecting is not None:
+            selecting = selecting.without_columns([*selection.dropped, *selection.separating])
+        form = form_of_fit(fit, both=selecting is not None)
         found = average(
             form,
             choices,
@@ -83,11 +88,15 @@ class Averaging(Choose):
             rho_range=self.rho_range,
             random_state=random_state,
             verbose=self.verbose,
+            selecting=selecting,
         )
-        outcome = AverageOutcome(self.choices, found, form)
+        outcome = AverageOutcome(self.choices, found, form, self.selecting)
         probable = found.shares["bic"] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
-        if set(form.selection) <= set(features):
+        driving = set(form.selection)
+        if found.selection_shares is not None:
+            driving = {*np.flatnonzero(found.selection_shares["bic"] >= PROBABLE)}
+        if driving <= set(features):
             warn(
                 "every selection feature probably predicts as well: with no excluded feature, only "
                 "the normality of the errors identifies the model. A feature that drives selection "
@@ -117,7 +126,7 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     if errors:
         covariance = members.term_covariance()[1]
     adjusted_r2 = nan if fit.is_binary else _adjusted_r2(fit.moments, members)
-    imr_coef = found.free[-1] if form.errors == "two-step" else members.mean_imr
+    imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(
         fit,
         average=outcome,
@@ -166,6 +175,6 @@ def _adjusted_r2(moments: Moments, members: Members) -> float:
     imr = members.terms[:, form.correction]
     coef = np.column_stack([estimates[:, : 1 + len(form.columns)], imr, -np.ones(len(imr))])
     squares = np.sum((coef @ r.T) ** 2, axis=1)
-    held = members.states[:, :-2].sum(axis=1) + members.states[:, -1]
+    held = members.states[:, : form.n_features].sum(axis=1) + members.states[:, -1]
     ratio = squares / moments.total_squares * (m - 1.0) / (m - held - 1.0)
     return float(1.0 - members.weights @ ratio)

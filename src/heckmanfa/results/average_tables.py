@@ -27,7 +27,7 @@ from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS, penalties
+from heckmanfa.search.averaging.weights import KINDS
 from heckmanfa.text.wording import percent, share_text
 
 PREDICTS = "predicts"
@@ -180,24 +180,16 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     outcome = outcome_of(fit)
     found, form = outcome.average, outcome.form
     states, masks = found.leading_states, found.leading_masks
-    choices = found.choices
-    held = masks.sum(axis=1)
-    units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
-    by_size = penalties(found.n_selected, choices)
-    frame = pd.DataFrame(
-        {
-            "features": [
-                tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks
-            ],
-            "n_features": held,
-            "correction": states[:, -2],
-            "index": states[:, -1],
-            "weight": found.leading_weight,
-        }
-    )
-    for kind in KINDS:
-        extra = states[:, -2:].sum(axis=1)
-        frame[kind] = found.leading_cost + by_size[kind][held, extra, units]
+    named = [tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks]
+    frame = pd.DataFrame({"features": named, "n_features": masks.sum(axis=1)})
+    if found.searches_both:
+        selecting = states[:, fit.n_features : -2]
+        frame["selection_features"] = [
+            tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in selecting
+        ]
+    frame["correction"], frame["index"] = states[:, -2], states[:, -1]
+    frame["weight"] = found.leading_weight
+    frame = frame.assign(**found.criteria(states, found.leading_cost))
     frame["rho"] = found.leading_rho
     # The test of the correction is made on its own scale: beta_H, or atanh rho.
     members = Members(form, states, found.leading_weight)

@@ -203,13 +203,14 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     """
     if not len(states):
         return []
-    if fit.is_binary and fit.search is not None:
-        masks = states[:, :-2]
+    if fit.is_binary and fit.search is not None and not form.searched:
+        masks = states[:, : fit.n_features]
         near = zip(*_by_form(fit, masks), strict=True)
         return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     slope = 1.0 if fit.binary is None else fit.binary.mean_slope
-    solved = fit.moments.solve(states[:, :-2])
+    masks = states[:, : fit.n_features]
+    solved = fit.moments.solve(masks)
     reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
     ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
     place = form.correction
@@ -217,13 +218,13 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     for row, state in enumerate(states):
         spread = np.full((fit.n_features, 3), np.nan)
         spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
-        spread[~state[:-2] & ~state[-1]] = np.nan
+        spread[~masks[row] & ~state[-1]] = np.nan
         imr = UNKNOWN if fit.is_binary else Effect(*(float(end) for end in ends[row, place]))
         rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
-        usual = bool(state[-2]) and not state[-1] and not fit.is_binary
+        usual = bool(state[-2]) and not state[-1] and not fit.is_binary and not form.searched
         found.append(
             Assignment(
-                mask=state[:-2],
+                mask=masks[row],
                 bic=float(solved.bic[row]) if usual else float("nan"),
                 rho=float(members.terms[row, place + (not fit.is_binary)]),
                 rho_interval=(float(rho[1]), float(rho[2])),

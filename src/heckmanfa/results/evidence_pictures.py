@@ -267,7 +267,8 @@ def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentCol
     if not average.exhaustive and float(weight.sum()) < _TELLING:
         states, weight = _drawn(average, features)
         is_draw = True
-    found, masks = assignments_of(evidence.fit, weights.form, states), states[:, :-2]
+    found = assignments_of(evidence.fit, weights.form, states)
+    masks = states[:, : evidence.fit.n_features]
     coef = np.array([item.coef.values[:, 0] for item in found])
     by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
     return AssignmentColumns(

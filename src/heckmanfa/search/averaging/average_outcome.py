@@ -19,6 +19,8 @@ class AverageOutcome:
     average: Average
     form: Form
     """the model with everything in it, from which all assignments follow"""
+    selecting: Choices | None = None
+    """what the user allowed in the selection equation, if both equations are searched"""
 
     def without_candidates(self) -> AverageOutcome:
         """Return what a small model file keeps: few leading assignments.
