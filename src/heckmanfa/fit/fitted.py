@@ -35,7 +35,7 @@ from heckmanfa.model.option_types import (
 )
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
 
@@ -276,6 +276,18 @@ class Fit:
     def selection_features(self) -> list[Any]:
         """Names or positions of the columns of the selection equation."""
         return [] if self.probit is None else self.spec.feature_names(self.probit.features)
+
+    @property
+    def driving(self) -> list[int]:
+        """Positions of the columns that drive selection.
+
+        They are those of the selection equation; in an average that searches it, those that
+        probably do.
+        """
+        shares = None if self.average is None else self.average.average.selection_shares
+        if shares is not None:
+            return [int(column) for column in np.flatnonzero(shares["bic"] >= PROBABLE)]
+        return [] if self.probit is None else [int(column) for column in self.probit.features]
 
     @property
     def held_rho(self) -> float | None:

@@ -20,14 +20,11 @@ from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.search.averaging import average
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.full_model import without_collinear
-
-PROBABLE = 0.5
-"""A feature with at least this BIC share is a prediction feature of an average."""
 
 
 @dataclass(frozen=True)
@@ -93,17 +90,15 @@ class Averaging(Choose):
         outcome = AverageOutcome(self.choices, found, form, self.selecting)
         probable = found.shares["bic"] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
-        driving = set(form.selection)
-        if found.selection_shares is not None:
-            driving = {*np.flatnonzero(found.selection_shares["bic"] >= PROBABLE)}
-        if driving <= set(features):
+        fit = replace(fit, support=probable, average=outcome)
+        if {*fit.driving} <= {*features}:
             warn(
                 "every selection feature probably predicts as well: with no excluded feature, only "
                 "the normality of the errors identifies the model. A feature that drives selection "
                 "alone, named in never=[...], would identify it.",
                 NoExclusionWarning,
             )
-        fit = _with_averages(replace(fit, support=probable), outcome, errors=self.errors)
+        fit = _with_averages(fit, outcome, errors=self.errors)
         if not (fit.spec.errors_differ and fit.spec.guarded) or fit.is_binary:
             return fit
         rows, moments = selection.rows, fit.moments
@@ -129,7 +124,6 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(
         fit,
-        average=outcome,
         rho=found.rho,
         sigma=found.sigma,
         imr_coef=found.rho if fit.is_binary else float(imr_coef),

@@ -197,12 +197,9 @@ def n_units_of(fit: Fit) -> int:
     return len(choices_of(fit).units) + (0 if selecting is None else len(selecting.units))
 
 
-def _support(fit: Fit, form: Form) -> Mask:
-    """(K,) which columns predict; (2 K,) also those that drive selection, if that was searched."""
-    support = np.asarray(fit.support, dtype=bool)
-    if not form.searched or fit.probit is None:
-        return support
-    return np.append(support, np.isin(np.arange(fit.n_features), fit.probit.features))
+def _selecting(fit: Fit) -> Mask:
+    """(K,) which columns the selection equation of a fit has."""
+    return np.isin(np.arange(fit.n_features), fit.driving)
 
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
@@ -272,11 +269,11 @@ def _window(fit: Fit) -> tuple[float, float] | None:
 
 def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
     """BIC weight of the prediction features of a fit, with the correction and without the index."""
-    choices, support = found.joint, _support(fit, form)
-    inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
-    if not np.array_equal(choices.masks(inside), support):
+    choices, own = found.joint, form.state_of(fit.support, _selecting(fit))
+    inside = np.array([bool(own[unit[0]]) for unit in choices.units], dtype=bool)
+    if not np.array_equal(choices.masks(inside), own[:-2]):
         return None
-    own = np.append(support, [found.correction != "never", False])
+    own[-2] = found.correction != "never"
     states = np.concatenate([own[None], found.leading_states[:1]])
     criterion, least = found.criteria(states, Members(form, states, np.ones(2)).costs)["bic"]
     if not np.isfinite(criterion):
@@ -291,6 +288,5 @@ def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     away = tuple(column for column in form.columns if not fit.support[column])
     if not away:
         return None
-    own = np.append(_support(fit, form), [True, False])
-    own[fit.n_features : -2] = True
+    own = form.state_of(fit.support)
     return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,6 +38,8 @@ ALWAYS = "always included"
 NEVER = "never included"
 CORRECTION = "correction"
 """the name of the correction's row among those of features"""
+DRIVES_SELECTION = "drives selection"
+NO_SIGN_OF_SELECTION = "no sign that it drives selection"
 MATTERED = "selection mattered"
 NOT_MATTERED = "no sign that selection mattered"
 
@@ -61,6 +64,11 @@ def role_of(chance: float) -> str:
     return NO_SIGN if chance < _NO_SIGN_BELOW else UNSURE
 
 
+def selection_role(chance: float) -> str:
+    """Return the role in the selection equation of a feature with this BIC share."""
+    return {PREDICTS: DRIVES_SELECTION, NO_SIGN: NO_SIGN_OF_SELECTION}.get(role_of(chance), UNSURE)
+
+
 def inclusion_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.inclusion_`."""
     found, units = outcome_of(fit).average, _units(fit)
@@ -72,7 +80,38 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
         shares = np.where(alone, getattr(found, sign)[first], np.nan)
         table.insert(1 + 3 * len(KINDS) + place, sign, shares)
     table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    return pd.concat([table, _correction_row(found)], ignore_index=True)
+    if not found.searches_both:
+        return pd.concat([table, _correction_row(found)], ignore_index=True)
+    equations = {"prediction": table, "selection": selection_frame(fit, found)}
+    equations["errors"] = _correction_row(found)
+    parts = [part.assign(equation=equation) for equation, part in equations.items()]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[["equation", *table.columns]]
+
+
+def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
+    """Return the rows of the selection equation of `inclusion_frame`, if that was searched.
+
+    It has no index beside a feature.
+    """
+    selecting, shares, signs = found.selecting, found.selection_shares, found.selection_signs
+    assert selecting is not None and shares is not None and signs is not None
+    rows = []
+    for unit in sorted([*((column,) for column in selecting.always), *selecting.units]):
+        names, first, alone = fit.spec.feature_names(unit), unit[0], len(unit) == 1
+        fixed = ALWAYS if first in selecting.always else None
+        rows.append(
+            {
+                "feature": names[0] if len(names) == 1 else tuple(names),
+                **{kind: float(shares[kind][first]) for kind in KINDS},
+                **{f"{kind}_alone": float(shares[kind][first]) for kind in KINDS},
+                **{f"{kind}_index": 0.0 for kind in KINDS},
+                "positive": float(signs[0, first]) if alone else np.nan,
+                "negative": float(signs[1, first]) if alone else np.nan,
+                "role": fixed or selection_role(float(shares["bic"][first])),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _correction_row(found: Average) -> pd.DataFrame:
@@ -132,9 +171,29 @@ def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
     return names
 
 
+def selection_section(fit: Fit) -> Section:
+    """Return the chances of each feature to drive selection, as a part of the summary."""
+    found = outcome_of(fit).average
+    table = selection_frame(fit, found)
+    names = [name if isinstance(name, str) else _joined(name) for name in table["feature"]]
+    shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
+    for kind in ("aic", "ebic"):
+        shown[f"by {kind.upper()}"] = table[kind].map(share_text)
+    for name in ("positive", "negative"):
+        shown[name] = table[name].map(share_text)
+    shown["role"] = table["role"]
+    return Section("Chance that each feature drives selection", table=shown)
+
+
+def _joined(name: Any) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
+    if "equation" in table:
+        table = table[table["equation"] != "selection"].reset_index(drop=True)
     names = [*(", ".join(unit_names(fit, unit)) for unit in _units(fit)), CORRECTION]
     shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
     for kind in ("aic", "ebic"):

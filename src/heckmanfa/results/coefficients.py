@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.results.answer import opening
-from heckmanfa.results.average_tables import inclusion_section, refuse_test
+from heckmanfa.results.average_tables import inclusion_section, refuse_test, selection_section
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
@@ -117,6 +117,8 @@ def summarize(
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
     if fit.average is not None:
+        if fit.average.average.searches_both:
+            sections.insert(0, selection_section(fit))
         sections.insert(0, inclusion_section(fit))
     return Summary(
         title=summary_title(fit),

@@ -283,17 +283,19 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     columns = may_predict(fit, never)
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):
         return None
-    if fit.is_binary and fit.average is None:
+    searched = None if fit.search is None else fit.search.form
+    if fit.is_binary and fit.average is None and searched is None:
         return _searched_all(fit)
     if fit.average is not None:
         form = fit.average.form
+    elif searched is not None:
+        form = searched
     else:
         try:
             form = two_step_form(fit, tuple(columns))
         except NotIdentifiedError:
             return None
-    state = np.zeros((1, fit.n_features + 2), dtype=bool)
-    state[0, [*form.columns, -2]] = True
+    state = form.state_of(np.isin(np.arange(fit.n_features), form.columns))[None]
     return assignments_of(fit, form, state)[0]
 
 

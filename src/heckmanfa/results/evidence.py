@@ -215,7 +215,7 @@ def evidence_of(
         all_features=whole,
         no_exclusion=fit.probit is not None
         and fit.held_rho is None
-        and {*fit.probit.features} <= {*fit.features},
+        and {*fit.driving} <= {*fit.features},
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
         chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),

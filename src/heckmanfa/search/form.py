@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.linalg import solve_upper, symmetric
 
@@ -90,6 +91,18 @@ class Form:
         """Where states of this length, as `Members` has them, hold each free parameter."""
         searched = [self.n_features + column for column in self.searched]
         return [*self.columns, n_states - 2, *searched]
+
+    def state_of(self, mask: Mask, selecting: Mask | None = None) -> Mask:
+        """Return the state, as `Members` has them, that holds some columns and the correction.
+
+        ``mask`` and ``selecting``, (K,), are those of the equations; None is all selection
+        features.
+        """
+        parts = [mask]
+        if self.searched:
+            every = np.isin(np.arange(self.n_features), self.selection)
+            parts.append(every if selecting is None else selecting)
+        return np.concatenate([*parts, [True, False]]).astype(bool)
 
     @cached_property
     def direction(self) -> Floats:

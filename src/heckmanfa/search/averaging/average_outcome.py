@@ -9,6 +9,9 @@ from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 
+PROBABLE = 0.5
+"""A feature with at least this BIC share is a prediction feature of an average."""
+
 
 @dataclass(frozen=True, eq=False)
 class AverageOutcome:
