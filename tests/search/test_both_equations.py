@@ -1,7 +1,6 @@
 """Searches of both equations, against plain loops over all pairs of subsets."""
 
 import itertools
-import warnings
 from math import comb
 
 import numpy as np
@@ -87,7 +86,8 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed):
     held, with_index, estimates, cost, criteria = every_state(theta, covariance, len(X), fixed)
     model = average("bic", search_in="both").fit(X, data.y)
     found = model.fit_.average.average
-    assert found.exhaustive and model.n_assignments_ == len(held)
+    assert found.exhaustive
+    assert model.n_assignments_ == len(held)
     weights = np.exp(-0.5 * (criteria - criteria.min(axis=0)))
     weights /= weights.sum(axis=0)
     near = {"rtol": 1e-10, "atol": 1e-10}
@@ -153,7 +153,8 @@ def test_the_best_of_both_equations_is_the_best_of_all_pairs(make, search, k, se
         list(predicting),
         list(selecting),
     )
-    assert model.optimal_ and model.gap_ == 0.0
+    assert model.optimal_
+    assert model.gap_ == 0.0
     np.testing.assert_allclose(model.bic_, bic, rtol=1e-9)
     np.testing.assert_allclose(model.candidates_["bic"][0], bic, rtol=1e-9)
     table = model.candidates_

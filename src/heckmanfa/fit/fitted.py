@@ -274,8 +274,8 @@ class Fit:
 
     @property
     def selection_features(self) -> list[Any]:
-        """Names or positions of the columns of the selection equation."""
-        return [] if self.probit is None else self.spec.feature_names(self.probit.features)
+        """Names or positions of the columns that drive selection, as `driving` has them."""
+        return self.spec.feature_names(self.driving)
 
     @property
     def driving(self) -> list[int]:

@@ -55,7 +55,7 @@ def free_directions(
     selection features; the coefficients of the others are zero. The intercepts and the parameters
     of the errors are free, and all of gamma if ``selecting`` is None.
     """
-    p, j = problem.sizes
+    p, _ = problem.sizes
     gamma = np.eye(p) if selecting is None else _slopes(problem.selection_back, selecting)
     beta = _slopes(problem.prediction_back, kept)
     return np.asarray(sla.block_diag(gamma, beta, np.eye(len(problem.ends))))

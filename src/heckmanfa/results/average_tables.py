@@ -9,7 +9,7 @@ feature without any effect has a share of about 38%, under BIC typically of abou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS
+from heckmanfa.search.averaging.weights import KINDS, Kind
 from heckmanfa.text.wording import percent, share_text
 
 PREDICTS = "predicts"
@@ -95,39 +95,41 @@ def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
     It has no index beside a feature.
     """
     selecting, shares, signs = found.selecting, found.selection_shares, found.selection_signs
-    assert selecting is not None and shares is not None and signs is not None
+    assert selecting is not None
+    assert shares is not None
+    assert signs is not None
     rows = []
     for unit in sorted([*((column,) for column in selecting.always), *selecting.units]):
-        names, first, alone = fit.spec.feature_names(unit), unit[0], len(unit) == 1
+        names, first = fit.spec.feature_names(unit), unit[0]
+        name = names[0] if len(names) == 1 else tuple(names)
+        of_unit = {kind: float(shares[kind][first]) for kind in KINDS}
+        both = (signs[0, first], signs[1, first]) if len(unit) == 1 else (np.nan, np.nan)
         fixed = ALWAYS if first in selecting.always else None
-        rows.append(
-            {
-                "feature": names[0] if len(names) == 1 else tuple(names),
-                **{kind: float(shares[kind][first]) for kind in KINDS},
-                **{f"{kind}_alone": float(shares[kind][first]) for kind in KINDS},
-                **{f"{kind}_index": 0.0 for kind in KINDS},
-                "positive": float(signs[0, first]) if alone else np.nan,
-                "negative": float(signs[1, first]) if alone else np.nan,
-                "role": fixed or selection_role(float(shares["bic"][first])),
-            }
-        )
+        rows.append(_row(name, of_unit, both, fixed or selection_role(of_unit["bic"])))
     return pd.DataFrame(rows)
 
 
 def _correction_row(found: Average) -> pd.DataFrame:
-    """Return the row of the correction: it has no feature's index beside it."""
+    """Return the row of the correction."""
     shares = found.correction_share
     fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
-    row = {
-        "feature": CORRECTION,
-        **{kind: shares[kind] for kind in KINDS},
+    role = fixed or _CORRECTION_ROLES[role_of(shares["bic"])]
+    return pd.DataFrame([_row(CORRECTION, shares, found.correction_signs, role)])
+
+
+def _row(
+    name: Any, shares: Mapping[Kind, float], signs: tuple[float, float], role: str
+) -> dict[str, Any]:
+    """Return a row of `inclusion_frame` of what has no index beside it."""
+    return {
+        "feature": name,
+        **{str(kind): shares[kind] for kind in KINDS},
         **{f"{kind}_alone": shares[kind] for kind in KINDS},
         **{f"{kind}_index": 0.0 for kind in KINDS},
-        "positive": found.correction_signs[0],
-        "negative": found.correction_signs[1],
-        "role": fixed or _CORRECTION_ROLES[role_of(shares["bic"])],
+        "positive": float(signs[0]),
+        "negative": float(signs[1]),
+        "role": role,
     }
-    return pd.DataFrame([row])
 
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:

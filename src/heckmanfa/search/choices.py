@@ -204,9 +204,7 @@ def _read(
     label, held, away, may = table.label, {*inside}, {*outside}, {*candidates}
     for column in inside:
         if column in away:
-            raise InputError(
-                f"{quoted(label(column))} is in both {names.always} and {names.never}"
-            )
+            raise InputError(f"{quoted(label(column))} is in both {names.always} and {names.never}")
         if column not in may:
             raise InputError(f"{names.always} names {quoted(label(column))}, {names.outside}")
     forced = {names.always: held, names.never: away}

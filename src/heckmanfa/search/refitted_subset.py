@@ -79,7 +79,11 @@ class RefittedSubset:
 
 
 def _ranked(
-    problem: Problem, full: FullModel | LinearModel, found: BestOfForm, refits: list[Climbed], max_nodes: int
+    problem: Problem,
+    full: FullModel | LinearModel,
+    found: BestOfForm,
+    refits: list[Climbed],
+    max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
     goal, masks = problem.goal, found.masks

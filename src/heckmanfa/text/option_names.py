@@ -182,7 +182,9 @@ def _assigned(found: re.Match[str]) -> str:
     return f"{option} {value}".strip() if option.startswith("--") else option
 
 
-_CHOICES = "search-in|search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+_CHOICES = (
+    "search-in|search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+)
 _QUOTE = "'"
 _FLAGS = ("honest", "robust")
 _OPTION = re.compile(

@@ -21,7 +21,6 @@ from heckmanfa.search.averaging.weights import (
     EVEN,
     MOST_COLUMNS,
     Correction,
-    Kind,
     Odds,
     Rule,
 )
@@ -172,4 +171,3 @@ def without_correction(form: Form, found: Average) -> tuple[Members, Floats | No
         either[:, list(form.columns)] |= without[:, -1:] & moved
         share = weights @ either
     return Members(form, without, weights), share
-

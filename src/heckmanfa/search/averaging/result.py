@@ -180,9 +180,9 @@ def unpack_states(packed: NDArray[np.uint8], n_features: int) -> Mask:
 
 def with_shares_of(found: Average, other: Average) -> Average:
     """Return an average with the shares of another, which knows them better."""
-    names = ("shares", "alone", "correction_share", "index_share", "disagreement")
-    names += ("selection_shares",)
-    return replace(found, **{name: getattr(other, name) for name in names})
+    names = ("shares", "alone", "correction_share", "index_share", "selection_shares")
+    known = {name: getattr(other, name) for name in (*names, "disagreement")}
+    return replace(found, **known)
 
 
 @dataclass(frozen=True, eq=False)
