@@ -254,7 +254,7 @@ def test_new_outcomes_fall_into_prediction_intervals():
 
 
 def test_maximum_likelihood_refits_the_heaviest_and_keeps_their_weights(alone):
-    model = HeckmanAverage("bic", method="ml", n_refits=3).fit(X, Y)
+    model = HeckmanAverage("bic", method="ml").fit(X, Y)
     share = weights(alone, "bic")
     heaviest = np.argsort(-share)[:3]
     refits = [Heckman(list(alone[i][0]), method="ml").fit(X, Y) for i in heaviest]
@@ -392,7 +392,7 @@ def test_maximum_likelihood_of_the_heaviest_assignment_is_guarded():
     u = rng.normal(size=1500)
     noise = 0.5 * u + np.exp(0.6 * Z[:, 0]) * rng.normal(size=1500)
     y = np.where(0.2 + Z @ [0.5, 0.5, 0.5, -0.5] + u > 0, Z[:, 0] - Z[:, 1] + noise, np.nan)
-    model = HeckmanAverage("bic", method="ml", n_refits=2).fit(Z, y)
+    model = HeckmanAverage("bic", method="ml").fit(Z, y)
     heaviest = Heckman(list(model.assignments_["features"][0]), method="ml").fit(Z, y)
     found, expected = model.diagnostics(), heaviest.diagnostics()
     assert found.hausman.p_value == pytest.approx(expected.hausman.p_value, rel=1e-6)

@@ -25,6 +25,12 @@ LEAST_DROPPED = 2
 nothing that these do not say."""
 
 
+def as_counts(sums: Floats) -> tuple[Any, ...]:
+    """Split sums of `Columns.tally`, (..., 5): four numbers of units and columns, and a cost."""
+    whole = sums[..., :4].astype(np.intp)
+    return (*np.moveaxis(whole, -1, 0), sums[..., 4])
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The columns [fixed, units, R theta-hat] of a form, scaled to length one.
@@ -174,10 +180,15 @@ class Columns:
         They are columns of features, how many of the correction and the index, units of features,
         columns that the index has too, and what prior odds add.
         """
-        span = slice(first, first + bits.shape[-1])
+        found = bits @ self.tally[first : first + bits.shape[-1]]
+        return as_counts(found)
+
+    @cached_property
+    def tally(self) -> Floats:
+        """(U, 5) what `counts` sums over the units."""
         feature = self.is_feature.astype(int)
         parts = self.n_columns, 1 - feature, feature, self.n_in_index, self.costs
-        return tuple(bits @ part[span] for part in parts)
+        return np.column_stack(parts).astype(np.float64)
 
     def penalty(self, table: Floats, counts: Sequence[Any], holds_index: Any) -> Floats:
         """Look penalties up for the `counts` of all units, and whether the index is held.

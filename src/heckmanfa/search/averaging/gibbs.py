@@ -24,7 +24,7 @@ from scipy.linalg import blas
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import solve_upper
-from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.columns import Columns, as_counts
 from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 
 # Chains per kind of weights; halves of them are compared.
@@ -238,15 +238,14 @@ class _Chains:
         columns, now = self._columns, self.inside[:, block]
         cost, feasible = self._subsets(block, now)
         bits = _bits(len(block))
-        rest = self.inside.copy()
-        rest[:, block] = False
-        whole = np.zeros((len(bits), len(self._sizes)), dtype=np.intp)
-        whole[:, block] = bits
-        outside, within = columns.counts(rest, 0), columns.counts(whole, 0)
-        counts = [one + two[:, None] for one, two in zip(outside, within, strict=True)]
-        with_index = np.zeros(counts[0].shape, dtype=bool)
+        tally = columns.tally
+        rest = self.inside @ tally - now @ tally[block]
+        counts = as_counts(rest + (bits @ tally[block])[:, None])
+        with_index = np.zeros(cost.shape, dtype=bool)
         if columns.has_index:
-            with_index = rest[:, 0] | (whole[:, :1] > 0)
+            # The index is the first unit; a block is sorted.
+            inside = bits[:, :1] > 0 if block[0] == 0 else self.inside[:, 0]
+            with_index = np.broadcast_to(inside, cost.shape)
         criterion = cost + columns.penalty(self._penalties, counts, with_index)
         criterion[~feasible] = np.inf
         weight = np.exp(0.5 * (criterion.min(axis=0) - criterion))
