@@ -21,7 +21,12 @@ from heckmanfa.results.assignment_weights import (
     weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
-from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
+from heckmanfa.results.average_tables import (
+    null_share,
+    selection_sections,
+    shares_frame,
+    unit_names,
+)
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
 from heckmanfa.text.wording import (
@@ -382,7 +387,8 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
             "Assignments were sampled, since there are too many to evaluate all. The chains of the "
             f"sampler {agree}: shares differ by up to {number(found.average.disagreement, 2)}."
         )
-    return [
+    sections = [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
         Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
+    return [*sections, *selection_sections(fit, found.average)]

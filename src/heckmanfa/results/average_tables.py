@@ -173,18 +173,18 @@ def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
     return names
 
 
-def selection_section(fit: Fit) -> Section:
-    """Return the chances of each feature to drive selection, as a part of the summary."""
-    found = outcome_of(fit).average
+def selection_sections(fit: Fit, found: Average) -> list[Section]:
+    """Return the chances of each feature to drive selection; nothing if that was not searched."""
+    if not found.searches_both:
+        return []
     table = selection_frame(fit, found)
-    names = [name if isinstance(name, str) else _joined(name) for name in table["feature"]]
-    shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
-    for kind in ("aic", "ebic"):
-        shown[f"by {kind.upper()}"] = table[kind].map(share_text)
+    shown = pd.DataFrame({"feature": [_joined(name) for name in table["feature"]]})
+    for name, kind in (("chance", "bic"), ("by AIC", "aic"), ("by EBIC", "ebic")):
+        shown[name] = table[kind].map(share_text)
     for name in ("positive", "negative"):
         shown[name] = table[name].map(share_text)
     shown["role"] = table["role"]
-    return Section("Chance that each feature drives selection", table=shown)
+    return [Section("Chance that each feature drives selection", table=shown)]
 
 
 def _joined(name: Any) -> str:

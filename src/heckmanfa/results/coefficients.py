@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.results.answer import opening
-from heckmanfa.results.average_tables import inclusion_section, refuse_test, selection_section
+from heckmanfa.results.average_tables import inclusion_section, refuse_test, selection_sections
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
@@ -19,7 +19,7 @@ from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
-from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, form_of_both, side_by_side
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.summary_facts import (
     likelihood_name,
@@ -32,6 +32,10 @@ _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squa
 _COMPARISON_NOTE = (
     "All features: the two-step model in which every allowed feature predicts. Least "
     "squares: the {} features on the selected rows, with no correction."
+)
+_OF_BOTH = (
+    "the two-step model in which every allowed feature predicts",
+    "the maximum-likelihood model in which both equations have every allowed feature",
 )
 _PROBIT_NOTE = (
     "All features: the Heckman probit in which every allowed feature predicts, where the search "
@@ -112,14 +116,15 @@ def summarize(
         else:
             which = "chosen" if fit.average is None else "same"
             notes += [] if beside.is_solved else [CANNOT_SOLVE]
-            notes.append(_COMPARISON_NOTE.format(which))
+            note = _COMPARISON_NOTE.format(which)
+            both = form_of_both(fit) is not None
+            notes.append(note.replace(*_OF_BOTH) if both else note)
     evidence = evidence_of(fit, thorough=False)
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
     if fit.average is not None:
-        if fit.average.average.searches_both:
-            sections.insert(0, selection_section(fit))
-        sections.insert(0, inclusion_section(fit))
+        chances = selection_sections(fit, fit.average.average)
+        sections = [inclusion_section(fit), *chances, *sections]
     return Summary(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),
