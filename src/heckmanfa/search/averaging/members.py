@@ -142,12 +142,19 @@ class Members:
         return Gathered(weight, members, mean, symmetric(covariance + apart.T @ apart))
 
     def groups(self, n_bits: int) -> list[Gathered]:
-        """Take assignments together that agree on what is most in doubt: at most 2^n_bits groups.
+        """Take assignments together that agree on what matters most: at most 2^n_bits groups.
 
-        Mean and covariance of every function that is linear in the estimates are kept.
+        What matters is in doubt, and moves the estimates where it is held. Mean and covariance of
+        every function that is linear in the estimates are kept.
         """
         share = self.weights @ self.states
-        doubt = np.argsort(-share * (1.0 - share), kind="stable")[:n_bits]
+        size = np.sqrt(np.diag(self.form.covariance))
+        away = (self.estimates - self.weights @ self.estimates) / np.where(size > 0, size, 1.0)
+        moved = (self.states * self.weights[:, None]).T @ away
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # The variance between assignments that a unit explains.
+            explained = np.sum(moved**2, axis=1) / (share * (1.0 - share))
+        doubt = np.argsort(-np.nan_to_num(explained, posinf=0.0), kind="stable")[:n_bits]
         codes = self.states[:, doubt] @ (1 << np.arange(len(doubt)))
         return [self.gathered(np.flatnonzero(codes == code)) for code in np.unique(codes)]
 
