@@ -335,7 +335,8 @@ def _check_search_in(question: Question) -> None:
         return
     if question.searched not in ("average", "best-subset"):
         raise InputError(
-            f"--search-in both has --search average and best-subset, not {question.searched}"
+            "--search-in both is for an average or the best subset: leave out --search "
+            f"{question.searched}"
         )
     if question.method == "two-step":
         raise InputError(
