@@ -204,6 +204,11 @@ def _selecting(fit: Fit) -> Mask:
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     """Weigh all assignments by BIC, or many that a sampler draws."""
+    if has_pseudo_weights(fit):
+        return (
+            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
+            "choice is, is not said."
+        )
     choices, window = choices_of(fit), _window(fit)
     found: Average | None = None
     correction: Correction = "optional"
@@ -216,11 +221,6 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             # The shares are known; the heaviest by BIC take a short run.
             max_sweeps = LEAST_SWEEPS
     else:
-        if has_pseudo_weights(fit):
-            return (
-                "With sampling weights there is no likelihood to weigh assignments by: how sure "
-                "the choice is, is not said."
-            )
         try:
             form = form_of_candidates(fit, choices)
         except (CollinearError, NotIdentifiedError, TooFewRowsError) as error:
@@ -288,5 +288,8 @@ def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     away = tuple(column for column in form.columns if not fit.support[column])
     if not away:
         return None
+    known = fit.search.result.goal.form if fit.search and fit.search.result else None
+    if known is not None:
+        return LeftOut(away, float(known.dropped(np.asarray(fit.support, dtype=bool))))
     own = form.state_of(fit.support)
     return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))
