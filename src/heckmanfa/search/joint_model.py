@@ -19,7 +19,8 @@ from heckmanfa.model.climbing import newton
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood import fit_likelihood, outer_estimates
+from heckmanfa.model.likelihood import outer_estimates
+from heckmanfa.model.likelihood_starts import starting_point
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
@@ -126,12 +127,12 @@ def fit_everything(
         form = _form(moments, selection, full.problem, full.state, columns, chosen)
         return replace(full, selection=chosen, form=_both(form)), form
     rows, probit = selection.rows, selection.probit
-    start = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
-    found = fit_likelihood(moments, probit, start, CLASSICAL, rows)
-    if not found.converged or abs(found.atanh_rho) >= BOUNDARY_ATANH:
+    two_step = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
+    problem = Problem.build(moments, probit, two_step.features)
+    start = starting_point(problem, probit, two_step)
+    state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
+    if not converged:
         raise _no_maximum(columns, chosen)
-    problem = Problem.build(moments, probit, start.features)
-    state = problem.evaluate(rows, found.inner_params)
     form = _form(moments, selection, problem, state, columns, chosen)
     m = float(moments.n_selected)
     return LinearModel(columns, chosen, problem, state, m, _both(form)), form
