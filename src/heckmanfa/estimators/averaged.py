@@ -118,10 +118,16 @@ class HeckmanAverage(AverageModel, Heckman):
         AIC and the BIC weights. Chances and roles, in ``inclusion_``, follow BIC weights always.
     correction : {"optional", "always", "never"}
         Whether lambda competes with the features, is in every assignment, or in none.
+    search_in : {"prediction", "both"}
+        Which equations may leave features out. "prediction" keeps all selection features, as the
+        paper has it. "both" weighs assignments of both equations, by the form of the joint
+        likelihood with everything in it: p counts all parameters, and m is the number of all rows.
+        A unit is a feature or group in one equation. The index keeps the gamma of the model with
+        everything in it. "both" is always estimated by maximum likelihood, whatever ``method`` is.
     rho_range : (float, float), optional
         Give weight only to assignments whose rho lies in this window. Needs every assignment
         evaluated.
-    always, never, max_features, feature_groups
+    always, never, selection_always, selection_never, max_features, feature_groups
         As in `HeckmanBestSubset`. A column in ``never`` is no part of the index either.
     random_state : int, numpy.random.Generator or RandomState, optional
         Seed of the sampler, and of the assignments drawn for intervals.
@@ -147,15 +153,21 @@ outcome_transform, categorical_features, reference, unknown
     support_ : ndarray of bool, shape (n_features_in_,)
         Columns of X that predict in at least half of the BIC weight, on their own or with the
         index; also ``prediction_features_``.
+    selection_features_ : list
+        The columns of the selection equation; with ``search_in="both"``, those that drive selection
+        in at least half of the BIC weight.
     inclusion_ : DataFrame
         One row for each feature or group, and a last one for the correction: the share of weight in
         which it predicts by AIC, BIC and EBIC weights, on its own (``aic_alone``, ...) or with the
         index (``aic_index``, ...); the share of the model's own weight with a positive and a
         negative effect; and its role.
+        With ``search_in="both"``, a column ``equation``, and a row for each feature or group in the
+        selection equation: the share of weight in which it drives selection.
     assignments_ : DataFrame
         The heaviest assignments, at most 10,000, best first: features, n_features, whether the
         correction and the index are held, weight, criteria (relative to the model of everything),
-        rho, and lambda's coefficient with its z value and p-value.
+        rho, and lambda's coefficient with its z value and p-value; selection_features with
+        ``search_in="both"``.
     n_assignments_ : int
         Number of assignments with a weight; of those drawn, if they were sampled.
     exhaustive_ : bool
@@ -226,8 +238,8 @@ class HeckmanProbitAverage(AverageModel, HeckmanProbit):
 
     Parameters
     ----------
-    weights, correction, rho_range, always, never, max_features, feature_groups, random_state, \
-verbose, prediction_features
+    weights, correction, search_in, rho_range, always, never, selection_always, selection_never, \
+max_features, feature_groups, random_state, verbose, prediction_features
         As in `HeckmanAverage`.
     selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
 categorical_features, reference, unknown

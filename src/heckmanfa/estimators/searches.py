@@ -210,6 +210,15 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         covariance (``cov_type``), plus J log m for J columns. It gains 9 points of exact recovery
         at abs(rho) of .8 and more with few predictors, and loses 2 to 7 with middling coefficients.
         Features that cannot all be fitted together are refused.
+    search_in : {"prediction", "both"}
+        Which equations may leave features out. "prediction" keeps all selection features, as the
+        paper has it. "both" searches the selection equation as well, by the joint likelihood: the
+        criterion is -2 l + p log n with all p parameters and all n rows (2 p in AIC; EBIC counts
+        the ways to choose among the units of both equations). A quadratic form at the maximum with
+        everything in both equations ranks all assignments, and branch and bound proves its best;
+        maximum likelihood refits the best 50, and the criterion chooses among them. A unit is a
+        feature or group in one equation. "both" is always estimated by maximum likelihood, whatever
+        ``method`` is; it has no ``rho_range``, ``max_features``, ``tolerance`` or ``honest``.
     rho_range : (float, float), optional
         Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
@@ -223,11 +232,13 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         10,000 of them); by default 0.001 of adjusted R^2, or 2 of the other criteria.
     always, never : sequence of str, int or bool
         Features forced into and out of the prediction equation.
+    selection_always, selection_never : sequence of str, int or bool
+        Features forced into and out of the selection equation, with ``search_in="both"``.
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together. The dummies of a category are a group unless one of
-        them is named here.
+        Columns that are in or out together, in each equation. The dummies of a category are a group
+        unless one of them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
         ``n_splits`` splits. The prediction features are those that at least half of the splits
@@ -257,7 +268,9 @@ outcome_transform, categorical_features, reference, unknown
     candidates_ : DataFrame
         The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
         degrees of freedom ignore lambda, as in the paper), aic, bic and ebic (which count it),
-        corrected_bic (only if it is the criterion), in_range.
+        corrected_bic (only if it is the criterion), in_range. With ``search_in="both"``, the
+        assignments refitted: features, n_features, selection_features, rho, log_likelihood, aic,
+        bic, ebic, approximate, rank and approximate_rank.
     n_assignments_ : int
         Number of assignments evaluated; bounds ruled out all others.
     honest_ : Honest
