@@ -211,9 +211,9 @@ def test_formulas_files_and_tables_give_the_same(rows, binary, cls, tmp_path):
         np.testing.assert_allclose(other.selection_coef_, model.selection_coef_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("cls", SEARCHES)
-def test_dask_and_torch_give_the_same(rows, fitted, cls):
+def test_dask_and_torch_give_the_same(rows, fitted):
     X, y = rows
+    cls = HeckmanBestSubset
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(X.assign(y=y), npartitions=2)
     there = cls(search_in="both").fit(frame[list(X.columns)], frame["y"])
@@ -296,10 +296,23 @@ def test_a_question_about_a_table_may_search_both(rows, tmp_path):
     assert isinstance(found.model, HeckmanAverage)
     assert found.model.selection_features_ == ["x0", "x1", "x4"]
     assert "--search-in both --selection-always x4" in found.question.command()
-    assert all(one.selection_chance is not None for one in found.evidence.features)
+    # What is always in the selection equation has a test there, and no chance.
+    chances = {one.name: one.selection_chance for one in found.evidence.features}
+    assert chances["x4"] is None
+    tests = {one.name: one.selection_p for one in found.evidence.features}
+    assert 0.0 < tests["x4"] < 1.0
+    assert np.isnan(tests["x0"])
     path = tmp_path / "report.html"
     write_report(found, path)
-    assert "Always in the selection equation" in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert "Always in the selection equation" in text
+    picture = found.pictures().selection_chances
+    assert {row.name: row.share for row in picture.rows} == {
+        name: chances[name] for name in ("x0", "x1")
+    }
+    assert picture.title == "How sure: the chance that it drives selection"
+    assert picture.title in text
+    assert 'id="selection-chances-table"' in text
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,8 @@ class Features:
         """P-value and signed statistic of a feature in the selection equation."""
         probit, nan = self.fit.probit, float("nan")
         inside = [] if probit is None else [column for column in unit if column in probit.features]
-        if not inside or (self.fit.average is not None and self.fit.average.form.searched):
+        averaged = self.mode == "average" and self._selection_chance(unit) is not None
+        if not inside or averaged:
             # A mixture with a point mass at zero has a chance, and no test.
             return nan, nan
         test = selection_test(self.fit, inside)
@@ -261,9 +262,14 @@ class Features:
         return test.p_value, float(sign * np.sqrt(test.chi2)) if len(unit) == 1 else nan
 
     def _selection_chance(self, unit: tuple[int, ...]) -> float | None:
-        """BIC share in which a feature drives selection; None if that was not searched."""
+        """BIC share in which a feature drives selection; None if that was not searched.
+
+        A feature that is always in the selection equation has a test, as without a search.
+        """
         average = self._average()
-        if average is None or average.selection_shares is None:
+        if average is None or average.selection_shares is None or average.selecting is None:
+            return None
+        if not {*average.selecting.always}.isdisjoint(unit):
             return None
         return float(average.selection_shares["bic"][list(unit)].max())
 
