@@ -16,6 +16,7 @@ from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.binary_check_words import BINARY_CHECK_WORDS, check_words
 from heckmanfa.results.caveats import TableFacts, caveats_of_fit, caveats_of_table
 from heckmanfa.results.check_words import CHECK_WORDS
@@ -410,7 +411,9 @@ def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
     masks = np.array([(*mask[:3], False, mask[3]) for mask in masks])
     others = [mask for mask in masks if tuple(mask) not in refitted]
     assert others
-    for mask, near in zip(others, assignments_of(searched.fit_, np.array(others)), strict=True):
+    form = weights_of(searched.fit_).form
+    states = np.column_stack([others, np.ones(len(others), bool), np.zeros(len(others), bool)])
+    for mask, near in zip(others, assignments_of(searched.fit_, form, states), strict=True):
         names = [name for name, held in zip(columns, mask, strict=True) if held]
         exact = fitted(HeckmanProbit(names), X[columns], y)
         scaled = searched.fit_.binary.mean_slope * exact.coef_[mask]

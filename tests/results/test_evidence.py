@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
@@ -17,9 +15,7 @@ from heckmanfa.results import assignment_weights
 from heckmanfa.results.effects import effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.naming import Naming, binary_columns
-from heckmanfa.search.averaging import average, uncorrected
-from heckmanfa.search.averaging.averages import average_and_chances
-from heckmanfa.search.averaging.uncorrected import average_uncorrected
+from heckmanfa.search.averaging import average
 
 K = 6
 FEATURES = [
@@ -48,98 +44,28 @@ def mroz():
     return fitted(HeckmanAverage(), frame[FEATURES], frame["lwage"])
 
 
-class Enumerated:
-    """Least squares of every set of units, by NumPy, and the weights of the sets."""
-
-    def __init__(self, X, y, units, always=()):
-        seen = np.isfinite(y)
-        X, y = X[seen], y[seen]
-        m = len(y)
-        self.masks, self.coef, self.errors, criterion = [], [], [], {"aic": [], "bic": []}
-        for bits in product([False, True], repeat=len(units)):
-            mask = np.zeros(X.shape[1], dtype=bool)
-            mask[list(always)] = True
-            for unit, held in zip(units, bits, strict=True):
-                mask[list(unit)] = held
-            design = np.column_stack([np.ones(m), X[:, mask]])
-            b = np.linalg.lstsq(design, y, rcond=None)[0]
-            sse, p = np.sum((y - design @ b) ** 2), design.shape[1]
-            variance = sse / (m - p) * np.linalg.inv(design.T @ design)
-            coef, error = np.zeros((2, X.shape[1]))
-            coef[mask], error[mask] = b[1:], np.sqrt(np.diag(variance))[1:]
-            self.masks.append(mask)
-            self.coef.append(coef)
-            self.errors.append(error)
-            criterion["bic"].append(m * np.log(sse) + p * np.log(m))
-            criterion["aic"].append(m * np.log(sse) + 2 * p * m / (m - p - 1))
-        self.weight = {}
-        for kind, values in criterion.items():
-            relative = np.exp(-0.5 * (np.array(values) - min(values)))
-            self.weight[kind] = relative / relative.sum()
-        self.masks, self.coef, self.errors = map(np.array, (self.masks, self.coef, self.errors))
-
-    def below(self, column, where):
-        """The distribution function of an averaged coefficient."""
-        point = self.errors[:, column] == 0
-        z = (where - self.coef[:, column]) / np.where(point, 1.0, self.errors[:, column])
-        each = np.where(point, self.coef[:, column] <= where, stats.norm.cdf(z))
-        return self.weight["aic"] @ each
-
-
-@pytest.mark.parametrize(
-    ("options", "units", "always"),
-    [
-        ({}, [(c,) for c in range(K)], ()),
-        ({"always": [1], "feature_groups": [[2, 3]]}, [(0,), (2, 3), (4,), (5,)], (1,)),
-    ],
-)
-def test_least_squares_averaged_alike_is_the_average_of_every_regression(
-    rows, options, units, always
-):
+@pytest.mark.parametrize("options", [{}, {"always": [1], "feature_groups": [[2, 3]]}])
+def test_least_squares_averaged_alike_is_the_average_without_the_correction(rows, options):
     fit = fitted(HeckmanAverage(**options), *rows).fit_
-    every = Enumerated(*rows, units, always)
-    found = evidence_of(fit)
-    series = effects_of(fit).least_squares
-    averaged = every.weight["aic"] @ every.coef
-    assert [series.of(column).estimate for column in range(K)] == pytest.approx(averaged, rel=1e-9)
+    never = fitted(HeckmanAverage(correction="never", **options), *rows)
+    found, series = evidence_of(fit), effects_of(fit).least_squares
+    averaged = [series.of(column).estimate for column in range(K)]
+    assert averaged == pytest.approx(never.coef_, rel=1e-9)
+    shares = never.fit_.average.average.shares["bic"]
     for feature in found.features:
-        held = every.weight["bic"] @ every.masks[:, feature.lead]
         if feature.role == "always included":
             assert feature.chance is None
         else:
+            held = shares[feature.lead]
             assert feature.chance_least_squares == pytest.approx(held, rel=1e-9)
-    for column in range(K):
-        low, high = series.of(column).low, series.of(column).high
-        # Components carry 99% of the weight or more, and a point mass may hold a whole tail.
-        assert every.below(column, low) >= 0.025 - 0.006
-        assert every.below(column, low - 1e-9) <= 0.025 + 0.006
-        assert every.below(column, high) >= 0.975 - 0.006
-        assert every.below(column, high - 1e-9) <= 0.975 + 0.006
-
-
-def test_sampled_averages_weigh_their_draws_again(rows, monkeypatch):
-    fit = fitted(HeckmanAverage(), *rows).fit_
-    choices = fit.average.average.choices
-    short = {"random_state": 0, "max_units": 3, "max_sweeps": 200}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        own, by_bic = average_and_chances(fit.moments, choices, weights="aic", **short)
-        bic = average(fit.moments, choices, weights="bic", **short)
-    assert not own.exhaustive
-    assert by_bic.weights == "bic"
-    np.testing.assert_array_equal(by_bic.components, bic.components)
-    np.testing.assert_array_equal(by_bic.leading_weight, bic.leading_weight)
-    exact = average_uncorrected(fit.moments, fit.average.average)
-    found = average_uncorrected(fit.moments, own, by_bic)
-    np.testing.assert_allclose(found.coef, exact.coef, atol=0.03)
-    np.testing.assert_allclose(found.share, exact.share, atol=0.06)
-    # An average by other weights, from an older file, does not know shares by BIC.
-    assert np.isnan(average_uncorrected(fit.moments, own).share).all()
-    # Draws that say too little about other weights keep their own.
-    monkeypatch.setattr(uncorrected, "_LEAST_LEFT", 1.1)
-    kept = average_uncorrected(fit.moments, own, by_bic)
-    np.testing.assert_array_equal(kept.weights, own.component_weights)
-    assert np.isnan(kept.share).all()
+    table = never.tidy().query("equation == 'prediction'")[["ci_low", "ci_high"]].to_numpy()[1:]
+    ends = [(series.of(column).low, series.of(column).high) for column in range(K)]
+    assert np.array(ends) == pytest.approx(table, abs=1e-9)
+    # By the form, it is close to least squares of all features.
+    seen = np.isfinite(rows[1])
+    design = np.column_stack([np.ones(seen.sum()), rows[0][seen]])
+    plain = np.linalg.lstsq(design, rows[1][seen], rcond=None)[0][1:]
+    assert averaged == pytest.approx(plain, abs=0.2)
 
 
 def test_effects_are_those_of_tidy_and_chances_those_of_the_inclusion(rows):

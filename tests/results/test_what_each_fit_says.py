@@ -255,27 +255,27 @@ SAID = {
         "kept_out? rho_scale few_events? rho_near_boundary? slopes criteria",
     ),
     "average": (
-        "less_likely imr_r2 condition rho average? assignment_weight(not drawn) stand_ins? "
+        "less_likely imr_r2 condition rho average? assignment_weight(not drawn) stand_ins "
         "weight_kinds? imr_optional imr_range uncertainty",
-        "average? no_choice stand_ins? imr_optional none_kept_out adjusted_r2",
+        "average? no_choice imr_optional none_kept_out adjusted_r2",
     ),
     "average, robust": (
         "less_likely imr_r2 condition rho average? assignment_weight(not drawn) "
-        "stand_ins?(with) weight_kinds? imr_optional imr_range uncertainty",
-        "average? no_choice stand_ins? imr_optional none_kept_out adjusted_r2 classical_beside",
+        "stand_ins weight_kinds? imr_optional imr_range uncertainty",
+        "average? no_choice imr_optional none_kept_out adjusted_r2 classical_beside",
     ),
     "search": (
-        "exclusions imr_r2 condition rho rho_test search_ignored? assignment_weight(not "
-        "drawn) left_out stand_ins? outside_weight weight_kinds? imr_optional imr_range "
-        "uncertainty what_if",
-        "search search_ignored? assignment_weight left_out stand_ins? imr_optional kept_out? "
+        "exclusions imr_r2 condition rho rho_test search_ignored? "
+        "assignment_weight?(chosen) left_out stand_ins outside_weight weight_kinds? imr_optional "
+        "imr_range uncertainty what_if",
+        "search search_ignored? assignment_weight? left_out imr_optional kept_out? "
         "two_step_errors adjusted_r2",
     ),
     "search, robust": (
-        "exclusions imr_r2 condition rho rho_test search_ignored? assignment_weight(not "
-        "drawn) left_out stand_ins? outside_weight weight_kinds? imr_optional imr_range "
-        "uncertainty what_if",
-        "search search_ignored? assignment_weight left_out stand_ins? imr_optional kept_out? "
+        "exclusions imr_r2 condition rho rho_test search_ignored? "
+        "assignment_weight?(chosen) left_out stand_ins outside_weight weight_kinds? imr_optional "
+        "imr_range uncertainty what_if",
+        "search search_ignored? assignment_weight? left_out imr_optional kept_out? "
         "two_step_errors adjusted_r2 classical_beside",
     ),
     "window": (

@@ -91,7 +91,7 @@ class Averaging(Choose):
         probable = found.shares["bic"] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
         fit = replace(fit, support=probable, average=outcome)
-        if {*fit.driving} <= {*features}:
+        if np.all(found.alone["bic"][fit.driving] >= PROBABLE):
             warn(
                 "every selection feature probably predicts as well: with no excluded feature, only "
                 "the normality of the errors identifies the model. A feature that drives selection "

@@ -25,7 +25,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.document import Section
 from heckmanfa.results.reference import check_level, reference_of, tails
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import KINDS, Kind
@@ -67,6 +67,14 @@ def role_of(chance: float) -> str:
 def selection_role(chance: float) -> str:
     """Return the role in the selection equation of a feature with this BIC share."""
     return {PREDICTS: DRIVES_SELECTION, NO_SIGN: NO_SIGN_OF_SELECTION}.get(role_of(chance), UNSURE)
+
+
+def on_their_own(fit: Fit) -> list[int]:
+    """Return the columns that predict; of an average, probably and not only with the index."""
+    if fit.average is None:
+        return fit.features
+    alone = fit.average.average.alone["bic"]
+    return [column for column in fit.features if alone[column] >= PROBABLE]
 
 
 def inclusion_frame(fit: Fit) -> pd.DataFrame:

@@ -93,8 +93,9 @@ class Assignment:
     """One set of features, with its estimates by the form or those of a refit."""
 
     mask: Mask
-    """(K,) which columns predict"""
+    """(K,) which columns predict on their own"""
     bic: float
+    """by the form, relative to what the model of everything costs"""
     rho: float
     rho_interval: tuple[float, float]
     imr: Effect
@@ -210,7 +211,7 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     slope = 1.0 if fit.binary is None else fit.binary.mean_slope
     masks = states[:, : fit.n_features]
-    solved = fit.moments.solve(masks)
+    bic = members.costs + (form.n_fixed + states.sum(axis=1)) * np.log(form.n_selected)
     reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
     ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
     place = form.correction
@@ -219,13 +220,13 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
         spread = np.full((fit.n_features, 3), np.nan)
         spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
         spread[~masks[row] & ~state[-1]] = np.nan
-        imr = UNKNOWN if fit.is_binary else Effect(*(float(end) for end in ends[row, place]))
+        known = not fit.is_binary and state[-2]
+        imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
         rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
-        usual = bool(state[-2]) and not state[-1] and not fit.is_binary and not form.searched
         found.append(
             Assignment(
                 mask=masks[row],
-                bic=float(solved.bic[row]) if usual else float("nan"),
+                bic=float(bic[row]),
                 rho=float(members.terms[row, place + (not fit.is_binary)]),
                 rho_interval=(float(rho[1]), float(rho[2])),
                 imr=imr,

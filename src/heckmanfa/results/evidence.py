@@ -20,9 +20,10 @@ from heckmanfa.results.assignment_weights import (
     choices_of,
     has_pseudo_weights,
     rough_weights_of,
+    selecting_of,
     weights_of,
 )
-from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.average_tables import ALWAYS, on_their_own
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import (
     Assignment,
@@ -215,7 +216,7 @@ def evidence_of(
         all_features=whole,
         no_exclusion=fit.probit is not None
         and fit.held_rho is None
-        and {*fit.driving} <= {*fit.features},
+        and {*fit.driving} <= {*on_their_own(fit)},
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
         chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),
@@ -293,6 +294,8 @@ def _units(fit: Fit, naming: Naming, mode: Mode) -> list[tuple[int, ...]]:
     selecting = set() if fit.probit is None else {int(column) for column in fit.probit.features}
     units: list[tuple[int, ...]] = []
     if mode in ("average", "chosen"):
+        searched = selecting_of(fit)
+        selecting |= set() if searched is None else {*searched.columns}
         choices = choices_of(fit)
         units = [*choices.units]
         together = _grouped(naming, choices.always)

@@ -224,24 +224,13 @@ def _little(evidence: Evidence) -> Passage:
     return passage(f"Selection mattered too little to change this: rho is {low} to {high} (95%).")
 
 
-def _but_includes_zero(evidence: Evidence) -> str:
-    _, effect = _tested(evidence)
-    if not effect.has_interval:
-        return ""
-    low, high = effects(effect.low, effect.high)
-    of = "rho" if evidence.fit.spec.method == "ml" else "lambda"
-    return f", but the 95% interval of {of} is {low} to {high}"
-
-
 def _unknown(evidence: Evidence) -> Passage:
     ends = evidence.rho_with_search
     if evidence.corrected is not None and (ends is None or ends[0] * ends[1] > 0.0):
         share = chance_text(evidence.corrected)
-        # So much weight would say yes: what keeps it from that is the interval.
-        but = _but_includes_zero(evidence) if evidence.corrected >= _MOST_REJECT else ""
         return passage(
             f"Whether selection mattered cannot be told: {share} of the weight (by BIC) holds the "
-            f"correction{but}."
+            "correction."
         )
     if ends is None:
         return passage("Whether selection mattered cannot be told.")
