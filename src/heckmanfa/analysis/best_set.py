@@ -17,17 +17,18 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.results.assignment_weights import (
     QUICK_UNITS,
-    choices_of,
+    n_units_of,
     weights_of,
 )
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Finding
+from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
 N_BOOT = 50
-"""samples of the rows that are searched again; half as many for a binary outcome, whose search
-reads the rows a few times"""
+"""samples of the rows that are searched again; half as many for a binary outcome, and for both
+equations, whose searches read the rows a few times"""
 
 MOST_ROWS = 10_000
 """with more rows than this, none is"""
@@ -50,7 +51,9 @@ def best_model(prepared: Prepared, model: Model, make: Make) -> Model:
     question = replace(
         prepared.question, search="none", criterion=None, rho_range=None, always=(), honest=False
     )
-    return _fitted(prepared, make(question).set_params(prediction_features=names))
+    best = make(question).set_params(prediction_features=names)
+    driving = _driving(fit)
+    return _fitted(prepared, best.set_params(selection_features=driving) if driving else best)
 
 
 def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> Model | str:
@@ -71,10 +74,21 @@ def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> 
 
 def _best_mask(fit: Fit) -> Mask:
     """Return the heaviest assignment of an average; with sampling weights, by its own weights."""
+    return np.asarray(_weighed(fit).leading_masks[0])
+
+
+def _driving(fit: Fit) -> list[str]:
+    """Name the selection features of that assignment; empty if these were not searched."""
+    if fit.average is None or not fit.average.form.searched:
+        return []
+    state = _weighed(fit).leading_states[0, fit.n_features : -2]
+    return [str(fit.feature_names[int(column)]) for column in np.flatnonzero(state)]
+
+
+def _weighed(fit: Fit) -> Average:
     assert fit.average is not None
     found = weights_of(fit)
-    average = fit.average.average if isinstance(found, str) else found.average
-    return np.asarray(average.leading_masks[0])
+    return fit.average.average if isinstance(found, str) else found.average
 
 
 def _fitted(prepared: Prepared, model: Model) -> Model:
@@ -124,7 +138,7 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
         return NOT_IN_MEMORY
     if has_pseudo_weights(fit):
         return "With sampling weights there is no BIC to search by again"
-    n_units = len(choices_of(fit).units)
+    n_units = n_units_of(fit)
     if n_units > QUICK_UNITS:
         return f"To search again in samples of the rows takes too long with {n_units} features"
     if len(loaded.y) > MOST_ROWS:
@@ -143,7 +157,7 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
         drawn = model.bootstrap(
             loaded.X,
             prepared.outcome,
-            N_BOOT if isinstance(model, Heckman) else -(-N_BOOT // 2),
+            N_BOOT if model.fit_.spec.method == "two-step" else -(-N_BOOT // 2),
             unit=loaded.groups,
             selected=loaded.selected,
             sample_weight=loaded.weight,

@@ -61,6 +61,7 @@ def _lines(
             known = effect or UNKNOWN
             line |= {name: known.estimate, f"{name}_low": known.low, f"{name}_high": known.high}
         line["selection_p_value"] = feature.selection_p
+        line["selection_chance"] = feature.selection_chance
         change = changes[place] if in_order else None
         line["selection_change"] = "" if change is None else change.words
         for end in ("estimate", "low", "high"):

@@ -90,7 +90,10 @@ def fold_model(
     question = replace(question, search="none", criterion=None, always=())
     fit = model.fit_
     names = [fit.labels[column] for column in fit.equation]
-    return make(question).set_params(prediction_features=names), "kept"
+    kept = make(question).set_params(prediction_features=names)
+    if question.search_in == "both" and fit.probit is not None:
+        kept.set_params(selection_features=[fit.labels[column] for column in fit.probit.features])
+    return kept, "kept"
 
 
 def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | str:

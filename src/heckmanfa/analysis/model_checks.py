@@ -21,6 +21,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import Form
 
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25
@@ -160,14 +161,35 @@ def _check_search(fit: Fit, known: set[int]) -> None:
         return
     _require(known.issuperset(search.candidates), "its search has unknown candidates")
     _check_choices(search.choices)
+    form, selecting = search.form, search.selecting
+    _require((form is None) == (selecting is None), "its search is of one equation and of both")
+    if form is not None and selecting is not None:
+        _check_choices(selecting)
+        _check_form(fit, form, known)
+        _require({*form.columns} == {*search.candidates}, "its form has other candidates")
+        _require({*form.searched} <= {*selecting.columns}, "its form searches other columns")
     honest, result = search.honest, search.result
     if honest is not None:
         same = honest.names == fit.labels and honest.columns in (None, fit.spec.columns)
         _require(same, "its splits have other columns")
     if result is not None:
         _require(bool(result.in_range[:1].any()), "its search has no result")
-        form = result.goal.form
-        _require(form is None or known.issuperset(form.columns), "its form has unknown columns")
+        own = result.goal.form
+        _require(own is None or known.issuperset(own.columns), "its form has unknown columns")
+        both = result.selection_packed is not None
+        _require(both == (form is not None), "its search has no selection features")
+
+
+def _check_form(fit: Fit, form: Form, known: set[int]) -> None:
+    """Refuse a form of other columns or of another model."""
+    _require(known.issuperset([*form.columns, *form.selection]), "its form has unknown columns")
+    size = 3 + len(form.columns) + len(form.selection) + (form.errors != "binary")
+    _require(len(form.estimates) == size, "its form has other parameters")
+    kinds = {"binary"} if fit.is_binary else {"two-step", "likelihood"}
+    _require(form.errors in kinds, "its form is of another model")
+    _require(form.searched in ((), form.selection), "its form searches other columns")
+    variances = np.diag(form.covariance)[form.free]
+    _require(bool((variances > 0).all()), "a variance of its form is not positive")
 
 
 def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
@@ -175,14 +197,18 @@ def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
     if average is None:
         return
     form, weighed = average.form, average.average
-    _require(known.issuperset([*form.columns, *form.selection]), "its average has unknown columns")
     size = sum(sizes) + (1 if form.errors == "binary" else 2)
     _require(len(form.estimates) == size, "its form has other parameters")
-    kinds = {"binary"} if fit.is_binary else {"two-step", "likelihood"}
-    _require(form.errors in kinds, "its form is of another model")
-    variances = np.diag(form.covariance)[form.free]
-    _require(bool((variances > 0).all()), "a variance of its form is not positive")
+    _check_form(fit, form, known)
     _check_choices(average.choices, weighed.choices)
     _require({*weighed.choices.columns} == {*form.columns}, "its average has other columns")
+    _require(len(weighed.free) == len(form.free), "its average has other parameters")
+    selecting = weighed.selecting
+    searched = () if selecting is None else selecting.columns
+    _require({*searched} == {*form.searched}, "its average searched another selection equation")
+    both = weighed.selection_shares is not None and weighed.selection_signs is not None
+    _require(both == weighed.searches_both, "its average has other shares")
+    width = 1 + -(-weighed.joint.n_features // 8)
+    _require(weighed.leading.shape[1] == width, "its average has other assignments")
     some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
     _require(bool(some), "its average has no assignments")

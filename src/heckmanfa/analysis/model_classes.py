@@ -58,6 +58,8 @@ MOST = {
     "P": "2 K + 4",
     "d": "2 K + 5",
     "q": "K + 2",
+    "f": "2 K + 1",
+    "b": "1 + 2 K/8",
     "s": "3 K + 5",
     "z": "K + 1",
     "j": "K",
@@ -70,9 +72,10 @@ RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
-    positive [K]; negative [K]; correction_signs ~; free [q]; rho ~; sigma ~; outside ~;
-    best_weight ~; leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
-    components [C, 1 + K/8]; component_weights [C]; disagreement ~
+    positive [K]; negative [K]; correction_signs ~; free [f]; rho ~; sigma ~; outside ~;
+    best_weight ~; leading [N, b]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
+    components [C, b]; component_weights [C]; disagreement ~; selection_shares [K];
+    selection_signs [2, K]
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
     ~; separated @K; deciding @K
@@ -87,7 +90,8 @@ Fit: dropped @K; support [K]; coef [K]; imr_coef ~; rho ~; sigma ~; selection_co
     index_range ~; log_likelihood ~; params [P]; atanh_rho ~; log_sigma ~; second_maximum ~;
     rho_scores [s, s]
 FittedColumns: labels_given
-Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~
+Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~;
+    searched @K
 FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dropped_levels;
     reference
 Goal: rho_range ~; units @K
@@ -103,7 +107,8 @@ Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1
     inner_covariance [1 + p, 1 + p] ~
 QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]
 Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N] ~; aic [N] ~;
-    bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~
+    bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~; selection_packed [N, K/8];
+    joint_ebic [N] ~
 SearchOutcome: candidates @K
 Spec: labels #K; selection @K; prediction @K; groups @K; start
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~

@@ -67,6 +67,11 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
+    if question.search_in == "both":
+        options = "--selection-always", "--selection-never"
+        named = question.selection_always, question.selection_never
+        inside, outside = map(_columns_of, [encoding] * 2, named, options)
+        common |= {"search_in": "both", "selection_always": inside, "selection_never": outside}
     if binary and question.searched == "average":
         return HeckmanProbitAverage(**common)
     if binary:
@@ -81,7 +86,8 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         return HeckmanLasso(question.criterion or "bic", **common)
     if question.searched == "best-subset":
         model = HeckmanBestSubset(question.criterion or "bic", **common)
-        if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:
+        few = len(encoding.columns) <= _FEW_FEATURES and question.search_in != "both"
+        if question.rho_range is None and few:
             model.set_params(tolerance=_NEAR.get(model.criterion))
         return model
     trained = HeckmanFA(_EXTRACTIONS[question.searched], **common)

@@ -23,6 +23,7 @@ from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.results.naming import name_on_scale
+from heckmanfa.search.choices import SearchIn
 from heckmanfa.text.option_names import in_keywords
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
@@ -44,6 +45,7 @@ _CHOICES = {
     "outcome_kind": get_args(OutcomeKind),
     "outcome_transform": get_args(OutcomeTransform),
     "search": SEARCHES,
+    "search_in": get_args(SearchIn),
     "method": get_args(Method),
     "missing": get_args(Missing),
     "on_separation": get_args(OnSeparation),
@@ -58,6 +60,8 @@ _ROLES = {
     "sample_weight": "weights",
     "groups": "cluster",
 }
+# Options that name features.
+_NAMING = ("predict_with", "always", "select_only", "selection_always", "selection_never")
 _OPTIONAL = ("outcome_kind", "outcome_transform", "search", "method", "criterion", "dates")
 
 
@@ -77,13 +81,16 @@ class Question:
     predict_with: tuple[str, ...] = ()
     always: tuple[str, ...] = ()
     select_only: tuple[str, ...] = ()
+    search_in: SearchIn = "prediction"
+    selection_always: tuple[str, ...] = ()
+    selection_never: tuple[str, ...] = ()
     search: Search | None = None
     """None averages, or searches for the best subset if ``honest`` or ``criterion`` ask for one, or
     if the outcome is binary"""
     criterion: Criterion | None = None
     rho_range: tuple[float, float] | None = None
     method: Method | None = None
-    """None is two-step, and ml if the outcome is binary"""
+    """None is two-step, and ml if the outcome is binary or both equations are searched"""
     start: float | None = None
     """rho at which maximum likelihood starts; None starts from the two-step estimates"""
     rho: float | None = None
@@ -148,7 +155,8 @@ class Question:
     @property
     def estimated(self) -> Method:
         """How the model is estimated: as asked, or as the kind of outcome implies."""
-        return self.method or ("ml" if self.outcome_kind == "binary" else "two-step")
+        likely = self.outcome_kind == "binary" or self.search_in == "both"
+        return self.method or ("ml" if likely else "two-step")
 
     @property
     def fitted(self) -> str:
@@ -302,6 +310,7 @@ def check_question(question: Question) -> None:
     if question.outcome_kind == "binary":
         _check_binary(question)
     refuse_logarithm(question.outcome, question.outcome_transform)
+    _check_search_in(question)
     if question.searched == "average":
         for name in ("criterion", "honest"):
             if getattr(question, name):
@@ -313,6 +322,27 @@ def check_question(question: Question) -> None:
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
                 raise InputError(f"{_flag(name)} is about a search, but --search is none")
+
+
+def _check_search_in(question: Question) -> None:
+    """Refuse what a search of both equations does not have, and what only it has."""
+    if question.search_in != "both":
+        for name in ("selection_always", "selection_never"):
+            if getattr(question, name):
+                raise InputError(
+                    f"{_flag(name)} is about a search of both equations: add --search-in both"
+                )
+        return
+    if question.searched not in ("average", "best-subset"):
+        raise InputError(
+            "--search-in both is for an average or the best subset: leave out --search "
+            f"{question.searched}"
+        )
+    if question.method == "two-step":
+        raise InputError(
+            "--search-in both weighs both equations by their joint likelihood, and two steps have "
+            "none: leave --method out"
+        )
 
 
 def _check_rho(question: Question) -> None:
@@ -386,7 +416,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
         if name not in there:
             _refuse_unknown(columns, name, option, others)
     role_of = {name: option for option, name in reversed(roles.items())}
-    for field in ("features", "exclude", "predict_with", "always", "select_only"):
+    for field in ("features", "exclude", *_NAMING):
         for name in getattr(question, field):
             if name not in there:
                 _refuse_unknown(columns, name, _flag(field), list(role_of))
@@ -402,7 +432,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
     kept = {*names}
-    for field in ("predict_with", "always", "select_only"):
+    for field in _NAMING:
         for name in getattr(question, field):
             if name not in kept:
                 raise InputError(

@@ -193,6 +193,7 @@ def _roles(analysis: Analysis) -> list[dict[str, Any]]:
             f"{naive}_low": feature.least_squares.low,
             f"{naive}_high": feature.least_squares.high,
             "selection_p": feature.selection_p,
+            "selection_chance": feature.selection_chance,
         }
         for feature in analysis.evidence.ordered()
     ]

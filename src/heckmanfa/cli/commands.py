@@ -54,8 +54,23 @@ Search = Annotated[
     Option(
         help="Which features predict: average (over all assignments, unless given), best-subset "
         "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest and "
-        "--criterion mean best-subset. A binary outcome has best-subset (unless given), average and none."
+        "--criterion mean best-subset. A binary outcome has best-subset (unless given), average and "
+        "none."
     ),
+]
+SearchIn = Annotated[
+    str,
+    Option(
+        help="prediction (all features drive selection, as in the paper) or both: leave features "
+        "out of the selection equation as well, by the joint likelihood. For average and "
+        "best-subset."
+    ),
+]
+SelectionAlways = Annotated[
+    Names, Option(help="With --search-in both: columns that must stay in the selection equation.")
+]
+SelectionNever = Annotated[
+    Names, Option(help="With --search-in both: columns that must not drive selection.")
 ]
 Criterion = Annotated[
     str | None,
@@ -122,6 +137,9 @@ def fit(
     always: Always = None,
     select_only: SelectOnly = None,
     search: Search = None,
+    search_in: SearchIn = "prediction",
+    selection_always: SelectionAlways = None,
+    selection_never: SelectionNever = None,
     criterion: Criterion = None,
     rho_range: RhoRange = None,
     method: Method = None,

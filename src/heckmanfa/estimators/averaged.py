@@ -8,7 +8,7 @@ from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import ChoiceModel
+from heckmanfa.estimators.search_base import SEARCH_IN, ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import (
     CovType,
@@ -23,7 +23,7 @@ from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.choices import Choices, SearchIn
 from heckmanfa.search.rho_window import check_window
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class AverageModel(ChoiceModel):
         **ChoiceModel._parameter_constraints,
         "weights": [one_of(*WEIGHTINGS)],
         "correction": [one_of(*CORRECTIONS)],
+        **SEARCH_IN,
     }
 
     def fit(
@@ -52,13 +53,14 @@ class AverageModel(ChoiceModel):
         fit_rows(self, X, y, selected, sample_weight, groups)
         return self
 
-    def _choose(self, choices: Choices) -> Averaging:
+    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Averaging:
         return Averaging(
             choices,
             weights=self.weights,
             correction=self.correction,
             rho_range=check_window(self.rho_range),
             verbose=self.verbose,
+            selecting=selecting,
         )
 
     @property
@@ -117,10 +119,16 @@ class HeckmanAverage(AverageModel, Heckman):
         AIC and the BIC weights. Chances and roles, in ``inclusion_``, follow BIC weights always.
     correction : {"optional", "always", "never"}
         Whether lambda competes with the features, is in every assignment, or in none.
+    search_in : {"prediction", "both"}
+        Which equations may leave features out. "prediction" keeps all selection features, as the
+        paper has it. "both" weighs assignments of both equations, by the form of the joint
+        likelihood with everything in it: p counts all parameters, and m is the number of all rows.
+        A unit is a feature or group in one equation. The index keeps the gamma of the model with
+        everything in it. "both" is always estimated by maximum likelihood, whatever ``method`` is.
     rho_range : (float, float), optional
         Give weight only to assignments whose rho lies in this window. Needs every assignment
         evaluated.
-    always, never, max_features, feature_groups
+    always, never, selection_always, selection_never, max_features, feature_groups
         As in `HeckmanBestSubset`. A column in ``never`` is no part of the index either.
     random_state : int, numpy.random.Generator or RandomState, optional
         Seed of the sampler, and of the assignments drawn for intervals.
@@ -146,15 +154,21 @@ outcome_transform, categorical_features, reference, unknown
     support_ : ndarray of bool, shape (n_features_in_,)
         Columns of X that predict in at least half of the BIC weight, on their own or with the
         index; also ``prediction_features_``.
+    selection_features_ : list
+        The columns of the selection equation; with ``search_in="both"``, those that drive selection
+        in at least half of the BIC weight.
     inclusion_ : DataFrame
         One row for each feature or group, and a last one for the correction: the share of weight in
         which it predicts by AIC, BIC and EBIC weights, on its own (``aic_alone``, ...) or with the
         index (``aic_index``, ...); the share of the model's own weight with a positive and a
         negative effect; and its role.
+        With ``search_in="both"``, a column ``equation``, and a row for each feature or group in the
+        selection equation: the share of weight in which it drives selection.
     assignments_ : DataFrame
         The heaviest assignments, at most 10,000, best first: features, n_features, whether the
         correction and the index are held, weight, criteria (relative to the model of everything),
-        rho, and lambda's coefficient with its z value and p-value.
+        rho, and lambda's coefficient with its z value and p-value; selection_features with
+        ``search_in="both"``.
     n_assignments_ : int
         Number of assignments with a weight; of those drawn, if they were sampled.
     exhaustive_ : bool
@@ -193,9 +207,12 @@ outcome_transform, categorical_features, reference, unknown
         weights: Weighting = "aic",
         *,
         correction: Correction = "optional",
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         random_state: Any = 0,
@@ -225,8 +242,8 @@ class HeckmanProbitAverage(AverageModel, HeckmanProbit):
 
     Parameters
     ----------
-    weights, correction, rho_range, always, never, max_features, feature_groups, random_state, \
-verbose, prediction_features
+    weights, correction, search_in, rho_range, always, never, selection_always, selection_never, \
+max_features, feature_groups, random_state, verbose, prediction_features
         As in `HeckmanAverage`.
     selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
 categorical_features, reference, unknown
@@ -265,9 +282,12 @@ categorical_features, reference, unknown
         weights: Weighting = "aic",
         *,
         correction: Correction = "optional",
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         random_state: Any = 0,

@@ -182,7 +182,7 @@ class SelectionModel(ReportedModel):
             model = cls(
                 prediction_features=design.prediction_columns,
                 selection_features=design.selection_columns,
-                **cls._with_terms(parameters, design.prediction_terms),
+                **cls._with_terms(parameters, design.prediction_terms, design.selection_terms),
             )
             try:
                 fit_rows(
@@ -227,8 +227,13 @@ class SelectionModel(ReportedModel):
         return Refit(self.fit_.spec.for_replicates(), GivenFeatures())
 
     @classmethod
-    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Replace terms of the prediction formula in parameters by their columns."""
+    def _with_terms(
+        cls,
+        parameters: dict[str, Any],
+        terms: dict[str, list[str]],
+        selection_terms: dict[str, list[str]],
+    ) -> dict[str, Any]:
+        """Replace terms of the formulas in parameters by their columns."""
         return parameters
 
     # Prediction. ------------------------------------------------------------------------------

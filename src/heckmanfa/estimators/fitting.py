@@ -233,8 +233,9 @@ def make_spec(
 
 
 def _method(estimator: Any) -> Method:
-    """Return how a model is estimated; a classifier has no choice."""
-    return "ml" if is_classifier(estimator) else estimator.method
+    """Return how a model is estimated; a classifier and a search of both have no choice."""
+    both = getattr(estimator, "search_in", "prediction") == "both"
+    return "ml" if both or is_classifier(estimator) else estimator.method
 
 
 def attributes(fit: Fit) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import ProvenSearch
+from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
+from heckmanfa.search.choices import SearchIn
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 
@@ -37,6 +38,10 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         and m selected rows; 2 J in AIC. "ebic" adds 2 log C(U, u) to BIC, with u of U features or
         groups chosen. Ties go to fewer features, then to column order. Only the likelihood's own
         criteria exist here: there is no sum of squares for an adjusted R^2.
+    search_in : {"prediction", "both"}
+        As in `HeckmanBestSubset`: "both" may leave features out of the selection equation, too. The
+        criterion is then -2 l + p log n, with all p parameters and all n rows, and the likelihood
+        of all features must have a maximum inside (-1, 1).
     n_refits : int
         How many of the best assignments by the approximation are refitted. They share each pass
         over the rows; a fit takes about five passes more than that of one model. A bootstrap and
@@ -47,6 +52,8 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         be better (``gap_``), and a warning.
     always, never : sequence of str, int or bool
         Features forced into and out of the prediction equation.
+    selection_always, selection_never : sequence of str, int or bool
+        Features forced into and out of the selection equation, with ``search_in="both"``.
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
@@ -83,7 +90,8 @@ categorical_features, reference, unknown
         The assignments refitted, best first by the exact criterion: features, n_features, rho,
         log_likelihood, aic, bic and ebic (which count prediction features and selected rows
         alone, unlike ``aic_`` and ``bic_`` of the chosen model), approximate (the criterion by the
-        approximation), rank and approximate_rank. Those without a maximum come last, with NaN.
+        approximation), rank and approximate_rank. Those without a maximum come last, with NaN. With
+        ``search_in="both"``, also selection_features, and criteria as ``aic_`` and ``bic_`` are.
     n_assignments_ : int
         Number of assignments that the approximation evaluated; bounds ruled out all others.
     honest_ : Honest
@@ -114,6 +122,7 @@ categorical_features, reference, unknown
             for name, allowed in ProvenSearch._parameter_constraints.items()
             if name != "rho_range"
         },
+        **SEARCH_IN,
         "criterion": [one_of("bic", "ebic", "aic")],
         "n_refits": [Interval(Integral, 1, None, closed="left")],
     }
@@ -122,10 +131,13 @@ categorical_features, reference, unknown
         self,
         criterion: Criterion = "bic",
         *,
+        search_in: SearchIn = "prediction",
         n_refits: int = 50,
         max_nodes: int | None = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         honest: bool = False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -18,6 +19,7 @@ from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
@@ -32,7 +34,7 @@ from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
-from heckmanfa.search.choices import Choices, read_choices
+from heckmanfa.search.choices import Choices, SearchIn, read_choices, read_selecting
 from heckmanfa.search.evaluation import CRITERIA, Search
 from heckmanfa.search.rho_window import check_window
 from heckmanfa.search.strategies import Strategy
@@ -40,6 +42,13 @@ from heckmanfa.search.strategies import Strategy
 if TYPE_CHECKING:
     import pandas as pd
 
+
+SEARCH_IN: dict[str, list[Any]] = {
+    "search_in": [one_of("prediction", "both")],
+    "selection_always": ["array-like", None],
+    "selection_never": ["array-like", None],
+}
+"""parameters of models that may search both equations"""
 
 # All assignments of so many features are weighed while a notebook waits.
 _QUICKLY_WEIGHED = 18
@@ -69,10 +78,17 @@ class ChoiceModel(SelectionModel):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
+    # Searches that have no such parameters leave the selection equation as it is.
+    search_in: SearchIn = "prediction"
+    selection_always: Any = ()
+    selection_never: Any = ()
 
     @abstractmethod
-    def _choose(self, choices: Choices) -> Chooser:
-        """Return how the prediction features are settled, among the assignments allowed."""
+    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Chooser:
+        """Return how the prediction features are settled, among the assignments allowed.
+
+        ``selecting`` is what may drive selection, if both equations are searched.
+        """
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and the search for the prediction features."""
@@ -86,19 +102,52 @@ class ChoiceModel(SelectionModel):
             max_features=self.max_features,
         )
         groups = groups_of_columns(table, design)
+        selecting = self._selecting(table, groups)
         if self.feature_groups and design is None:
             given = self.feature_groups
             groups = list(given.values() if isinstance(given, Mapping) else given)
         # Columns in ``never`` are not read.
         spec = make_spec(self, table, choices.columns, groups)
-        return spec, self._choose(choices)
+        if selecting is not None:
+            spec = replace(spec, selection=selecting.columns)
+        return spec, self._choose(choices, selecting)
+
+    def _selecting(self, table: FeatureTable, groups: list[list[str]]) -> Choices | None:
+        """Return what may drive selection; None unless both equations are searched."""
+        given = {"selection_always": self.selection_always, "selection_never": self.selection_never}
+        if self.search_in != "both":
+            named = [name for name, value in given.items() if value is not None and len(value)]
+            if named:
+                raise InputError(
+                    f"{named[0]} is about a search of both equations: pass search_in='both', or "
+                    "name the selection equation's columns in selection_features"
+                )
+            return None
+        self._check_both()
+        return read_selecting(
+            table,
+            resolve(table, self.selection_features, "selection_features"),
+            always=self.selection_always,
+            never=self.selection_never,
+            feature_groups=self.feature_groups,
+            default_groups=groups,
+        )
+
+    def _check_both(self) -> None:
+        """Refuse options that a search of both equations does not have."""
+        if self.max_features is not None:
+            raise InputError(
+                "max_features counts prediction features, and search_in='both' searches two "
+                "equations: leave one of them out, or name columns in never and selection_never"
+            )
 
     def _refit(self) -> Refit:
         """Return how to settle the features and fit again in resampled rows."""
         fit = self.fit_
         outcome = fit.search if fit.average is None else fit.average
         assert outcome is not None
-        return Refit(fit.spec.for_replicates(), self._choose(outcome.choices).for_replicates())
+        choose = self._choose(outcome.choices, outcome.selecting)
+        return Refit(fit.spec.for_replicates(), choose.for_replicates())
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
@@ -134,13 +183,18 @@ class ChoiceModel(SelectionModel):
         return card_html(answer, forest_of(evidence), evidence.outcome)
 
     @classmethod
-    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Replace terms of the prediction formula by their columns, and group these."""
-        by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
+    def _with_terms(
+        cls,
+        parameters: dict[str, Any],
+        terms: dict[str, list[str]],
+        selection_terms: dict[str, list[str]],
+    ) -> dict[str, Any]:
+        """Replace terms of the formulas by their columns, and group those that predict."""
 
-        def columns_of(names: Any) -> Any:
+        def columns_of(names: Any, terms: dict[str, list[str]] = terms) -> Any:
             if names is None or isinstance(names, str):
                 return names
+            by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
             found: list[Any] = []
             for name in names:
                 key = name.replace(" ", "") if isinstance(name, str) else name
@@ -148,9 +202,10 @@ class ChoiceModel(SelectionModel):
             return found
 
         parameters = dict(parameters)
-        for role in ("always", "never"):
+        for role in ("always", "never", "selection_always", "selection_never"):
             if role in parameters:
-                parameters[role] = columns_of(parameters[role])
+                own = selection_terms if role.startswith("selection") else terms
+                parameters[role] = columns_of(parameters[role], own)
         given = parameters.get("feature_groups") or []
         if isinstance(given, Mapping):
             given = list(given.values())
@@ -194,12 +249,43 @@ class SearchModel(ChoiceModel):
         fit_rows(self, *(on_host(value) if self.honest else value for value in given))
         return self
 
-    def _choose(self, choices: Choices) -> Searching | HonestSearch:
+    def _check_both(self) -> None:
+        super()._check_both()
+        why = {
+            "adjusted_r2": "the joint likelihood has no sum of squares to compare",
+            "corrected_bic": "it corrects the BIC of two-step estimates, and both equations are "
+            "searched by maximum likelihood, whose BIC needs no correction",
+        }.get(self.criterion)
+        if why is not None:
+            raise InputError(
+                f"criterion='{self.criterion}' is for search_in='prediction': {why}. Use 'bic', "
+                "'ebic' or 'aic'."
+            )
+        if self.rho_range is not None:
+            raise InputError(
+                "rho_range is for search_in='prediction': the approximation that searches both "
+                "equations knows the rho of each assignment only roughly"
+            )
+        if getattr(self, "tolerance", None) is not None:
+            raise InputError(
+                "tolerance is for search_in='prediction': with 'both', candidates_ holds the "
+                "assignments that maximum likelihood refitted"
+            )
+        if self.honest:
+            raise InputError(
+                "honest=True estimates the prediction equation alone on the other half of the "
+                "rows: use it with search_in='prediction'"
+            )
+
+    def _choose(
+        self, choices: Choices, selecting: Choices | None = None
+    ) -> Searching | HonestSearch:
         window = check_window(self.rho_range)
         search = Searching(
             *(choices, self.criterion, window, self.max_features),
             strategy=self._strategy(),
             cov_type=self.cov_type,
+            selecting=selecting,
         )
         return HonestSearch(search, self.n_splits, self.verbose) if self.honest else search
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
+from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch, SearchModel
 from heckmanfa.model.option_types import (
     CovType,
     Method,
@@ -25,7 +25,9 @@ from heckmanfa.model.option_types import (
     WeightKind,
     one_of,
 )
+from heckmanfa.search.choices import SearchIn
 from heckmanfa.search.evaluation import Criterion
+from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 
@@ -208,6 +210,15 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         covariance (``cov_type``), plus J log m for J columns. It gains 9 points of exact recovery
         at abs(rho) of .8 and more with few predictors, and loses 2 to 7 with middling coefficients.
         Features that cannot all be fitted together are refused.
+    search_in : {"prediction", "both"}
+        Which equations may leave features out. "prediction" keeps all selection features, as the
+        paper has it. "both" searches the selection equation as well, by the joint likelihood: the
+        criterion is -2 l + p log n with all p parameters and all n rows (2 p in AIC; EBIC counts
+        the ways to choose among the units of both equations). A quadratic form at the maximum with
+        everything in both equations ranks all assignments, and branch and bound proves its best;
+        maximum likelihood refits the best 50, and the criterion chooses among them. A unit is a
+        feature or group in one equation. "both" is always estimated by maximum likelihood, whatever
+        ``method`` is; it has no ``rho_range``, ``max_features``, ``tolerance`` or ``honest``.
     rho_range : (float, float), optional
         Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
@@ -221,11 +232,13 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         10,000 of them); by default 0.001 of adjusted R^2, or 2 of the other criteria.
     always, never : sequence of str, int or bool
         Features forced into and out of the prediction equation.
+    selection_always, selection_never : sequence of str, int or bool
+        Features forced into and out of the selection equation, with ``search_in="both"``.
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together. The dummies of a category are a group unless one of
-        them is named here.
+        Columns that are in or out together, in each equation. The dummies of a category are a group
+        unless one of them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
         ``n_splits`` splits. The prediction features are those that at least half of the splits
@@ -255,7 +268,9 @@ outcome_transform, categorical_features, reference, unknown
     candidates_ : DataFrame
         The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
         degrees of freedom ignore lambda, as in the paper), aic, bic and ebic (which count it),
-        corrected_bic (only if it is the criterion), in_range.
+        corrected_bic (only if it is the criterion), in_range. With ``search_in="both"``, the
+        assignments refitted: features, n_features, selection_features, rho, log_likelihood, aic,
+        bic, ebic, approximate, rank and approximate_rank.
     n_assignments_ : int
         Number of assignments evaluated; bounds ruled out all others.
     honest_ : Honest
@@ -279,6 +294,7 @@ outcome_transform, categorical_features, reference, unknown
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
         **ProvenSearch._parameter_constraints,
+        **SEARCH_IN,
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
     }
 
@@ -286,11 +302,14 @@ outcome_transform, categorical_features, reference, unknown
         self,
         criterion: Criterion = "bic",
         *,
+        search_in: SearchIn = "prediction",
         rho_range: Any = None,
         max_nodes: int | None = None,
         tolerance: float | None = None,
         always: Any = (),
         never: Any = (),
+        selection_always: Any = (),
+        selection_never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
         honest: bool = False,
@@ -312,7 +331,9 @@ outcome_transform, categorical_features, reference, unknown
     ) -> None:
         self._keep(locals())
 
-    def _strategy(self) -> BestSubset:
+    def _strategy(self) -> BestSubset | RefittedSubset:
+        if self.search_in == "both":
+            return RefittedSubset(max_nodes=self.max_nodes, verbose=self.verbose)
         return BestSubset(self.tolerance, self.max_nodes, self.verbose)
 
 

@@ -35,7 +35,7 @@ from heckmanfa.model.option_types import (
 )
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
 
@@ -274,8 +274,20 @@ class Fit:
 
     @property
     def selection_features(self) -> list[Any]:
-        """Names or positions of the columns of the selection equation."""
-        return [] if self.probit is None else self.spec.feature_names(self.probit.features)
+        """Names or positions of the columns that drive selection, as `driving` has them."""
+        return self.spec.feature_names(self.driving)
+
+    @property
+    def driving(self) -> list[int]:
+        """Positions of the columns that drive selection.
+
+        They are those of the selection equation; in an average that searches it, those that
+        probably do.
+        """
+        shares = None if self.average is None else self.average.average.selection_shares
+        if shares is not None:
+            return [int(column) for column in np.flatnonzero(shares["bic"] >= PROBABLE)]
+        return [] if self.probit is None else [int(column) for column in self.probit.features]
 
     @property
     def held_rho(self) -> float | None:
@@ -308,6 +320,8 @@ class Choice:
     search: SearchOutcome | None = None
     everything: bool = False
     """whether the features are all that may predict, to be weighed after the fit"""
+    selection: tuple[int, ...] | None = None
+    """columns of the selection equation, if these were chosen as well; None is all of them"""
     rho: float | None = None
     """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 

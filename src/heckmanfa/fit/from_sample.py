@@ -18,7 +18,12 @@ from heckmanfa.fit.binary import fit_binary, fit_binary_without_selection
 from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
 from heckmanfa.fit.linear import fit_linear, fit_linear_without_selection
 from heckmanfa.model.covariance import check_clusters, count_clusters
-from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.equations import (
+    Selection,
+    fit_selection,
+    gather,
+    with_selection_features,
+)
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.outcome_probit import fit_binary_selection
 from heckmanfa.text.printable import quoted
@@ -54,6 +59,9 @@ def fit_model(
             n_clusters = check_clusters(count_clusters(selection.rows))
         choice = choose(spec, selection, moments, kind, random_state)
         search = choice.search
+        if choice.selection is not None:
+            given = choice.selection, spec.labels
+            selection, moments = with_selection_features(selection, moments, *given)
         counts = sample.row_counts | selection.row_counts()
         fit_both = fit_binary if binary else fit_linear
         fit = fit_both(spec, selection, moments, choice, kind, counts)

@@ -13,8 +13,11 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Errors, Form
 
 
-def form_of_fit(fit: Fit) -> Form:
-    """Return the form of a fit in which every candidate predicts; refuse one that is singular."""
+def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
+    """Return the form of a fit in which every candidate predicts; refuse one that is singular.
+
+    With ``both``, the selection equation is searched as well: the fit is a likelihood's.
+    """
     probit, moments = fit.probit, fit.moments
     assert probit is not None
     n = 2 + len(fit.features) + len(probit.features)
@@ -43,15 +46,16 @@ def form_of_fit(fit: Fit) -> Form:
             jacobian[n + 1, -1] = fit.sigma / rest
             jacobian[n + 1, n] = -moments.mean_delta * fit.imr_coef / rest
     columns, selection = fit.features, list(probit.features)
-    both = [fit.intercept, *fit.coef[columns]]
-    both += [fit.selection_intercept, *fit.selection_coef[selection]]
+    slopes = [fit.intercept, *fit.coef[columns]]
+    slopes += [fit.selection_intercept, *fit.selection_coef[selection]]
     return Form(
         columns=tuple(columns),
         selection=tuple(selection),
         n_features=fit.n_features,
-        n_selected=float(moments.n_selected),
+        n_selected=float(probit.n if both else moments.n_selected),
         errors=errors,
-        estimates=np.array([*both, *ends], dtype=np.float64),
+        searched=tuple(selection) if both else (),
+        estimates=np.array([*slopes, *ends], dtype=np.float64),
         covariance=symmetric(np.asarray(jacobian @ whole @ jacobian.T)),
         mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
     ).check()
@@ -60,9 +64,11 @@ def form_of_fit(fit: Fit) -> Form:
 def form_of_candidates(fit: Fit, choices: Choices) -> Form:
     """Return the form of the model in which every candidate of a search predicts.
 
-    A search of a binary outcome has it; another one has its two-step estimates in the compressed
-    data, with Heckman's covariance.
+    A search of both equations or of a binary outcome has it; another one has its two-step
+    estimates in the compressed data, with Heckman's covariance.
     """
+    if fit.search is not None and fit.search.form is not None:
+        return fit.search.form
     probit, moments = fit.probit, fit.moments
     assert probit is not None
     known = None if fit.search is None or fit.search.result is None else fit.search.result.goal.form

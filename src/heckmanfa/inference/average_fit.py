@@ -19,9 +19,8 @@ from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_sandwich import gather_rho_scores
-from heckmanfa.results.average_tables import PROBABLE
 from heckmanfa.search.averaging import average
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
@@ -40,6 +39,8 @@ class Averaging(Choose):
     verbose: int = 0
     errors: bool = True
     """whether standard errors are needed"""
+    selecting: Choices | None = None
+    """those of the selection equation, if both equations are searched"""
 
     def __call__(
         self,
@@ -73,7 +74,10 @@ class Averaging(Choose):
         """Put averages in place of the estimates of the model with everything in it."""
         away = {*self.choices.columns} - {*fit.features}
         choices = self.choices.without_columns([*away])
-        form = form_of_fit(fit)
+        selecting = self.selecting
+        if selecting is not None:
+            selecting = selecting.without_columns([*selection.dropped, *selection.separating])
+        form = form_of_fit(fit, both=selecting is not None)
         found = average(
             form,
             choices,
@@ -82,18 +86,20 @@ class Averaging(Choose):
             rho_range=self.rho_range,
             random_state=random_state,
             verbose=self.verbose,
+            selecting=selecting,
         )
-        outcome = AverageOutcome(self.choices, found, form)
+        outcome = AverageOutcome(self.choices, found, form, self.selecting)
         probable = found.shares[CHANCES_BY] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
-        if np.all(found.alone[CHANCES_BY][list(form.selection)] >= PROBABLE):
+        fit = replace(fit, support=probable, average=outcome)
+        if np.all(found.alone[CHANCES_BY][fit.driving] >= PROBABLE):
             warn(
                 "every selection feature probably predicts as well: with no excluded feature, only "
                 "the normality of the errors identifies the model. A feature that drives selection "
                 "alone, named in never=[...], would identify it.",
                 NoExclusionWarning,
             )
-        fit = _with_averages(replace(fit, support=probable), outcome, errors=self.errors)
+        fit = _with_averages(fit, outcome, errors=self.errors)
         if not (fit.spec.errors_differ and fit.spec.guarded) or fit.is_binary:
             return fit
         rows, moments = selection.rows, fit.moments
@@ -116,10 +122,9 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     if errors:
         covariance = members.term_covariance()[1]
     adjusted_r2 = nan if fit.is_binary else _adjusted_r2(fit.moments, members)
-    imr_coef = found.free[-1] if form.errors == "two-step" else members.mean_imr
+    imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(
         fit,
-        average=outcome,
         rho=found.rho,
         sigma=found.sigma,
         imr_coef=found.rho if fit.is_binary else float(imr_coef),
@@ -165,6 +170,6 @@ def _adjusted_r2(moments: Moments, members: Members) -> float:
     imr = members.terms[:, form.correction]
     coef = np.column_stack([estimates[:, : 1 + len(form.columns)], imr, -np.ones(len(imr))])
     squares = np.sum((coef @ r.T) ** 2, axis=1)
-    held = members.states[:, :-2].sum(axis=1) + members.states[:, -1]
+    held = members.states[:, : form.n_features].sum(axis=1) + members.states[:, -1]
     ratio = squares / moments.total_squares * (m - 1.0) / (m - held - 1.0)
     return float(1.0 - members.weights @ ratio)

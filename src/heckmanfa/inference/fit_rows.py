@@ -23,6 +23,7 @@ from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source, read_sample
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, compress_sample
+from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.text.printable import quoted
@@ -86,6 +87,9 @@ def _compressed(fit: Fit, given: ReadRows) -> FitRows:
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         selection, moments = compress_sample(fit.spec, sample)
+        if fit.search is not None and fit.search.selecting is not None and fit.probit is not None:
+            given_features = fit.probit.features, fit.labels
+            selection, moments = with_selection_features(selection, moments, *given_features)
     if not _same(moments, fit.moments):
         raise _other_rows(fit, sample, "the rows given are not those of the fit")
     return FitRows(given.table, sample, selection.rows, selection.probit, moments, given.design)

@@ -15,7 +15,7 @@ from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
 from heckmanfa.plots.calibration_points import CalibrationPicture
-from heckmanfa.plots.chance_bars import Chances
+from heckmanfa.plots.chance_bars import Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.imr_intervals import ImrEstimates
 from heckmanfa.plots.margin_intervals import SelectionMargins
@@ -24,7 +24,12 @@ from heckmanfa.plots.profile_means import SelectionProfiles
 from heckmanfa.plots.residual_bars import ResidualBars
 from heckmanfa.plots.rho_histogram import RhoByAssignment
 from heckmanfa.results.evidence import Evidence
-from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
+from heckmanfa.results.evidence_pictures import (
+    chances_of,
+    columns_of,
+    forest_of,
+    selection_chances_of,
+)
 
 
 class Pictures:
@@ -55,6 +60,11 @@ class Pictures:
     def chances(self) -> Chances | None:
         """P2: how sure it is that each feature predicts; None without chances."""
         return chances_of(self.evidence)
+
+    @cached_property
+    def selection_chances(self) -> SelectionChances | None:
+        """How sure it is that each feature drives selection; None if that was not searched."""
+        return selection_chances_of(self.evidence)
 
     @cached_property
     def assignments(self) -> AssignmentColumns | None:

@@ -45,9 +45,10 @@ from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.centring import centred
-from heckmanfa.search.choices import Choices, feasible_choices
+from heckmanfa.search.choices import Choices, feasible_choices, join_equations
 from heckmanfa.search.evaluation import Criterion, Goal
 from heckmanfa.search.full_model import FullModel, fit_all, without_collinear
+from heckmanfa.search.joint_model import fit_everything
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.quadratic import QuadraticForm, form_of_all
 from heckmanfa.search.strategies import Problem, Strategy
@@ -65,6 +66,8 @@ class Searching:
     strategy: Strategy
     cov_type: CovType | None = None
     """covariance of the estimates of all features in the corrected BIC; None is classical"""
+    selecting: Choices | None = None
+    """what may drive selection, if both equations are searched"""
 
     def __call__(
         self,
@@ -96,6 +99,8 @@ class Searching:
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
+        if self.selecting is not None:
+            return self._search_both(spec, selection, moments, choices, self.selecting)
         full: FullModel | None = None
         if spec.outcome_kind == "binary":
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
@@ -109,6 +114,32 @@ class Searching:
         problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state, full)
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
+
+    def _search_both(
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        choices: Choices,
+        selecting: Choices,
+    ) -> SearchOutcome:
+        """Evaluate assignments of both equations by the joint likelihood."""
+        choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+        selecting = selecting.without_columns([*selection.dropped, *selection.separating])
+        binary = spec.outcome_kind == "binary"
+        full, form = fit_everything(moments, selection, choices.columns, binary=binary)
+        joint, n = join_equations(choices, selecting), form.n_selected
+        goal = Goal.of_form(full.form, joint, self.criterion, n)
+        problem = Problem(moments, selection.rows, joint, goal, spec.labels, None, full)
+        result, _ = self.strategy(problem)
+        return SearchOutcome(
+            self.choices,
+            choices.columns,
+            result,
+            joint.n_assignments,
+            selecting=self.selecting,
+            form=form,
+        )
 
     def _form(
         self,
@@ -161,18 +192,21 @@ class Searching:
 def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choice:
     """Return an assignment as the choice of a search; warn if it excludes no feature."""
     features = tuple(int(column) for column in np.flatnonzero(best))
-    if set(selection.probit.features) <= set(features):
+    result = outcome.result
+    driving: tuple[int, ...] | None = None
+    if result is not None and result.selecting is not None:
+        driving = tuple(int(column) for column in np.flatnonzero(result.selecting[0]))
+    if {*(selection.probit.features if driving is None else driving)} <= {*features}:
         warn(
             "every selection feature is among those chosen to predict: with no excluded "
             "feature, only the normality of the errors identifies the model. A feature that "
             "drives selection alone, named in never=[...], would identify it.",
             NoExclusionWarning,
         )
-    result = outcome.result
     rho = None
     if result is not None and result.refits is not None and np.array_equal(best, result.best):
         rho = float(result.rho[0])
-    return Choice(features, search=outcome, rho=rho)
+    return Choice(features, search=outcome, selection=driving, rho=rho)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -7,7 +7,7 @@ computed from are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import numpy as np
@@ -232,6 +232,20 @@ def gather(
     moments = gather_moments(selection.rows, columns, len(labels), selection.probit)
     refuse_leakage(moments, labels, n_selected, binary=binary)
     return moments
+
+
+def with_selection_features(
+    selection: Selection, moments: Moments, features: Positions, labels: Sequence[str]
+) -> tuple[Selection, Moments]:
+    """Fit the selection equation again with some of its features, and compress the rows again.
+
+    Some of them are neither collinear nor separating if all of them are not.
+    """
+    rows = selection.rows
+    coordinates = selection_coordinates(rows, features, [labels[column] for column in features])
+    probit = fit_probit(rows, list(features), coordinates)
+    moments = gather_moments(rows, moments.columns, len(labels), probit)
+    return replace(selection, probit=probit), moments
 
 
 def count_rows(rows: Rows) -> tuple[int, int]:

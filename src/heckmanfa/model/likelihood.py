@@ -310,7 +310,7 @@ def _estimates(
     inverse, positive = _inverse_information(state, len(best) if free is None else free)
     if converged and positive:
         best = best + inverse @ state.gradient
-    back = _back(problem)
+    outer, back = outer_estimates(problem, best)
     if kind.cov_type == "classical":
         middle = inverse
     else:
@@ -318,16 +318,11 @@ def _estimates(
         squares = score_squares(rows, kind, scores_of, problem, best, columns=columns, size=size)
         middle = inverse @ squares @ inverse
     p, j = problem.sizes
-    outer = back @ best
-    outer[0] += problem.centre
-    ends = best[p + j :].copy()
-    if len(ends) > 1:
-        ends[0] += np.log(problem.scale)
     return {
         "features": features,
         "coef": outer[:j],
         "selection_coef": outer[j : j + p],
-        "ends": ends,
+        "ends": outer[p + j :],
         "covariance": symmetric(back @ middle @ back.T),
         "inner_params": best,
         "inner_covariance": inverse,
@@ -340,14 +335,21 @@ def _estimates(
     }
 
 
-def _back(problem: JointProblem) -> Floats:
-    """Matrix from inner (gamma, beta, ends) to outer (beta, gamma, ends), before the shifts."""
+def outer_estimates(problem: JointProblem, theta: Floats) -> tuple[Floats, Floats]:
+    """Return (beta, gamma, ends) on the input's scale, given inner (gamma, beta, ends).
+
+    Beside them is the matrix that leads there, before the shifts by the outcome's units.
+    """
     p, j = problem.sizes
     matrix = np.eye(p + j + len(problem.ends))
     matrix[: p + j, : p + j] = 0.0
     matrix[:j, p : p + j] = problem.prediction_back * problem.scale
     matrix[j : j + p, :p] = problem.selection_back
-    return matrix
+    outer = matrix @ theta
+    outer[0] += problem.centre
+    if len(problem.ends) > 1:
+        outer[p + j] += np.log(problem.scale)
+    return outer, matrix
 
 
 def _inverse_information(state: State, free: int) -> tuple[Floats, bool]:

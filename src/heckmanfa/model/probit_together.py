@@ -46,21 +46,26 @@ class Climbed:
         return self.converged and self.log_likelihood >= other.log_likelihood
 
 
-def free_directions(problem: JointProblem, kept: Sequence[int]) -> Floats:
+def free_directions(
+    problem: JointProblem, kept: Sequence[int], selecting: Sequence[int] | None = None
+) -> Floats:
     """Return a (d, f) basis of the parameters of an assignment.
 
-    ``kept`` are places among the prediction features of the problem; the coefficients of the others
-    are zero. gamma, the intercept and atanh rho are free.
+    ``kept`` are places among the prediction features of the problem, and ``selecting`` among its
+    selection features; the coefficients of the others are zero. The intercepts and the parameters
+    of the errors are free, and all of gamma if ``selecting`` is None.
     """
-    p, j = problem.sizes
+    p, _ = problem.sizes
+    gamma = np.eye(p) if selecting is None else _slopes(problem.selection_back, selecting)
+    beta = _slopes(problem.prediction_back, kept)
+    return np.asarray(sla.block_diag(gamma, beta, np.eye(len(problem.ends))))
+
+
+def _slopes(back: Floats, kept: Sequence[int]) -> Floats:
+    """Directions of the intercept and of some coefficients, in the coordinates of an equation."""
     inside = [0, *(place + 1 for place in kept)]
-    beta = solve_upper(problem.prediction_back, np.eye(j)[:, inside])
-    beta /= np.linalg.norm(beta, axis=0)
-    basis = np.zeros((p + j + 1, p + len(inside) + 1))
-    basis[:p, :p] = np.eye(p)
-    basis[p : p + j, p:-1] = beta
-    basis[-1, -1] = 1.0
-    return basis
+    directions = solve_upper(back, np.eye(len(back))[:, inside])
+    return np.asarray(directions / np.linalg.norm(directions, axis=0))
 
 
 def climb_together(

@@ -31,8 +31,10 @@ class PublishedSearch(HeckmanFA):
     assignment could otherwise be the only one of a run in the window of rho, and be chosen.
     """
 
-    def _choose(self, choices: Choices) -> Searching | HonestSearch:
-        return super()._choose(published(choices))
+    def _choose(
+        self, choices: Choices, selecting: Choices | None = None
+    ) -> Searching | HonestSearch:
+        return super()._choose(published(choices), selecting)
 
 
 def published(choices: Choices) -> Choices:

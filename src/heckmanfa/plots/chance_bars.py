@@ -47,6 +47,8 @@ class Chances:
     """How sure it is that each feature predicts, by roles."""
 
     kind: ClassVar[str] = "chances"
+    does: ClassVar[str] = "predicts"
+    """what the chances are about"""
 
     rows: tuple[ChanceRow, ...]
     """by role, then by chance; the picture draws those that matter, and the table holds all"""
@@ -60,7 +62,7 @@ class Chances:
         """What the picture is called."""
         if self.halves:
             return "How often it was chosen to predict"
-        return "How sure: the chance that it predicts"
+        return f"How sure: the chance that it {self.does}"
 
     @property
     def has_least_squares(self) -> bool:
@@ -145,7 +147,8 @@ class Chances:
             (Name(row.name).key, row.role, *(fill(row) for _, fill in self._columns()))
             for row in self.rows[:MOST_LINES]
         ]
-        return Table(tuple(columns), tuple(lines), self.title, "chances-table")
+        name = f"{self.kind.replace('_', '-')}-table"
+        return Table(tuple(columns), tuple(lines), self.title, name)
 
     def _label(self, row: ChanceRow) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -188,7 +191,7 @@ class Chances:
                 drawn.line(axis(share), top, axis(share), bottom, "cut")
             drawn.line(axis.start, top, axis.start, bottom, "zero")
         end = layout.tops[-1] + ROW if layout.tops else TOP
-        title = "share of the halves" if self.halves else "chance that it predicts"
+        title = "share of the halves" if self.halves else f"chance that it {self.does}"
         below = layout.bottom
         drawn.x_axis(axis, end, below, ticks, title, grid=False, zero=False)
 
@@ -230,8 +233,17 @@ class Chances:
                     1.02, place, self.value(row), va="center", transform=panel.get_yaxis_transform()
                 )
             panel.set_xlim(0, 100)
-            panel.set_xlabel("% of the halves" if self.halves else "chance that it predicts, %")
+            what = "% of the halves" if self.halves else f"chance that it {self.does}, %"
+            panel.set_xlabel(what)
             if picked.rest:
                 panel.set_title(picked.rest, loc="left")
             drawn.legend(marks)
         return panel
+
+
+@dataclass(frozen=True)
+class SelectionChances(Chances):
+    """How sure it is that each feature drives selection, if both equations were searched."""
+
+    kind: ClassVar[str] = "selection_chances"
+    does: ClassVar[str] = "drives selection"

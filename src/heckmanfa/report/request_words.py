@@ -120,6 +120,8 @@ def _features(analysis: Analysis) -> str:
     names = analysis.feature_columns
     verb = "is" if len(names) == 1 else "are all"
     where = "the selection equation"
+    if question.search_in == "both":
+        verb, where = "may be", "each equation"
     if analysis.evidence.mode == "observed":
         where = "the regression"
     which = "the columns named" if question.features else "all columns that have no other role"
@@ -138,6 +140,10 @@ def _roles(question: Question) -> dict[str, str]:
         facts["Always predict"] = f"{listed(question.always)}."
     if question.select_only:
         facts["Kept out of prediction"] = f"{listed(question.select_only)}."
+    if question.selection_always:
+        facts["Always in the selection equation"] = f"{listed(question.selection_always)}."
+    if question.selection_never:
+        facts["Kept out of selection"] = f"{listed(question.selection_never)}."
     return facts
 
 

@@ -131,7 +131,8 @@ def which_section(analysis: Analysis, paper: Paper) -> Section:
 def who_section(analysis: Analysis, paper: Paper) -> Section:
     """Show what drives selection, and how those with an outcome differ from the others."""
     pictures = paper.pictures
-    left, right = paper.shown(pictures.margins), paper.shown(pictures.profiles)
+    left = paper.shown(pictures.selection_chances, pictures.margins)
+    right = paper.shown(pictures.profiles)
     rest = _tables([*left, *right], paper)
     if analysis.streamed and pictures.margins is None:
         rest += f'<p class="note">{NOT_SHOWN}.</p>'

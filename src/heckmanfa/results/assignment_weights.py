@@ -33,7 +33,7 @@ from heckmanfa.search.averaging.averages import MOST_UNITS
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import with_shares_of
-from heckmanfa.search.averaging.weights import Correction, penalties
+from heckmanfa.search.averaging.weights import Correction
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY
@@ -155,7 +155,7 @@ def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
 
     Then the chains of the sampler are short.
     """
-    if fit in _weights or fit.average is not None or len(choices_of(fit).units) <= MOST_UNITS:
+    if fit in _weights or fit.average is not None or n_units_of(fit) <= MOST_UNITS:
         return weights_of(fit)
     if fit not in _rough:
         _rough[fit] = _weigh(fit, max_sweeps=LEAST_SWEEPS)
@@ -164,7 +164,7 @@ def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
 
 def are_known(fit: Fit) -> bool:
     """Whether the assignments were weighed before, or quickly can be."""
-    return fit in _weights or len(choices_of(fit).units) <= QUICK_UNITS or has_pseudo_weights(fit)
+    return fit in _weights or n_units_of(fit) <= QUICK_UNITS or has_pseudo_weights(fit)
 
 
 def choices_of(fit: Fit) -> Choices:
@@ -174,6 +174,29 @@ def choices_of(fit: Fit) -> Choices:
     assert fit.search is not None
     allowed, candidates = fit.search.choices, {*fit.search.candidates}
     return allowed.without_columns([c for c in allowed.columns if c not in candidates])
+
+
+def selecting_of(fit: Fit) -> Choices | None:
+    """Return which columns may drive selection; None if the selection equation is not searched."""
+    if fit.average is not None:
+        return fit.average.average.selecting
+    search = fit.search
+    if search is None or search.selecting is None or search.form is None:
+        return None
+    return search.selecting.without_columns(
+        [column for column in search.selecting.columns if column not in search.form.searched]
+    )
+
+
+def n_units_of(fit: Fit) -> int:
+    """Count the features and groups that may be in or out, in both equations if both may."""
+    selecting = selecting_of(fit)
+    return len(choices_of(fit).units) + (0 if selecting is None else len(selecting.units))
+
+
+def _selecting(fit: Fit) -> Mask:
+    """(K,) which columns the selection equation of a fit has."""
+    return np.isin(np.arange(fit.n_features), fit.driving)
 
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
@@ -213,6 +236,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
                     rho_range=window,
                     random_state=_SEED,
                     max_sweeps=max_sweeps,
+                    selecting=selecting_of(fit),
                 )
             except NoFeasibleAssignmentError:
                 return _NO_WEIGHT
@@ -242,24 +266,15 @@ def _window(fit: Fit) -> tuple[float, float] | None:
 
 def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
     """BIC weight of the prediction features of a fit, with the correction and without the index."""
-    choices, m = found.choices, found.n_selected
-    support = np.asarray(fit.support, dtype=bool)
-    inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
-    if not np.array_equal(choices.masks(inside), support):
+    choices, own = found.joint, form.state_of(fit.support, _selecting(fit))
+    inside = np.array([bool(own[unit[0]]) for unit in choices.units], dtype=bool)
+    if not np.array_equal(choices.masks(inside), own[:-2]):
         return None
-    by_size, states = penalties(m, choices)["bic"], found.leading_states[:1]
-    corrected = found.correction != "never"
-    own = np.append(support, [corrected, False])
-    costs = Members(form, np.concatenate([own[None], states]), np.ones(2)).costs
-
-    def penalty(state: Mask) -> float:
-        units = sum(bool(state[unit[0]]) for unit in choices.units)
-        return float(by_size[int(state[:-2].sum()), int(state[-2:].sum()), units])
-
-    criterion = costs[0] + penalty(own)
+    own[-2] = found.correction != "never"
+    states = np.concatenate([own[None], found.leading_states[:1]])
+    criterion, least = found.criteria(states, Members(form, states, np.ones(2)).costs)["bic"]
     if not np.isfinite(criterion):
         return 0.0
-    least = costs[1] + penalty(states[0])
     weight = float(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)))
     # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
@@ -270,9 +285,8 @@ def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     away = tuple(column for column in form.columns if not fit.support[column])
     if not away:
         return None
-    support = np.asarray(fit.support, dtype=bool)
     known = fit.search.result.goal.form if fit.search and fit.search.result else None
     if known is not None:
-        return LeftOut(away, float(known.dropped(support)))
-    own = np.append(support, [True, False])
+        return LeftOut(away, float(known.dropped(np.asarray(fit.support, dtype=bool))))
+    own = form.state_of(fit.support)
     return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))

@@ -27,6 +27,7 @@ from heckmanfa.results.average_tables import (
     unit_names,
 )
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
+from heckmanfa.results.inclusion import selection_sections
 from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging import KINDS
 from heckmanfa.text.chances import BY
@@ -404,7 +405,8 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
             "Assignments were sampled, since there are too many to evaluate all. The chains of the "
             f"sampler {agree}: shares differ by up to {number(found.average.disagreement, 2)}."
         )
-    return [
+    sections = [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
         Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
+    return [*sections, *selection_sections(fit, found.average)]

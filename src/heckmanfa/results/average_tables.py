@@ -24,10 +24,10 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.reference import check_level, reference_of, tails
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS, penalties
+from heckmanfa.search.averaging.weights import KINDS
 from heckmanfa.text.chances import CHANCES_BY, says
 from heckmanfa.text.wording import percent
 
@@ -37,13 +37,13 @@ UNSURE = "cannot be told"
 UNSURE_AS_INDEX = "cannot be told: only as it drives selection"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
-PROBABLE = 0.5
-"""A feature with at least this share is a prediction feature of an average."""
-
 SURELY = (PREDICTS, PREDICTS_AS_INDEX)
 """roles of features that predict"""
 UNTOLD = (UNSURE, UNSURE_AS_INDEX)
 """roles of features for which it cannot be told"""
+
+DRIVES_SELECTION = "drives selection"
+NO_SIGN_OF_SELECTION = "no sign that it drives selection"
 
 _MANY_ROWS = 100
 
@@ -69,6 +69,11 @@ def role_of(chance: float, alone: float) -> str:
     if said == "no sign":
         return NO_SIGN
     return UNSURE_AS_INDEX if says(alone) == "no sign" else UNSURE
+
+
+def selection_role(chance: float) -> str:
+    """Return the role in the selection equation of a feature with this chance."""
+    return {"sure": DRIVES_SELECTION, "no sign": NO_SIGN_OF_SELECTION}.get(says(chance), UNSURE)
 
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
@@ -140,24 +145,16 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     outcome = outcome_of(fit)
     found, form = outcome.average, outcome.form
     states, masks = found.leading_states, found.leading_masks
-    choices = found.choices
-    held = masks.sum(axis=1)
-    units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
-    by_size = penalties(found.n_selected, choices)
-    frame = pd.DataFrame(
-        {
-            "features": [
-                tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks
-            ],
-            "n_features": held,
-            "correction": states[:, -2],
-            "index": states[:, -1],
-            "weight": found.leading_weight,
-        }
-    )
-    for kind in KINDS:
-        extra = states[:, -2:].sum(axis=1)
-        frame[kind] = found.leading_cost + by_size[kind][held, extra, units]
+    named = [tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks]
+    frame = pd.DataFrame({"features": named, "n_features": masks.sum(axis=1)})
+    if found.searches_both:
+        selecting = states[:, fit.n_features : -2]
+        frame["selection_features"] = [
+            tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in selecting
+        ]
+    frame["correction"], frame["index"] = states[:, -2], states[:, -1]
+    frame["weight"] = found.leading_weight
+    frame = frame.assign(**found.criteria(states, found.leading_cost))
     frame["rho"] = found.leading_rho
     # The test of the correction is made on its own scale: beta_H, or atanh rho.
     members = Members(form, states, found.leading_weight)

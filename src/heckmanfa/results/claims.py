@@ -9,7 +9,7 @@ from heckmanfa.results.average_tables import UNTOLD
 from heckmanfa.results.checks import Check
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence
-from heckmanfa.results.feature_evidence import DRIVES, NEITHER, FeatureEvidence
+from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER, FeatureEvidence
 from heckmanfa.results.headline import weight_words
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import BY, says
@@ -226,7 +226,7 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     kept_out = [one for one in drives if not one.candidate]
     left = [one for one in drives if one.candidate and not one.in_model]
     if evidence.mode == "average":
-        left = [one for one in drives if one.role in (DRIVES, NEITHER)]
+        left = [one for one in drives if one.role in (DRIVES, MAY_DRIVE, NEITHER)]
     parts: list[Passage] = []
     if kept_out:
         parts.append(passage("the model assumes that ", _no_effect(kept_out, y)))

@@ -18,10 +18,11 @@ from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
 from heckmanfa.results.hypotheses import read_hypothesis
+from heckmanfa.results.inclusion import selection_sections
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
-from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, form_of_both, side_by_side
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.summary_facts import (
     likelihood_name,
@@ -34,6 +35,10 @@ _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squa
 _COMPARISON_NOTE = (
     "All features: the two-step model in which every allowed feature predicts. Least "
     "squares: the chosen features on the selected rows, with no correction."
+)
+_OF_BOTH = (
+    "the two-step model in which every allowed feature predicts",
+    "the maximum-likelihood model in which both equations have every allowed feature",
 )
 _PROBIT_NOTE = (
     "All features: the Heckman probit in which every allowed feature predicts, where the search "
@@ -115,10 +120,13 @@ def summarize(
             notes.append(_PROBIT_NOTE)
         else:
             notes += [] if beside.is_solved else [CANNOT_SOLVE]
-            notes.append(_COMPARISON_NOTE)
+            both = form_of_both(fit) is not None
+            notes.append(_COMPARISON_NOTE.replace(*_OF_BOTH) if both else _COMPARISON_NOTE)
     evidence = evidence_of(fit, thorough=False)
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
+    if fit.average is not None:
+        sections = [*selection_sections(fit, fit.average.average), *sections]
     return Summary(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),

@@ -336,7 +336,7 @@ def diagnose(
     )
     if fit.probit is None:
         return general
-    excluded = [column for column in fit.probit.features if not fit.support[column]]
+    excluded = [column for column in fit.driving if not fit.support[column]]
     unexplained = _unexplained(r) if imr else _NAN
     low, high = fit.index_range
     return replace(

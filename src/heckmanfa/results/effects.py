@@ -205,14 +205,14 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     """
     if not len(states):
         return []
-    if fit.is_binary and fit.search is not None:
-        masks = states[:, :-2]
+    if fit.is_binary and fit.search is not None and not form.searched:
+        masks = states[:, : fit.n_features]
         near = zip(*_by_form(fit, masks), strict=True)
         return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     slope = 1.0 if fit.binary is None else fit.binary.mean_slope
-    size = 1 + states[:, form.columns].sum(axis=1) + states[:, -2:].sum(axis=1)
-    bic = members.costs + size * np.log(form.n_selected)
+    masks = states[:, : fit.n_features]
+    bic = members.costs + (form.n_fixed + states.sum(axis=1)) * np.log(form.n_selected)
     reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
     ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
     place = form.correction
@@ -220,13 +220,13 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     for row, state in enumerate(states):
         spread = np.full((fit.n_features, 3), np.nan)
         spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
-        spread[~state[:-2] & ~state[-1]] = np.nan
+        spread[~masks[row] & ~state[-1]] = np.nan
         known = not fit.is_binary and state[-2]
         imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
         rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
         found.append(
             Assignment(
-                mask=state[:-2],
+                mask=masks[row],
                 bic=float(bic[row]),
                 rho=float(members.terms[row, place + (not fit.is_binary)]),
                 rho_interval=(float(rho[1]), float(rho[2])),
@@ -285,17 +285,19 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     columns = may_predict(fit, never)
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):
         return None
-    if fit.is_binary and fit.average is None:
+    searched = None if fit.search is None else fit.search.form
+    if fit.is_binary and fit.average is None and searched is None:
         return _searched_all(fit)
     if fit.average is not None:
         form = fit.average.form
+    elif searched is not None:
+        form = searched
     else:
         try:
             form = two_step_form(fit, tuple(columns))
         except NotIdentifiedError:
             return None
-    state = np.zeros((1, fit.n_features + 2), dtype=bool)
-    state[0, [*form.columns, -2]] = True
+    state = form.state_of(np.isin(np.arange(fit.n_features), form.columns))[None]
     return assignments_of(fit, form, state)[0]
 
 

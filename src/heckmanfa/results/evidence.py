@@ -20,6 +20,7 @@ from heckmanfa.results.assignment_weights import (
     are_known,
     choices_of,
     rough_weights_of,
+    selecting_of,
     weights_of,
 )
 from heckmanfa.results.average_tables import ALWAYS, has_pseudo_weights
@@ -304,6 +305,8 @@ def _units(fit: Fit, naming: Naming, mode: Mode) -> list[tuple[int, ...]]:
     selecting = set() if fit.probit is None else {int(column) for column in fit.probit.features}
     units: list[tuple[int, ...]] = []
     if mode in ("average", "chosen"):
+        searched = selecting_of(fit)
+        selecting |= set() if searched is None else {*searched.columns}
         choices = choices_of(fit)
         units = [*choices.units]
         together = _grouped(naming, choices.always)

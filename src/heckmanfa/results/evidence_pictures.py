@@ -17,10 +17,10 @@ from heckmanfa.plots.assignment_columns import (
     AssignmentColumns,
     n_drawn,
 )
-from heckmanfa.plots.chance_bars import ChanceRow, Chances
+from heckmanfa.plots.chance_bars import ChanceRow, Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
-from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, selection_role
 from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
@@ -215,6 +215,20 @@ def chances_of(evidence: Evidence) -> Chances | None:
     )
 
 
+def selection_chances_of(evidence: Evidence) -> SelectionChances | None:
+    """Return how sure it is that each feature drives selection; None if that was not searched."""
+    rows = [
+        ChanceRow(name=one.name, role=selection_role(share), share=share)
+        for one in evidence.features
+        if (share := one.selection_chance) is not None
+    ]
+    if not rows:
+        return None
+    nothing = chance_text(1.0 / (1.0 + np.sqrt(evidence.fit.n_obs)))
+    about = f"A feature that says nothing gets about {nothing} with {evidence.fit.n_obs:,.0f} rows."
+    return SelectionChances(tuple(sorted(rows, key=lambda row: -row.share)), about)
+
+
 def _may_predict(evidence: Evidence) -> list[FeatureEvidence]:
     return [item for item in evidence.ordered() if item.candidate]
 
@@ -270,7 +284,8 @@ def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentCol
     if not average.exhaustive and float(weight.sum()) < _TELLING:
         states, weight = _drawn(average, features)
         is_draw = True
-    found, masks = assignments_of(evidence.fit, weights.form, states), states[:, :-2]
+    found = assignments_of(evidence.fit, weights.form, states)
+    masks = states[:, : evidence.fit.n_features]
     coef = np.array([item.coef.values[:, 0] for item in found])
     by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
     return AssignmentColumns(

@@ -71,7 +71,7 @@ def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> 
     """
     if fit.probit is None:
         return Exclusions()
-    columns = [int(column) for column in fit.probit.features if not fit.support[column]]
+    columns = [column for column in fit.driving if not fit.support[column]]
     together = _columns_together(fit, groups)
     driving: set[int] = set()
     unknown: dict[int, str] = {}
@@ -95,13 +95,21 @@ def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> 
 
 
 def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
-    """Test jointly that columns of X have no coefficient in the selection equation."""
+    """Test jointly that columns of X have no coefficient in the selection equation.
+
+    An average over selection equations is a mixture, which has no test: then the test is that of
+    the model with everything in it.
+    """
     assert fit.probit is not None
     first = fit.terms.index(("selection", "Intercept"))
     features = [int(column) for column in fit.probit.features]
     positions = [first + 1 + features.index(column) for column in columns]
-    covariance = fit.covariance[np.ix_(positions, positions)]
-    return reference_of(fit).wald(fit.selection_coef[list(columns)], covariance, why_untested(fit))
+    coef, covariance = fit.selection_coef[list(columns)], fit.covariance
+    if fit.average is not None and fit.average.form.searched:
+        form = fit.average.form
+        coef, covariance = form.estimates[positions], form.covariance
+    covariance = covariance[np.ix_(positions, positions)]
+    return reference_of(fit).wald(coef, covariance, why_untested(fit))
 
 
 def _columns_together(

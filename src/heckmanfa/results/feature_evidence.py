@@ -19,7 +19,17 @@ from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     choices_of,
 )
-from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, has_pseudo_weights, role_of
+from heckmanfa.results.average_tables import (
+    ALWAYS,
+    DRIVES_SELECTION,
+    NO_SIGN_OF_SELECTION,
+    SURELY,
+    UNSURE,
+    UNTOLD,
+    has_pseudo_weights,
+    role_of,
+    selection_role,
+)
 from heckmanfa.results.effects import UNKNOWN, Assignment, Effect, Effects
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.naming import Naming
@@ -36,12 +46,15 @@ MAY = "may predict"
 CHOSEN = "chosen to predict"
 NOT_CHOSEN_DRIVES = "drives selection, not chosen to predict"
 NOT_CHOSEN = "not chosen to predict"
-KEPT_OUT_DRIVES = "drives selection"
-KEPT_OUT = "no sign that it drives selection"
+KEPT_OUT_DRIVES = DRIVES_SELECTION
+KEPT_OUT = NO_SIGN_OF_SELECTION
+MAY_DRIVE = "may drive selection, no sign that it predicts"
+KEPT_OUT_MAY_DRIVE = "may drive selection"
 
 ROLES = (
     *(*SURELY, ALWAYS, CHOSEN, TAKEN, MAY, *UNTOLD),
-    *(DRIVES, NOT_CHOSEN_DRIVES, KEPT_OUT_DRIVES, NEITHER, NOT_CHOSEN, KEPT_OUT),
+    *(DRIVES, NOT_CHOSEN_DRIVES, KEPT_OUT_DRIVES, MAY_DRIVE, KEPT_OUT_MAY_DRIVE),
+    *(NEITHER, NOT_CHOSEN, KEPT_OUT),
 )
 """every role, in the order in which features are listed"""
 
@@ -99,11 +112,23 @@ class FeatureEvidence:
     negative: float
     levels: tuple[LevelEvidence, ...] = ()
     """of a group"""
+    selection_chance: float | None = None
+    """share of BIC weight in which it drives selection, if both equations were searched"""
 
     @property
     def drives_selection(self) -> bool:
-        """Whether the test in the selection equation rejects at 5%."""
-        return self.selection_p < LEVEL
+        """Whether its chance to drive selection is 90% or more.
+
+        If the selection equation was not searched: whether the test there rejects at 5%.
+        """
+        return _in_selection(self.selection_p, self.selection_chance) == DRIVES_SELECTION
+
+
+def _in_selection(p: float, chance: float | None) -> str:
+    """Say what a feature does in the selection equation, by its chance or else by its test."""
+    if chance is not None:
+        return selection_role(chance)
+    return DRIVES_SELECTION if p < LEVEL else NO_SIGN_OF_SELECTION
 
 
 def mode_of(fit: Fit) -> Mode:
@@ -139,6 +164,7 @@ class Features:
         share = self.share
         alone = len(unit) == 1
         p, z = self._selection(unit)
+        selecting = self._selection_chance(unit)
         positive, negative = self._signs(lead) if alone else (np.nan, np.nan)
         switch = naming.is_switch(lead)
         known = chance is not None and not self._is_honest
@@ -156,7 +182,7 @@ class Features:
             by_aic=float(average.shares["aic"][unit[0]]) if known and average else None,
             by_ebic=float(average.shares["ebic"][unit[0]]) if known and average else None,
             chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
-            role=self._role(unit, chance, p, candidate=candidate),
+            role=self._role(unit, chance, _in_selection(p, selecting), candidate=candidate),
             effect=self.effects.own.of(lead),
             least_squares=self.effects.least_squares.of(lead),
             all_features=self._of_whole(lead),
@@ -166,6 +192,7 @@ class Features:
             positive=positive,
             negative=negative,
             levels=() if alone else tuple(self._level(column) for column in unit),
+            selection_chance=selecting,
         )
 
     def _average(self) -> Average | None:
@@ -195,11 +222,11 @@ class Features:
         return None if average is None else float(average.shares[CHANCES_BY][unit[0]])
 
     def _role(
-        self, unit: tuple[int, ...], chance: float | None, p: float, *, candidate: bool
+        self, unit: tuple[int, ...], chance: float | None, side: str, *, candidate: bool
     ) -> str:
-        drives = p < LEVEL
+        drives = side == DRIVES_SELECTION
         if not candidate:
-            return KEPT_OUT_DRIVES if drives else KEPT_OUT
+            return KEPT_OUT_MAY_DRIVE if side == UNSURE else side
         if self._is_always(unit):
             return ALWAYS
         if self.mode in ("given", "observed"):
@@ -215,7 +242,7 @@ class Features:
         role = role_of(chance, float(average.alone[CHANCES_BY][unit[0]]))
         if role in (*SURELY, *UNTOLD):
             return role
-        return DRIVES if drives else NEITHER
+        return DRIVES if drives else MAY_DRIVE if side == UNSURE else NEITHER
 
     def _lead(self, unit: tuple[int, ...]) -> int:
         """The column with the largest effect, in the first model that has one."""
@@ -231,13 +258,27 @@ class Features:
         """P-value and signed statistic of a feature in the selection equation."""
         probit, nan = self.fit.probit, float("nan")
         inside = [] if probit is None else [column for column in unit if column in probit.features]
-        if not inside:
+        averaged = self.mode == "average" and self._selection_chance(unit) is not None
+        if not inside or averaged:
+            # A mixture with a point mass at zero has a chance, and no test.
             return nan, nan
         test = selection_test(self.fit, inside)
         if test.note:
             return nan, nan
         sign = np.sign(self.fit.selection_coef[inside[0]])
         return test.p_value, float(sign * np.sqrt(test.chi2)) if len(unit) == 1 else nan
+
+    def _selection_chance(self, unit: tuple[int, ...]) -> float | None:
+        """BIC share in which a feature drives selection; None if that was not searched.
+
+        A feature that is always in the selection equation has a test, as without a search.
+        """
+        average = self._average()
+        if average is None or average.selection_shares is None or average.selecting is None:
+            return None
+        if not {*average.selecting.always}.isdisjoint(unit):
+            return None
+        return float(average.selection_shares["bic"][list(unit)].max())
 
     def _signs(self, column: int) -> tuple[float, float]:
         if self.mode == "average":

@@ -1,15 +1,28 @@
-"""The table of chances of an average: of each feature, and of the correction."""
+"""The table of chances of an average: of each feature in each equation, and of the correction."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.average_tables import ALWAYS, UNSURE, outcome_of, shares_frame, units_of
+from heckmanfa.results.average_tables import (
+    ALWAYS,
+    UNSURE,
+    outcome_of,
+    selection_role,
+    shares_frame,
+    units_of,
+)
+from heckmanfa.results.document import Section
 from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS
+from heckmanfa.search.averaging.weights import KINDS, Kind
+from heckmanfa.text.chances import CHANCES_BY
+from heckmanfa.text.wording import share_text
 
 NEVER = "never included"
 CORRECTION = "correction"
@@ -38,20 +51,70 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
         shares = np.where(alone, getattr(found, sign)[first], np.nan)
         table.insert(1 + 3 * len(KINDS) + place, sign, shares)
     table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    return pd.concat([table, _correction_row(fit, found)], ignore_index=True)
+    if not found.searches_both:
+        return pd.concat([table, _correction_row(fit, found)], ignore_index=True)
+    equations = {"prediction": table, "selection": selection_frame(fit, found)}
+    equations["errors"] = _correction_row(fit, found)
+    parts = [part.assign(equation=equation) for equation, part in equations.items()]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[["equation", *table.columns]]
+
+
+def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
+    """Return the rows of the selection equation of `inclusion_frame`, if that was searched.
+
+    It has no index beside a feature.
+    """
+    selecting, shares, signs = found.selecting, found.selection_shares, found.selection_signs
+    assert selecting is not None
+    assert shares is not None
+    assert signs is not None
+    rows = []
+    for unit in sorted([*((column,) for column in selecting.always), *selecting.units]):
+        names, first = fit.spec.feature_names(unit), unit[0]
+        name = names[0] if len(names) == 1 else tuple(names)
+        of_unit = {kind: float(shares[kind][first]) for kind in KINDS}
+        both = (signs[0, first], signs[1, first]) if len(unit) == 1 else (np.nan, np.nan)
+        fixed = ALWAYS if first in selecting.always else None
+        rows.append(_row(name, of_unit, both, fixed or selection_role(of_unit[CHANCES_BY])))
+    return pd.DataFrame(rows)
+
+
+def selection_sections(fit: Fit, found: Average) -> list[Section]:
+    """Return the chances of each feature to drive selection; nothing if that was not searched."""
+    if not found.searches_both:
+        return []
+    table = selection_frame(fit, found)
+    shown = pd.DataFrame({"feature": [_joined(name) for name in table["feature"]]})
+    for name, kind in (("chance", "bic"), ("by AIC", "aic"), ("by EBIC", "ebic")):
+        shown[name] = table[kind].map(share_text)
+    for name in ("positive", "negative"):
+        shown[name] = table[name].map(share_text)
+    shown["role"] = table["role"]
+    return [Section("Chance that each feature drives selection", table=shown)]
+
+
+def _joined(name: Any) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _correction_row(fit: Fit, found: Average) -> pd.DataFrame:
-    """Return the row of the correction: it has no feature's index beside it."""
-    shares = found.correction_share
+    """Return the row of the correction."""
     fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
-    row: dict[str, object] = {
-        "feature": CORRECTION,
-        **{kind: shares[kind] for kind in KINDS},
+    role = fixed or _ROLES[judgement_of(fit).kind]
+    return pd.DataFrame([_row(CORRECTION, found.correction_share, found.correction_signs, role)])
+
+
+def _row(
+    name: Any, shares: Mapping[Kind, float], signs: tuple[float, float], role: str
+) -> dict[str, Any]:
+    """Return a row of `inclusion_frame` of what has no index beside it."""
+    return {
+        "feature": name,
+        **{str(kind): shares[kind] for kind in KINDS},
         **{f"{kind}_alone": shares[kind] for kind in KINDS},
         **{f"{kind}_index": 0.0 for kind in KINDS},
-        "positive": found.correction_signs[0],
-        "negative": found.correction_signs[1],
-        "role": fixed or _ROLES[judgement_of(fit).kind],
+        "positive": float(signs[0]),
+        "negative": float(signs[1]),
+        "role": role,
     }
-    return pd.DataFrame([row])

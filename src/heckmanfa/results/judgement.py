@@ -102,7 +102,7 @@ def lacks_exclusion(fit: Fit) -> bool:
     """
     if fit.probit is None or fit.held_rho is not None or fit.average is not None:
         return False
-    return {*fit.probit.features} <= {*fit.features}
+    return {*fit.driving} <= {*fit.features}
 
 
 def doubt_of(fit: Fit) -> str:

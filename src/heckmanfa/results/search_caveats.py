@@ -91,7 +91,9 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     """Caveats of estimates in the rows that chose the features."""
     if outcome.n_possible == 1:
         return [Caveat("search", "note", "There was one assignment to choose from.")]
-    best = f"The prediction features are the {_best_of(outcome, search)}"
+    both = outcome.selecting is not None
+    which = "features of both equations" if both else "prediction features"
+    best = f"The {which} are the {_best_of(outcome, search)}"
     if search.refits is not None:
         chosen = caveat_of_refits(best, outcome, search, search.refits)
     elif search.optimal:
@@ -107,7 +109,7 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
         "caution",
         "Standard errors, intervals and p-values ignore the search: they are those of a model "
         "whose features were known beforehand, and tend to be too small. bootstrap() repeats the "
-        "search; honest=True estimates on rows that had no part in it.",
+        + ("search." if both else "search; honest=True estimates on rows that had no part in it."),
     )
     return [chosen, ignored, *_of_near_ties(outcome, search)]
 

@@ -16,6 +16,7 @@ from heckmanfa.results.assignment_words import weight_sections
 from heckmanfa.results.average_tables import shares_frame
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
+from heckmanfa.results.inclusion import selection_frame
 from heckmanfa.results.refit_words import is_cut_short, refit_facts
 from heckmanfa.results.reports import Report
 from heckmanfa.search.evaluation import KEPT, NEARLY, Search
@@ -63,6 +64,8 @@ class SearchReport(Report):
     """how the weight is spread over all assignments; None if that is not known"""
     shares: pd.DataFrame | None = None
     """the share of weight that holds each feature or group (aic, bic, ebic), and its role"""
+    selection_shares: pd.DataFrame | None = None
+    """likewise in the selection equation, if that was searched as well"""
     weight_sections: tuple[Section, ...] = ()
     refit_facts: tuple[tuple[str, str], ...] = ()
     """what is proven of a quadratic approximation, and what exact refits say; empty without one"""
@@ -119,7 +122,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
     frame = search.to_frame(fit.spec.feature_names)
     weights = weights_of(fit) if fit.search.chose else None
     known = None if isinstance(weights, str) else weights
-    linear_ml = fit.spec.method == "ml" and not fit.is_binary
+    linear_ml = fit.spec.method == "ml" and search.refits is None
     two_step = ["The figures here are two-step estimates."] if linear_ml else []
     return SearchReport(
         criterion=search.goal.criterion,
@@ -142,6 +145,9 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         notes=(*caveat_sentences(fit, *_NOTES), *two_step),
         weights=known,
         shares=None if known is None else shares_frame(fit, known.average, known.units),
+        selection_shares=None
+        if known is None or not known.average.searches_both
+        else selection_frame(fit, known.average),
         weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
         refit_facts=() if search.refits is None else tuple(refit_facts(search, search.refits)),
     )

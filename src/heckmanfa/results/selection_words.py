@@ -132,14 +132,23 @@ def roles_rule(evidence: Evidence) -> Passage:
             "Chosen to predict: by at least half of the halves. Of the others, a feature drives "
             f"selection where it {_SELECTED_BY}."
         )
-    nothing = percent(1.0 / (1.0 + math.sqrt(evidence.fit.moments.n_selected)), 0)
+    rows, m = "m rows that have an outcome", evidence.fit.moments.n_selected
+    drives = f"{_SELECTED_BY}; otherwise there is no sign of either"
+    if any(feature.selection_chance is not None for feature in evidence.features):
+        # Both equations were searched, and all rows count.
+        rows, m = "m rows", evidence.fit.n_obs
+        drives = (
+            "does so with a chance of at least 90%, and may drive it from 10% to 90%; below that "
+            "there is no sign of either"
+        )
+    nothing = percent(1.0 / (1.0 + math.sqrt(m)), 0)
     return passage(
         f"Predicts: a chance of at least {HIGH}, on its own or as it drives selection. Cannot be "
         f"told: from {LOW} to {HIGH}. Below {LOW} there is no sign that a feature predicts. The "
         "same holds of whether selection mattered. A feature without a sign drives selection where "
-        f"it {_SELECTED_BY}; otherwise there is no sign of either. Some of them predict weakly. A "
+        f"it {drives}. Some of them predict weakly. A "
         f"feature without any effect typically has a chance of about {nothing} on its own, "
-        "1 / (1 + √m) with m rows that have an outcome."
+        f"1 / (1 + √m) with {rows}."
     )
 
 

@@ -19,6 +19,7 @@ from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.search.exact_refits import ExactRefits
+from heckmanfa.search.form import Form
 
 CANNOT_SOLVE = (
     "The Heckman model of all features cannot be fitted: they are collinear among the selected "
@@ -91,7 +92,10 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     values = pd.DataFrame([*rows, *ends], columns=["kind", "term", "estimate", "least_squares"])
     is_solved = False
     values["all_features"] = nan
-    if corrected and fit.is_binary:
+    form = form_of_both(fit)
+    if corrected and form is not None:
+        is_solved = _put_everything(fit, form, values)
+    elif corrected and fit.is_binary:
         is_solved = _put_searched(fit, values)
     elif corrected:
         whole = np.zeros(len(names), dtype=bool)
@@ -110,6 +114,30 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
             known.get(key, before) for key, before in zip(keys, values["all_features"], strict=True)
         ]
     return SideBySide(values, len(candidates), is_whole, is_solved)
+
+
+def form_of_both(fit: Fit) -> Form | None:
+    """Return the form of everything in both equations; None unless both were searched."""
+    if fit.average is not None:
+        return fit.average.form if fit.average.form.searched else None
+    return None if fit.search is None else fit.search.form
+
+
+def _put_everything(fit: Fit, form: Form, values: pd.DataFrame) -> bool:
+    """Fill in the model with everything in both equations."""
+    terms = form.terms(form.estimates)
+    names = ["Intercept", *(fit.labels[column] for column in form.columns)]
+    found = dict(zip(names, terms, strict=False))
+    ends = dict(zip(fit.spec.error_terms, terms[form.correction :], strict=True))
+    refits = refits_of(fit)
+    if refits is not None:
+        height = refits.full_log_likelihood
+        _, bic = likelihood_criteria(height, len(form.estimates), fit.n_obs)
+        ends |= {"log_likelihood": height, "bic": bic}
+    of_ends = values["kind"].isin(["errors", "fit"])
+    known = values["term"].map(found).where(~of_ends, values["term"].map(ends))
+    values["all_features"] = known.astype(np.float64)
+    return True
 
 
 def refits_of(fit: Fit) -> ExactRefits | None:

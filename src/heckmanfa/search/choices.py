@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,13 +16,40 @@ from heckmanfa.model.linalg import Dependency, collinear_error, dependencies, de
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted, quoted_list
 
+SearchIn = Literal["prediction", "both"]
+"""which equations a search may leave features out of"""
+
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"
 _DUMMIES = (
     "column; its dummies are in or out as a whole: name all of them, or put each in its own group "
     "in feature_groups"
 )
-_OUTSIDE = "which may not predict: it is not in prediction_features (or in the prediction formula)"
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the parameters of an equation are called, and what its columns do."""
+
+    always: str
+    never: str
+    features: str
+    equation: str
+    does: str
+
+    @property
+    def outside(self) -> str:
+        """Why a column may not be named."""
+        return (
+            f"which may not {self.does}: it is not in {self.features} (or in the {self.equation} "
+            "formula)"
+        )
+
+
+_PREDICTION = _Names("always", "never", "prediction_features", "prediction", "predict")
+_SELECTION = _Names(
+    "selection_always", "selection_never", "selection_features", "selection", "drive selection"
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +115,24 @@ class Choices:
         )
 
 
+def join_equations(choices: Choices, selecting: Choices | None) -> Choices:
+    """Return the choices of both equations as those of one, over 2 K columns.
+
+    Column c of the selection equation is column K + c. None leaves the selection equation as it
+    is.
+    """
+    if selecting is None:
+        return choices
+    k = choices.n_features
+    units = [tuple(k + column for column in unit) for unit in selecting.units]
+    return Choices(
+        n_features=2 * k,
+        always=(*choices.always, *(k + column for column in selecting.always)),
+        units=(*choices.units, *units),
+        max_features=choices.max_features + selecting.max_features,
+    )
+
+
 def all_features(moments: Moments) -> Choices:
     """Let every compressed feature be in or out on its own."""
     return Choices(
@@ -114,42 +159,83 @@ def read_choices(
     column of the data, which form a group unless ``feature_groups`` names one of them; dummies that
     may not predict are left out. The other parameters are those of the searching estimators.
     """
+    return _read(
+        *(table, candidates, _PREDICTION, always, never),
+        *(_groups(table, feature_groups), default_groups, max_features),
+    )
+
+
+def read_selecting(
+    table: FeatureTable,
+    candidates: Positions,
+    *,
+    always: Any = (),
+    never: Any = (),
+    feature_groups: Any = None,
+    default_groups: Sequence[Sequence[str]] = (),
+) -> Choices:
+    """Resolve the user's constraints on a search of the selection equation.
+
+    ``candidates`` are the columns that may drive selection. Groups are those of `read_choices`,
+    without columns that may not.
+    """
+    may = {*candidates}
+    groups = [[c for c in group if c in may] for group in _groups(table, feature_groups)]
+    return _read(table, candidates, _SELECTION, always, never, groups, default_groups, None)
+
+
+def _read(
+    table: FeatureTable,
+    candidates: Positions,
+    names: _Names,
+    always: Any,
+    never: Any,
+    groups: Sequence[Sequence[int]],
+    default_groups: Sequence[Sequence[str]],
+    max_features: int | None,
+) -> Choices:
+    """Resolve the constraints on the search of one equation."""
     if not candidates:
-        raise InputError("prediction_features is empty: a search needs features that may predict")
-    inside = resolve(table, () if always is None else always, "always")
-    outside = resolve(table, () if never is None else never, "never")
+        raise InputError(
+            f"{names.features} is empty: a search needs features that may {names.does}"
+        )
+    inside = resolve(table, () if always is None else always, names.always)
+    outside = resolve(table, () if never is None else never, names.never)
     label, held, away, may = table.label, {*inside}, {*outside}, {*candidates}
     for column in inside:
         if column in away:
-            raise InputError(f"{quoted(label(column))} is in both always and never")
+            raise InputError(f"{quoted(label(column))} is in both {names.always} and {names.never}")
         if column not in may:
-            raise InputError(f"always names {quoted(label(column))}, {_OUTSIDE}")
+            raise InputError(f"{names.always} names {quoted(label(column))}, {names.outside}")
+    forced = {names.always: held, names.never: away}
     free = [column for column in candidates if column not in away and column not in held]
     left_free = {*free}
     units: list[tuple[int, ...]] = []
     grouped: set[int] = set()
-    for group in _groups(table, feature_groups):
+    for group in groups:
         for column in group:
             if column in grouped:
                 raise InputError(f"feature_groups names {quoted(label(column))} in two groups")
             if column not in may:
-                raise InputError(f"feature_groups names {quoted(label(column))}, {_OUTSIDE}")
+                raise InputError(f"feature_groups names {quoted(label(column))}, {names.outside}")
         grouped |= {*group}
-        _refuse_part(table, group, {"always": held, "never": away}, _GROUP)
+        _refuse_part(table, group, forced, _GROUP)
         if group and group[0] in left_free:
             units.append(tuple(group))
     for group in _groups(table, default_groups):
         if not grouped.isdisjoint(group):
             continue
         allowed = [column for column in group if column in may]
-        _refuse_part(table, allowed, {"always": held, "never": away}, _DUMMIES)
+        _refuse_part(table, allowed, forced, _DUMMIES)
         left = [column for column in group if column in left_free]
         if left:
             grouped |= {*group}
             units.append(tuple(left))
     units += [(column,) for column in free if column not in grouped]
     if not units and not inside:
-        raise InputError("no feature may predict: never leaves none of prediction_features")
+        raise InputError(
+            f"no feature may {names.does}: {names.never} leaves none of {names.features}"
+        )
     most = len(free) + len(inside) if max_features is None else max_features
     if most < max(len(inside), 1):
         raise InputError(

@@ -274,6 +274,10 @@ class Search:
     """(N,); None unless it is the criterion"""
     refits: ExactRefits | None = None
     """None unless a quadratic form found the assignments, and maximum likelihood refitted them"""
+    selection_packed: NDArray[np.uint8] | None = None
+    """(N, ceil(K / 8)) likewise, which columns drive selection; None if that was not searched"""
+    joint_ebic: Floats | None = None
+    """(N,) EBIC of both equations; None unless both were searched"""
     n_near: int | None = None
     """how many are nearly as good as the best; None unless a file was saved without the others"""
 
@@ -300,6 +304,8 @@ class Search:
     @property
     def ebic(self) -> Floats:
         """EBIC, (N,); NaN if the search is of an old model file, which does not know the units."""
+        if self.joint_ebic is not None:
+            return self.joint_ebic
         if self.goal.units is None:
             return np.full(len(self.bic), np.nan)
         return np.asarray(self.bic + 2.0 * self.goal.log_ways(self.goal.count_units(self.masks)))
@@ -313,6 +319,13 @@ class Search:
     def best(self) -> Mask:
         """Mask of the chosen assignment, (K,)."""
         return np.asarray(self.masks[0])
+
+    @property
+    def selecting(self) -> Mask | None:
+        """(N, K) which columns drive selection; None if that was not searched."""
+        if self.selection_packed is None:
+            return None
+        return np.unpackbits(self.selection_packed, axis=1, count=self.n_columns).astype(bool)
 
     def nearly_best(self, tolerance: float) -> int:
         """Count the kept assignments in the window that are within a tolerance of the best."""
@@ -332,9 +345,15 @@ class Search:
         name, values = "adjusted_r2", self.adjusted_r2
         if refits is not None:
             name, values = "log_likelihood", refits.log_likelihood
+
+        def named(masks: Mask) -> list[Any]:
+            return [tuple(names_of(np.flatnonzero(mask).tolist())) for mask in masks]
+
+        selection = {} if self.selecting is None else {"selection_features": named(self.selecting)}
         parts: dict[str, Any] = {
-            "features": [tuple(names_of(np.flatnonzero(mask).tolist())) for mask in self.masks],
+            "features": named(self.masks),
             "n_features": self.n_features,
+            **selection,
             "rho": self.rho,
             name: values,
             "aic": self.aic,

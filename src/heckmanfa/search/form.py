@@ -9,6 +9,9 @@ regression of R theta-hat on the columns of R that it holds.
 One more column may be held, the index R (g, 0), where g are the coefficients of the candidates in
 the selection equation: what drives selection moves the outcome too, in the same proportions. Held
 with coefficient b, it adds b g_j to the effect of every candidate j.
+
+If both equations are searched, the slopes of the selection equation are free parameters as well.
+The index keeps the g of the model with everything in it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.linalg import solve_upper, symmetric
 
@@ -48,7 +52,7 @@ class Form:
     n_features: int
     """K"""
     n_selected: float
-    """m"""
+    """m, or the number of all rows if both equations are searched: what penalties count"""
     errors: Errors
     estimates: Floats
     """(d,)"""
@@ -58,6 +62,17 @@ class Form:
     """mean of delta over the selected rows, of two steps"""
     knows_correction: bool = True
     """whether the correction was estimated: a likelihood may have no maximum in rho"""
+    searched: tuple[int, ...] = ()
+    """(s,) those of the selection features that may be left out, too: all of them, or none"""
+
+    @property
+    def n_fixed(self) -> int:
+        """Number of parameters that every assignment has, as criteria count them.
+
+        It is the intercept of the prediction equation; if both equations are searched, that of the
+        selection equation and the scale of the errors are counted, too.
+        """
+        return 1 if not self.searched else 2 + (self.errors != "binary")
 
     @property
     def correction(self) -> int:
@@ -66,19 +81,40 @@ class Form:
 
     @property
     def free(self) -> list[int]:
-        """Positions of the k slopes and of the correction."""
-        return [*range(1, len(self.columns) + 1), self.correction]
+        """Positions of the f free parameters: k slopes, the correction, s selection slopes."""
+        first = len(self.columns) + 2
+        places = {column: first + place for place, column in enumerate(self.selection)}
+        searched = [places[column] for column in self.searched]
+        return [*range(1, first - 1), self.correction, *searched]
+
+    def places_in(self, n_states: int) -> list[int]:
+        """Where states of this length, as `Members` has them, hold each free parameter."""
+        searched = [self.n_features + column for column in self.searched]
+        return [*self.columns, n_states - 2, *searched]
+
+    def state_of(self, mask: Mask, selecting: Mask | None = None) -> Mask:
+        """Return the state, as `Members` has them, that holds some columns and the correction.
+
+        ``mask`` and ``selecting``, (K,), are those of the equations; None is all selection
+        features.
+        """
+        parts = [mask]
+        if self.searched:
+            every = np.isin(np.arange(self.n_features), self.selection)
+            parts.append(every if selecting is None else selecting)
+        return np.concatenate([*parts, [True, False]]).astype(bool)
 
     @cached_property
     def direction(self) -> Floats:
-        """(k + 1,) of the index: selection coefficients of the candidates, and zero."""
+        """(f,) of the index: selection coefficients of the candidates, and zero elsewhere."""
         first = len(self.columns) + 2
         of_selection = dict(zip(self.selection, self.estimates[first:], strict=False))
-        return np.array([*(of_selection.get(column, 0.0) for column in self.columns), 0.0])
+        slopes = [of_selection.get(column, 0.0) for column in self.columns]
+        return np.array([*slopes, *[0.0] * (1 + len(self.searched))])
 
     @cached_property
     def root(self) -> Floats:
-        """R, (k + 1, k + 1), with R'R the inverse of the free parameters' covariance."""
+        """R, (f, f), with R'R the inverse of the free parameters' covariance."""
         free = self.covariance[np.ix_(self.free, self.free)]
         scale = np.sqrt(np.diag(free))
         lower: Floats = np.asarray(np.linalg.cholesky(free / scale / scale[:, None]))
@@ -86,14 +122,14 @@ class Form:
 
     @cached_property
     def response(self) -> Floats:
-        """(d, k + 1) how all estimates follow the free ones, by V: V_.f (V_ff)^-1."""
+        """(d, f) how all estimates follow the free ones, by V: V_.f (V_ff)^-1."""
         follow = np.asarray(self.covariance[:, self.free] @ self.root.T @ self.root)
         follow[self.free] = np.eye(len(self.free))
         return follow
 
     @cached_property
     def moves(self) -> Floats:
-        """(d, k + 1) likewise, zero for those that stay: the probit's, in two steps."""
+        """(d, f) likewise, zero for those that stay: the probit's, in two steps."""
         moves = self.response.copy()
         if self.errors == "two-step":
             first = len(self.columns) + 1
@@ -108,7 +144,7 @@ class Form:
         return symmetric(rest @ self.covariance @ rest.T)
 
     def all_of(self, free: Floats) -> Floats:
-        """Return all estimates, (..., d), given the free ones, (..., k + 1)."""
+        """Return all estimates, (..., d), given the free ones, (..., f)."""
         away = free - self.estimates[self.free]
         return np.asarray(self.estimates + away @ self.moves.T)
 
@@ -167,9 +203,12 @@ class Form:
             scale = np.sqrt(variance)
             if np.linalg.eigvalsh(free / scale / scale[:, None])[0] > _SINGULAR:
                 return self
+        names, fewer = "", "prediction_features, or leave some out with never=[...]"
+        if self.searched:
+            names = f", of the {len(self.searched)} that may drive selection"
+            fewer = "prediction_features or selection_features"
         raise NotIdentifiedError(
             f"assignments are weighed by the covariance of all {len(self.columns)} features that "
-            "may predict and of the correction, and it is singular or not known. Name fewer in "
-            "prediction_features, or leave some out with never=[...]; with cov_type='cluster' "
-            "there must be more clusters than features."
+            f"may predict{names} and of the correction, and it is singular or not known. Name "
+            f"fewer in {fewer}; with cov_type='cluster' there must be more clusters than features."
         )

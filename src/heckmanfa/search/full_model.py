@@ -64,6 +64,22 @@ class FullModel:
     """the same model at two separate probits, with rho = 0"""
     held_rho: float | None
     """rho at which rho is held, since the likelihood has no maximum inside (-1, 1)"""
+    selection: tuple[int, ...] | None = None
+    """(p,) positions in X of the selection features, if these are searched as well: then masks are
+    those of both equations, (..., 2 K), and so is the form"""
+
+    @property
+    def log_likelihood(self) -> float:
+        """At the maximum."""
+        return float(self.state.log_likelihood)
+
+    @property
+    def n_fixed(self) -> int:
+        """Parameters that criteria count and every assignment has.
+
+        They are both intercepts and rho if both equations are searched, and else none.
+        """
+        return 0 if self.selection is None else 3
 
     def refit(
         self,
@@ -137,7 +153,7 @@ class FullModel:
         theta, beta = self.state.theta, slice(p, p + j)
         back, held = self.problem.prediction_back, self.held_rho is not None
         hessian = self.state.hessian
-        inverse = _inverse(hessian[:-1, :-1] if held else hessian)
+        inverse = inverse_information(hessian[:-1, :-1] if held else hessian)
         assert inverse is not None
         found = mean_slopes(rows, self.problem, theta, theta[beta])
         gradient = solve_upper(back, found.gradient[:, 0], transposed=True)
@@ -154,7 +170,11 @@ class FullModel:
 
     def _basis(self, mask: Mask) -> Floats:
         kept = [place for place, column in enumerate(self.columns) if mask[column]]
-        return free_directions(self.problem, kept)
+        selecting = None
+        if self.selection is not None:
+            k = len(mask) // 2
+            selecting = [place for place, c in enumerate(self.selection) if mask[k + c]]
+        return free_directions(self.problem, kept, selecting)
 
     def _climb(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
         """Climb one assignment from the model of all candidates or, if that fails, from rho = 0."""
@@ -227,7 +247,7 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     uncorrelated = problem.evaluate(rows, starts.at(0.0))
     start = probit_start(rows, problem, starts)
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
-    inverse = _inverse(state.hessian)
+    inverse = inverse_information(state.hessian)
     if converged and inverse is not None:
         form = _form(problem, columns, state, inverse)
         return FullModel(columns, problem, starts, state, form, uncorrelated, None)
@@ -249,13 +269,13 @@ def _hold(
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
     state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
-    inverse = _inverse(state.hessian[:-1, :-1])
+    inverse = inverse_information(state.hessian[:-1, :-1])
     if not converged or inverse is None:
         return None
     return state, _form(problem, columns, state, inverse)
 
 
-def _inverse(hessian: Floats) -> Floats | None:
+def inverse_information(hessian: Floats) -> Floats | None:
     """Inverse of minus a Hessian, or None if that is not positive definite."""
     try:
         return np.asarray(sla.cho_solve(sla.cho_factor(-hessian), np.eye(len(hessian))))

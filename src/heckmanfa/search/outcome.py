@@ -13,6 +13,7 @@ from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Search
+from heckmanfa.search.form import Form
 from heckmanfa.search.training.assignment_function import Trained
 
 
@@ -91,6 +92,10 @@ class SearchOutcome:
     """the trained assignment function, for Heckman-FA"""
     honest: HonestSplits | None = None
     """estimates over random halves, if they were asked for"""
+    selecting: Choices | None = None
+    """which columns may drive selection; None if the selection equation was not searched"""
+    form: Form | None = None
+    """of the likelihood with everything in both equations, if both were searched"""
 
     def check_searched(self) -> Search:
         """Return the result; refuse if no outcome was missing, so nothing was searched."""

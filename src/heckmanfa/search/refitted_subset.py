@@ -20,6 +20,7 @@ from heckmanfa.search.best_subset.of_form import BestOfForm, best_of_form
 from heckmanfa.search.evaluation import Search, first_of_ties
 from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.full_model import FullModel
+from heckmanfa.search.joint_model import LinearModel
 from heckmanfa.search.strategies import Problem
 from heckmanfa.text.progress import progress_line
 from heckmanfa.text.wording import plural
@@ -78,31 +79,44 @@ class RefittedSubset:
 
 
 def _ranked(
-    problem: Problem, full: FullModel, found: BestOfForm, refits: list[Climbed], max_nodes: int
+    problem: Problem,
+    full: FullModel | LinearModel,
+    found: BestOfForm,
+    refits: list[Climbed],
+    max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
     goal, masks = problem.goal, found.masks
-    m, held = goal.n_selected, masks.sum(axis=1)
+    m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
+    k = problem.moments.n_features
+    both = masks.shape[1] > k
     good = np.array([climbed.converged for climbed in refits], dtype=bool)
     fitted = np.array([climbed.log_likelihood for climbed in refits])
+    if both:
+        # With no feature in the selection equation, there is nothing to correct with.
+        good &= masks[:, k:].any(axis=1)
     log_likelihood = np.where(good, fitted, np.nan)
     if not good.any():
         raise _no_maximum(problem, len(masks))
-    penalty = goal.value(goal.penalty(held) + goal.unit_penalty(goal.count_units(masks)))
+    units = goal.count_units(masks)
+    penalty = goal.value(goal.penalty(held) + goal.unit_penalty(units))
     exact = -2.0 * log_likelihood + penalty
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
     aic, bic = likelihood_criteria(log_likelihood, held, m)
     theta = [climbed.theta for climbed in refits]
     rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
-    offset = -2.0 * full.state.log_likelihood
-    coef = np.array([full.coef(point, masks.shape[1]) for point in theta])
-    coef = np.where(masks, coef, 0.0)
+    offset = -2.0 * full.log_likelihood + float(goal.value(goal.penalty(full.n_fixed)))
+    coef = np.array([full.coef(point, k) for point in theta])
+    coef = np.where(masks[:, :k], coef, 0.0)
     coef[~good] = np.nan
     result = Search(
-        goal=goal,
-        packed=np.packbits(masks[order], axis=1),
-        n_columns=masks.shape[1],
-        n_features=np.asarray(held[order]),
+        # Results name columns of X, and know the form of both equations on its own.
+        goal=replace(goal, units=None, form=None) if both else goal,
+        packed=np.packbits(masks[order, :k], axis=1),
+        n_columns=k,
+        n_features=np.asarray(masks[order, :k].sum(axis=1)),
+        selection_packed=np.packbits(masks[order, k:], axis=1) if both else None,
+        joint_ebic=(bic + 2.0 * goal.log_ways(units))[order] if both else None,
         rho=rho[order],
         adjusted_r2=np.full(len(masks), np.nan),
         aic=aic[order],
@@ -119,7 +133,7 @@ def _ranked(
             log_likelihood=log_likelihood[order],
             coef=coef[order],
             beyond=found.beyond + offset,
-            full_log_likelihood=float(full.state.log_likelihood),
+            full_log_likelihood=full.log_likelihood,
             held_rho=full.held_rho,
             full=full.all_features(problem.rows),
         ),

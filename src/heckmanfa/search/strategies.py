@@ -30,6 +30,7 @@ from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budg
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.full_model import FullModel
+from heckmanfa.search.joint_model import LinearModel
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
@@ -48,8 +49,8 @@ class Problem:
     labels: Sequence[str]
     """a name for every column of X"""
     random_state: Any = None
-    full: FullModel | None = None
-    """the model of all candidates, if the outcome is binary"""
+    full: FullModel | LinearModel | None = None
+    """the model of all candidates, if the outcome is binary or both equations are searched"""
 
 
 class Strategy(Protocol):

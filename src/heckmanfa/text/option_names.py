@@ -94,6 +94,8 @@ _PHRASES = (
     (r"^reference(:| names)", r"--reference\1"),
     (r"\bstopped at max_nodes = ", "stopped at the limit of "),
     (r"\bmissing=['\"](error|nan)['\"]", "--missing"),
+    # Last: they hold words of the phrases above.
+    (r"\bselection_(always|never)\b", r"--selection-\1"),
 )
 
 # Parameters elsewhere in a message, with or without a value.
@@ -101,6 +103,7 @@ _OPTIONS = {
     "prediction_features": "--predict-with",
     "selection_features": "--features",
     "rho_range": "--rho-range",
+    "search_in": "--search-in",
     "method": "--method",
     "criterion": "--criterion",
     "sample_weight": "--weights",
@@ -179,7 +182,9 @@ def _assigned(found: re.Match[str]) -> str:
     return f"{option} {value}".strip() if option.startswith("--") else option
 
 
-_CHOICES = "search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+_CHOICES = (
+    "search-in|search|method|missing|outcome-kind|weight-kind|scale|dates|on-separation|device"
+)
 _QUOTE = "'"
 _FLAGS = ("honest", "robust")
 _OPTION = re.compile(

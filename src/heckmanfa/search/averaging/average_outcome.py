@@ -9,6 +9,9 @@ from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 
+PROBABLE = 0.5
+"""A feature with at least this BIC share is a prediction feature of an average."""
+
 
 @dataclass(frozen=True, eq=False)
 class AverageOutcome:
@@ -19,6 +22,8 @@ class AverageOutcome:
     average: Average
     form: Form
     """the model with everything in it, from which all assignments follow"""
+    selecting: Choices | None = None
+    """what the user allowed in the selection equation, if both equations are searched"""
 
     def without_candidates(self) -> AverageOutcome:
         """Return what a small model file keeps: few leading assignments.

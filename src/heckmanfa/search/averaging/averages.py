@@ -8,7 +8,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.rows import Mask, one_blas_thread
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError, SearchWarning, warn
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import Enumeration, enumerate_assignments
@@ -21,10 +21,8 @@ from heckmanfa.search.averaging.weights import (
     EVEN,
     MOST_COLUMNS,
     Correction,
-    Kind,
     Odds,
     Rule,
-    penalties,
 )
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
@@ -50,8 +48,11 @@ def average(
     max_units: int = MOST_UNITS,
     max_sweeps: int | None = None,
     verbose: int = 0,
+    selecting: Choices | None = None,
 ) -> Average:
     """Average over all assignments of the choices, the empty one included.
+
+    ``selecting`` are the choices of the selection equation, if both equations are searched.
 
     An assignment weighs nothing if it has more than ``max_features`` or m / 3 columns, if it holds
     the index and drops fewer than two of its columns, or if rho lies outside ``rho_range``. Above
@@ -59,9 +60,9 @@ def average(
     ``random_state`` seeds the sampler, and the draw of components if there are too many
     assignments for intervals.
     """
-    rule = Rule.of(form.n_selected, choices, weights, rho_range)
-    _refuse_few_rows(rule, choices)
-    columns = Columns.of(form, choices, correction, odds)
+    columns = Columns.of(form, choices, correction, odds, selecting)
+    rule = Rule.of(form.n_selected, columns.choices, weights, rho_range, form.n_fixed)
+    _refuse_few_rows(rule, columns.choices)
     random, n_units = generator(random_state), len(columns.order)
     if n_units > max_units:
         return _sampled(columns, rule, random, max_sweeps, verbose)
@@ -143,29 +144,31 @@ def without_correction(form: Form, found: Average) -> tuple[Members, Floats | No
         alike = found
         if found.correction != "never":
             by = found.weights
-            alike = average(form, found.choices, weights=by, correction="never", random_state=_SEED)
+            alike = average(
+                form,
+                found.choices,
+                weights=by,
+                correction="never",
+                random_state=_SEED,
+                selecting=found.selecting,
+            )
         members = Members(form, alike.component_states, alike.component_weights)
         return members, alike.shares[CHANCES_BY]
     states, place = found.component_states, -2
     without, inside = states.copy(), states.copy()
     without[:, place], inside[:, place] = False, True
     kind = "aic" if found.weights == "mean" else found.weights
-    apart = _criteria(form, found, inside, kind) - _criteria(form, found, without, kind)
+    even = np.full(len(states), 1.0 / len(states))
+    with_it, without_it = (
+        found.criteria(some, Members(form, some, even).costs)[kind] for some in (inside, without)
+    )
+    apart = with_it - without_it
     ratio = found.component_weights / (1.0 + np.exp(-0.5 * np.clip(apart, -1400.0, 1400.0)))
     weights = ratio / ratio.sum()
     share = None
     if kind == "bic":
-        moved = form.direction[:-1] != 0.0
-        either = without[:, :-2].copy()
+        moved = form.direction[: len(form.columns)] != 0.0
+        either = without[:, : form.n_features].copy()
         either[:, list(form.columns)] |= without[:, -1:] & moved
         share = weights @ either
     return Members(form, without, weights), share
-
-
-def _criteria(form: Form, found: Average, states: Mask, kind: Kind) -> Floats:
-    """Criterion of some assignments, (N,)."""
-    costs = Members(form, states, np.full(len(states), 1.0 / len(states))).costs
-    held = states[:, :-2].sum(axis=1)
-    units = sum((states[:, unit[0]].astype(int) for unit in found.choices.units), 0 * held)
-    extra = states[:, -2:].sum(axis=1)
-    return np.asarray(costs + penalties(found.n_selected, found.choices)[kind][held, extra, units])

@@ -17,7 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import DEPENDENT, column_norms
 from heckmanfa.search.averaging.weights import EVEN, Correction, Odds
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.choices import Choices, join_equations
 from heckmanfa.search.form import Form
 
 LEAST_DROPPED = 2
@@ -42,6 +42,9 @@ class Columns:
 
     form: Form
     choices: Choices
+    """those of both equations as one, if both are searched: see `join_equations`"""
+    equations: tuple[Choices, Choices | None]
+    """those of the prediction equation, and of the selection equation if that is searched"""
     correction: Correction
     has_index: bool
     order: tuple[int, ...]
@@ -63,10 +66,14 @@ class Columns:
         choices: Choices,
         correction: Correction = "optional",
         odds: Odds = EVEN,
+        selecting: Choices | None = None,
     ) -> Columns:
-        """Arrange the columns of the choices."""
+        """Arrange the columns of the choices; ``selecting`` are those of the selection equation."""
+        equations = choices, selecting
+        choices = join_equations(*equations)
         units = choices.units
         place = {column: i for i, column in enumerate(form.columns)}
+        place |= {form.n_features + c: len(place) + 1 + i for i, c in enumerate(form.searched)}
         last = len(form.columns)
         order = sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit))
         in_index = [c for unit in units for c in unit if form.direction[place[c]] != 0.0]
@@ -102,6 +109,7 @@ class Columns:
         return cls(
             form=form,
             choices=choices,
+            equations=equations,
             correction=correction,
             has_index=has_index,
             order=tuple(order),
@@ -203,10 +211,10 @@ class Columns:
         return int(found[0]) if len(found) else None
 
     def states(self, inside: Mask) -> Mask:
-        """Convert masks over the units here, (B, U), to states, (B, K + 2).
+        """Convert masks over the units here, (B, U), to states, (B, K + 2) or (B, 2 K + 2).
 
-        A state says which columns of X are held on their own, then whether the correction and the
-        index are.
+        A state says which columns of X are held on their own, in the selection equation as well if
+        that is searched, then whether the correction and the index are.
         """
         k = self.choices.n_features
         found = np.zeros((len(inside), k + 2), dtype=bool)

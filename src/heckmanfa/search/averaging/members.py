@@ -41,7 +41,8 @@ class Members:
 
     form: Form
     states: Mask
-    """(N, K + 2) which columns of X are held on their own, the correction and the index"""
+    """(N, K + 2) which columns of X are held on their own, the correction and the index; or
+    (N, 2 K + 2) with the columns that the selection equation holds after the first K"""
     weights: Floats
     """(N,) summing to one"""
 
@@ -103,7 +104,8 @@ class Members:
         ends = np.zeros((len(errors), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
         errors[:, n:] = np.sqrt(self._own_variances(ends))
-        errors[:, 1 : 1 + len(form.columns)] *= self.terms[:, 1 : 1 + len(form.columns)] != 0.0
+        slopes_at = [place for place in form.free if place != n]
+        errors[:, slopes_at] *= self.terms[:, slopes_at] != 0.0
         return errors
 
     def _own_variances(self, gradients: Floats) -> Floats:
@@ -189,14 +191,14 @@ class Members:
         return mean, symmetric(covariance)
 
     def _design(self) -> Mask:
-        """(N, 1, k + 2) which free parameters are held, and the index."""
-        held = [*self.form.columns, self.states.shape[1] - 2, self.states.shape[1] - 1]
-        return self.states[:, None, held]
+        """(N, 1, f + 1) which free parameters are held, and the index."""
+        last = self.states.shape[1] - 1
+        return self.states[:, None, [*self.form.places_in(last + 1), last]]
 
     def _blocks(
         self, members: NDArray[np.intp] | None = None
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-        """Yield assignments of one size each: their positions, and C, (b, k + 1, J)."""
+        """Yield assignments of one size each: their positions, and C, (b, f, J)."""
         form = self.form
         design = np.column_stack([np.eye(len(form.free)), form.direction])
         columns = form.root @ design

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.weights import KINDS, Correction, Kind, Rule, Weighting
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.averaging.weights import (
+    KINDS,
+    Correction,
+    Kind,
+    Rule,
+    Weighting,
+    penalties,
+)
+from heckmanfa.search.choices import Choices, join_equations
 
 MOST_COMPONENTS = 5_000
 """The most assignments that intervals use."""
@@ -38,7 +45,7 @@ class Average:
     choices: Choices
     """the assignments that were weighed, the empty one included"""
     n_selected: float
-    """m"""
+    """m, or the number of all rows if both equations are searched"""
     exhaustive: bool
     """whether every assignment was evaluated; otherwise they were sampled"""
     n_assignments: int
@@ -61,7 +68,8 @@ class Average:
     correction_signs: tuple[float, float]
     """share of own weight in which the correction is above zero, and below"""
     free: Floats
-    """(k + 1,) averages by own weights of the free parameters: effects, and the correction"""
+    """(f,) averages by own weights of the free parameters of the form: effects, the correction,
+    and the slopes of the selection equation if that is searched"""
     rho: float
     """average by own weights, like that of sigma"""
     sigma: float
@@ -92,6 +100,33 @@ class Average:
     """largest difference of a share between chains of the sampler; None if exhaustive"""
     has_few: bool = False
     """whether a file was saved without the other leading assignments"""
+    n_fixed: int = 1
+    """parameters that every assignment has, as criteria count them"""
+    selecting: Choices | None = None
+    """which columns may drive selection; None if the selection equation is not searched"""
+    selection_shares: dict[Kind, Floats] | None = None
+    """(K,) for each kind: the share of weight in which each column of X drives selection"""
+    selection_signs: Floats | None = None
+    """(2, K) share of own weight in which its selection coefficient is above zero, and below"""
+
+    @property
+    def searches_both(self) -> bool:
+        """Whether features may be left out of the selection equation, too."""
+        return self.selecting is not None
+
+    @property
+    def joint(self) -> Choices:
+        """The choices of both equations as one."""
+        return join_equations(self.choices, self.selecting)
+
+    def criteria(self, states: Mask, costs: Floats) -> dict[Kind, Floats]:
+        """Return the criterion of some states by each kind, given their costs, (N,)."""
+        joint = self.joint
+        held = states[:, :-2].sum(axis=1)
+        units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
+        extra = states[:, -2:].sum(axis=1)
+        tables = penalties(self.n_selected, joint, self.n_fixed)
+        return {kind: np.asarray(costs + tables[kind][held, extra, units]) for kind in KINDS}
 
     def with_few_leading(self) -> Average:
         """Return the same without most of the leading assignments."""
@@ -111,23 +146,23 @@ class Average:
 
     @property
     def leading_states(self) -> Mask:
-        """(N, K + 2) states of the heaviest assignments."""
-        return unpack_states(self.leading, self.choices.n_features)
+        """(N, K + 2) states of the heaviest assignments, as `Members` has them."""
+        return unpack_states(self.leading, self.joint.n_features)
 
     @property
     def component_states(self) -> Mask:
-        """(C, K + 2) states of the assignments that intervals use."""
-        return unpack_states(self.components, self.choices.n_features)
+        """(C, K + 2) states of the assignments that intervals use, as `Members` has them."""
+        return unpack_states(self.components, self.joint.n_features)
 
     @property
     def leading_masks(self) -> Mask:
         """(N, K) which columns of X the heaviest assignments hold on their own."""
-        return self.leading_states[:, :-2]
+        return self.leading_states[:, : self.choices.n_features]
 
     @property
     def component_masks(self) -> Mask:
         """(C, K) which columns of X the assignments that intervals use hold on their own."""
-        return self.component_states[:, :-2]
+        return self.component_states[:, : self.choices.n_features]
 
 
 def pack_states(states: Mask) -> NDArray[np.uint8]:
@@ -145,8 +180,9 @@ def unpack_states(packed: NDArray[np.uint8], n_features: int) -> Mask:
 
 def with_shares_of(found: Average, other: Average) -> Average:
     """Return an average with the shares of another, which knows them better."""
-    names = ("shares", "alone", "correction_share", "index_share", "disagreement")
-    return replace(found, **{name: getattr(other, name) for name in names})
+    names = ("shares", "alone", "correction_share", "index_share", "selection_shares")
+    known = {name: getattr(other, name) for name in (*names, "disagreement")}
+    return replace(found, **known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,18 +223,20 @@ class Kept:
 
 def put_together(columns: Columns, rule: Rule, estimates: Estimates, kept: Kept) -> Average:
     """Undo the scaling of the estimates, and spread them over the columns of X."""
-    choices, form = columns.choices, columns.form
-    own = columns.places >= 0
+    (choices, selecting), form = columns.equations, columns.form
+    k, own = choices.n_features, columns.places >= 0
     places = columns.places[own]
-    free = np.zeros(len(form.columns) + 1)
+    free = np.zeros(len(form.free))
     free[places] = (estimates.effects * columns.scale)[own]
-    signs = np.zeros((2, choices.n_features))
-    slopes = own & (columns.places < len(form.columns))
-    of = np.array(form.columns)[columns.places[slopes]]
-    signs[0, of], signs[1, of] = estimates.positive[slopes], estimates.negative[slopes]
+    signs = np.zeros((2, columns.choices.n_features + 1))
+    # The correction, whose signs are apart, has the place after all columns.
+    of = np.array(form.places_in(columns.choices.n_features + 2))[places]
+    signs[0, of], signs[1, of] = estimates.positive[own], estimates.negative[own]
+    signs = np.clip(signs[:, :-1], 0.0, 1.0)
     alone = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
     extra = {kind: _beside(columns, estimates, kind) for kind in KINDS}
-    shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0) for kind in KINDS}
+    shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0)[:k] for kind in KINDS}
+    both = selecting is not None
     rho, sigma, outside = (float(value) for value in estimates.others)
     always = float(columns.correction == "always")
     return Average(
@@ -209,17 +247,21 @@ def put_together(columns: Columns, rule: Rule, estimates: Estimates, kept: Kept)
         choices=choices,
         n_selected=rule.n_selected,
         shares=shares,
-        alone=alone,
+        alone={kind: alone[kind][:k] for kind in KINDS},
         correction_share={kind: _share(columns, estimates, kind, -1, always) for kind in KINDS},
         index_share={kind: _share(columns, estimates, kind, -2) for kind in KINDS},
         own_share=np.asarray(np.mean([shares[kind] for kind in rule.own], axis=0)),
-        positive=np.clip(signs[0], 0.0, 1.0),
-        negative=np.clip(signs[1], 0.0, 1.0),
+        positive=signs[0, :k],
+        negative=signs[1, :k],
         correction_signs=_correction_signs(columns, estimates),
         free=free,
         rho=rho,
         sigma=sigma,
         outside=outside,
+        n_fixed=form.n_fixed,
+        selecting=selecting,
+        selection_shares={kind: alone[kind][k:] for kind in KINDS} if both else None,
+        selection_signs=signs[:, k:] if both else None,
         **vars(kept),
     )
 

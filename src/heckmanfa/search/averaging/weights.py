@@ -1,8 +1,9 @@
 """The criteria behind the weights of an average, and which assignments weigh nothing.
 
 An assignment with J columns in u of the U units has p = J + 1 coefficients, the intercept among
-them, and one more each if it holds the correction and the index. Its criterion is what dropping
-the others costs, plus a penalty:
+them, and one more each if it holds the correction and the index. If both equations are searched, J
+and U are those of both, p counts all parameters of the likelihood, and m is the number of all rows.
+Its criterion is what dropping the others costs, plus a penalty:
 
 - aic: 2 p m / (m - p - 1), the small-sample form
 - bic: p log m
@@ -60,12 +61,19 @@ class Rule:
     infinite for assignments with too many columns"""
 
     @classmethod
-    def of(cls, m: float, choices: Choices, weights: str, rho_range: object = None) -> Rule:
-        """Check the kind of weights and the window."""
+    def of(
+        cls,
+        m: float,
+        choices: Choices,
+        weights: str,
+        rho_range: object = None,
+        n_fixed: int = 1,
+    ) -> Rule:
+        """Check the kind of weights and the window; ``n_fixed`` is as in `penalties`."""
         if weights not in WEIGHTINGS:
             raise InputError(f"weights must be one of {', '.join(WEIGHTINGS)}; got {weights!r}")
         window = check_window(rho_range)
-        return cls(weights, window, m, penalties(m, choices))
+        return cls(weights, window, m, penalties(m, choices, n_fixed))
 
     @property
     def own(self) -> tuple[Kind, ...]:
@@ -80,12 +88,15 @@ class Rule:
         return np.asarray((rho >= low) & (rho <= high))
 
 
-def penalties(m: float, choices: Choices) -> dict[Kind, Floats]:
-    """Return what each criterion adds to the cost of an assignment, as `Rule` has it."""
+def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[Kind, Floats]:
+    """Return what each criterion adds to the cost of an assignment, as `Rule` has it.
+
+    ``n_fixed`` are the parameters that every assignment has, such as the intercept.
+    """
     n_units = len(choices.units)
     columns = np.arange(len(choices.always) + int(choices.sizes.sum()) + 1)[:, None, None]
     extra, units = np.arange(3)[None, :, None], np.arange(n_units + 1)[None, None, :]
-    p = columns + extra + 1.0
+    p = columns + extra + float(n_fixed)
     allowed = (columns >= len(choices.always) + units) & (columns <= choices.max_features)
     allowed = allowed & (columns <= MOST_COLUMNS * m) & (m - p > 1.0)
     small_sample = np.where(allowed, m - p - 1.0, 1.0)
