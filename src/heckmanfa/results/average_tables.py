@@ -24,7 +24,7 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.reference import check_level, reference_of, tails
-from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
+from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import KINDS
