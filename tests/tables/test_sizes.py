@@ -356,7 +356,7 @@ def test_groups_that_are_one_long_text_are_refused(name, long_texts, monkeypatch
     from heckmanfa import Heckman, scan
 
     rows = scan(long_texts / name, "y", ["a"], groups="t")
-    with pytest.raises(DataError, match=r"column 't' holds [\d,]+ bytes of text in [\d,]+ rows"):
+    with pytest.raises(DataError, match=r"column 't' holds [\d,]+ bytes of text or more"):
         Heckman(["a"], cov_type="cluster").fit(rows)
 
 
