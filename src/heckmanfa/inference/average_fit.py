@@ -27,6 +27,7 @@ from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighti
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.full_model import without_collinear
 
+
 @dataclass(frozen=True)
 class Averaging(Choose):
     """Averages over the assignments that are allowed."""
