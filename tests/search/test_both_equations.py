@@ -13,8 +13,12 @@ from heckmanfa import (
     HeckmanProbit,
     HeckmanProbitAverage,
     HeckmanProbitBestSubset,
+    compress,
 )
 from heckmanfa.datasets import make_selection
+from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.probit_together import evaluate_many
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -167,3 +171,19 @@ def test_the_best_of_both_equations_is_the_best_of_all_pairs(make, search, k, se
         table["bic"][known], (-2 * table["log_likelihood"] + held * np.log(500))[known]
     )
     assert (table["selection_features"].map(len)[known] > 0).all()
+
+
+@pytest.mark.parametrize("problem", [Problem, ProbitProblem])
+def test_many_likelihoods_in_one_pass_are_those_of_each(problem):
+    data = data_of("binary" if problem is ProbitProblem else "linear", 3, n=200)
+    weight = np.arange(200) % 3 + 1
+    found = compress(data.X, data.y, sample_weight=weight)
+    joint = problem.build(found.moments, found.probit, (0, 1, 3))
+    p, j = joint.sizes
+    rng = np.random.default_rng(0)
+    thetas = rng.normal(size=(4, p + j + len(joint.ends))) * 0.3
+    values, gradients = evaluate_many(found.rows, joint, thetas)
+    for theta, value, gradient in zip(thetas, values, gradients, strict=True):
+        state = joint.evaluate(found.rows, theta)
+        np.testing.assert_allclose(value, state.log_likelihood, rtol=1e-12)
+        np.testing.assert_allclose(gradient, state.gradient, rtol=1e-10, atol=1e-10)

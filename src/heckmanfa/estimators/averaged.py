@@ -185,7 +185,7 @@ outcome_transform, categorical_features, reference, unknown
     errors they cover less. Intervals use all assignments up to 5,000, else 5,000 drawn by weight; those of rows take
     assignments that agree on what is most in doubt together. Methods that need one set of features
     (`what_if`, `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`,
-    `profile`) use ``prediction_features_``.
+    `profile`) use ``prediction_features_``, with all selection features.
 
     Examples
     --------

@@ -57,6 +57,13 @@ class JointProblem(ABC):
     def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
         """First derivatives of the b rows of a block of selected rows."""
 
+    @abstractmethod
+    def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
+        """Log-likelihood and first derivatives of b selected rows, given z'gamma and x'beta.
+
+        Derivatives are in x'beta, in z'gamma, and in each parameter of the errors.
+        """
+
     def row_scores(self, block: Block, theta: Floats) -> Array:
         """(b, d) derivative of each row's log-likelihood, before weights."""
         p, j = self.sizes

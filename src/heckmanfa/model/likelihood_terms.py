@@ -52,6 +52,16 @@ class Problem(JointProblem):
         in_ends = -rows.e * rows.d_e - 1.0, rows.ratio * rows.a_t
         return Slopes(rows.design, rows.d_u, in_mean, in_ends)
 
+    def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
+        """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
+        sigma, cosh, sinh = _scales(theta)
+        e = ((outcome - self.centre) / self.scale - mean) / sigma
+        log_cdf, ratio, _ = log_cdf_and_mills(cosh * index + sinh * e)
+        d_e = sinh * ratio - e
+        value = log_cdf - 0.5 * e * e - (float(theta[-2]) + _HALF_LOG_2PI)
+        in_ends = [-e * d_e - 1.0, ratio * (sinh * index + cosh * e)]
+        return [value, -d_e / sigma, cosh * ratio, *in_ends]
+
 
 def _evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
     """Log-likelihood, gradient and Hessian at theta, from sums over rows."""

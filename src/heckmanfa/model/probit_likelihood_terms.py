@@ -78,6 +78,14 @@ class ProbitProblem(JointProblem):
         rows = _selected(block, self, theta)
         return Slopes(rows.design, rows.d_u, rows.sign * rows.d_h, (rows.d_t,))
 
+    def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
+        """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
+        sign = 2.0 * outcome - 1.0
+        value, in_mean, in_u, in_rho = log_cdf_and_slopes(
+            sign * mean, index, float(theta[-1]), sign
+        )
+        return [value, sign * in_mean, in_u, in_rho]
+
 
 @dataclass(frozen=True, eq=False)
 class MeanSlopes:

@@ -1,4 +1,4 @@
-"""Many assignments' Heckman probits, climbed together: one pass over the rows serves all.
+"""Many assignments' joint likelihoods, climbed together: one pass over the rows serves all.
 
 Every assignment is the model of all features with some coefficients held at zero, so its
 parameters are theta = start + basis phi in the coordinates of that model. The information at the
@@ -16,7 +16,6 @@ from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Array, Floats, empty, host
 from heckmanfa.data.rows import Block, Rows, total
-from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.normal import log_cdf_and_mills
@@ -193,15 +192,15 @@ class _Climb:
 def evaluate_many(rows: Rows, problem: JointProblem, thetas: Floats) -> tuple[Floats, Floats]:
     """Log-likelihood, (R,), and gradient, (R, d), at many theta, in one pass over the rows."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values, others, inside, in_rho = total(
+        values, others, inside, in_ends = total(
             rows.map(_terms, problem, thetas, columns=problem.columns, merge=total)
         )
         p, j = problem.sizes
         n = len(thetas)
-        gradients = np.empty((n, p + j + 1))
+        gradients = np.empty((n, p + j + len(problem.ends)))
         gradients[:, :p] = (inside[:p, :n] - others).T
-        gradients[:, p:-1] = (problem.prediction.T @ inside[:, n:]).T
-        gradients[:, -1] = in_rho
+        gradients[:, p : p + j] = (problem.prediction.T @ inside[:, n:]).T
+        gradients[:, p + j :] = in_ends.T
     return np.asarray(values), gradients
 
 
@@ -214,16 +213,17 @@ def _terms(
     """Sums over a block for R theta, as many at a time as memory allows.
 
     They are the log-likelihoods, (R,); lambda(-u) z of the unselected rows, (p, R); the design of
-    the selected rows times derivatives in u and in x'beta, (1 + k, 2 R); derivatives in t, (R,).
+    the selected rows times derivatives in u and in x'beta, (1 + k, 2 R); derivatives in the E
+    parameters of the errors, (E, R).
     """
     size = max(_AT_ONCE // max(len(block.selected), 1), 1)
     parts = [_some(block, problem, thetas[i : i + size]) for i in range(0, len(thetas), size)]
-    values, others, in_u, in_mean, in_rho = zip(*parts, strict=True)
+    values, others, in_u, in_mean, in_ends = zip(*parts, strict=True)
     return (
         np.concatenate(values),
         np.concatenate(others, axis=1),
         np.concatenate([*in_u, *in_mean], axis=1),
-        np.concatenate(in_rho),
+        np.concatenate(in_ends, axis=1),
     )
 
 
@@ -240,23 +240,22 @@ def _some(
     chosen = block.only_selected()
     design = problem.union.design(chosen.features)
     index = design.times(problem.on_design(thetas[:, :p].T, thetas[:, p : p + j].T))
-    sign = 2.0 * chosen.outcome - 1.0
-    slopes = empty(chosen.features, len(sign), 2 * n, columns_first=True)
-    sums = np.empty((2, n))
+    slopes = empty(chosen.features, len(chosen.outcome), 2 * n, columns_first=True)
+    sums = np.empty((1 + len(problem.ends), n))
     for i, theta in enumerate(thetas):
-        found = log_cdf_and_slopes(sign * index[:, n + i], index[:, i], float(theta[-1]), sign)
-        log_cdf, in_mean, in_u, in_rho = _weighed(found, chosen.weight)
-        slopes[:, i], slopes[:, n + i] = in_u, sign * in_mean
-        sums[:, i] = float(log_cdf.sum()), float(in_rho.sum())
+        found = problem.slopes_at(index[:, i], index[:, n + i], chosen.outcome, theta)
+        log_density, in_mean, in_u, *in_ends = _weighed(found, chosen.weight)
+        slopes[:, i], slopes[:, n + i] = in_u, in_mean
+        sums[:, i] = [float(part.sum()) for part in (log_density, *in_ends)]
     pulled = design.pull(slopes)
     return (
         host(value.sum(axis=0)) + sums[0],
         z.pull(ratio),
         pulled[:, :n],
         pulled[:, n:],
-        sums[1],
+        sums[1:],
     )
 
 
-def _weighed(parts: tuple[Array, ...], weight: Array | None) -> tuple[Array, ...]:
-    return parts if weight is None else tuple(weight * part for part in parts)
+def _weighed(parts: list[Array], weight: Array | None) -> list[Array]:
+    return parts if weight is None else [weight * part for part in parts]

@@ -74,8 +74,9 @@ class AssignmentWeights:
     average: Average
     """by BIC weights"""
     chosen: float | None
-    """BIC weight of the chosen features with the correction; None if nothing was chosen, or what
-    was chosen is not one of the assignments allowed, or far better than all that a sampler drew"""
+    """BIC weight of the chosen features, with and without the correction; None if nothing was
+    chosen, or what was chosen is not one of the assignments allowed, or far better than all that a
+    sampler drew"""
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
@@ -265,17 +266,22 @@ def _window(fit: Fit) -> tuple[float, float] | None:
 
 
 def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
-    """BIC weight of the prediction features of a fit, with the correction and without the index."""
+    """BIC weight of the features of a fit, with and without the correction."""
     choices, own = found.joint, form.state_of(fit.support, _selecting(fit))
     inside = np.array([bool(own[unit[0]]) for unit in choices.units], dtype=bool)
     if not np.array_equal(choices.masks(inside), own[:-2]):
         return None
-    own[-2] = found.correction != "never"
-    states = np.concatenate([own[None], found.leading_states[:1]])
-    criterion, least = found.criteria(states, Members(form, states, np.ones(2)).costs)["bic"]
-    if not np.isfinite(criterion):
-        return 0.0
-    weight = float(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)))
+    held = {"optional": (False, True), "always": (True,), "never": (False,)}[found.correction]
+    states = np.array([found.leading_states[0], *[own] * len(held)])
+    states[1:, -2] = held
+    members = Members(form, states, np.ones(len(states)))
+    rho = members.terms[:, form.correction + (form.errors != "binary")]
+    criterion = found.criteria(states, members.costs)["bic"]
+    if found.rho_range is not None:
+        low, high = found.rho_range
+        criterion[(rho < low) | (rho > high)] = np.inf
+    relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
+    weight = float(found.best_weight["bic"] * relative.sum())
     # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
 

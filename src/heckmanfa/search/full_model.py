@@ -1,4 +1,4 @@
-"""The Heckman probit of all candidates, and its likelihood's quadratic approximation.
+"""The model of all candidates, and its likelihood's quadratic approximation.
 
 A search of assignments needs it once: the approximation ranks all of them, and every refit starts
 from it.
@@ -18,8 +18,8 @@ from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
 from heckmanfa.model.binary_outcome import average_slopes
 from heckmanfa.model.climbing import newton
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
-from heckmanfa.model.joint_problem import State
-from heckmanfa.model.likelihood_starts import ProbitStarts
+from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.likelihood_starts import ProbitStarts, StartsByRho
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem
@@ -55,31 +55,34 @@ class FullModel:
 
     columns: tuple[int, ...]
     """(k,) positions in X of the candidates, in order"""
-    problem: ProbitProblem
-    starts: ProbitStarts
+    problem: JointProblem
+    starts: StartsByRho
     state: State
     form: QuadraticForm
     """estimates of the candidates' coefficients, and the sub-block of the inverse information"""
     uncorrelated: State
-    """the same model at two separate probits, with rho = 0"""
+    """the same model with rho = 0: two separate equations"""
     held_rho: float | None
     """rho at which rho is held, since the likelihood has no maximum inside (-1, 1)"""
     selection: tuple[int, ...] | None = None
     """(p,) positions in X of the selection features, if these are searched as well: then masks are
     those of both equations, (..., 2 K), and so is the form"""
+    offset: float = 0.0
+    """what the units of a linear outcome add to the log-likelihood of every state"""
 
     @property
     def log_likelihood(self) -> float:
-        """At the maximum."""
-        return float(self.state.log_likelihood)
+        """At the maximum, in the outcome's own units."""
+        return float(self.state.log_likelihood) + self.offset
 
     @property
     def n_fixed(self) -> int:
         """Parameters that criteria count and every assignment has.
 
-        They are both intercepts and rho if both equations are searched, and else none.
+        If both equations are searched, they are both intercepts and the parameters of the errors;
+        otherwise there are none.
         """
-        return 0 if self.selection is None else 3
+        return 0 if self.selection is None else 2 + len(self.problem.ends)
 
     def refit(
         self,
@@ -144,11 +147,17 @@ class FullModel:
         """Return the coefficients of the columns of X, (K,), at some theta."""
         p, j = self.problem.sizes
         spread = np.zeros(n_features)
-        spread[list(self.columns)] = (self.problem.prediction_back @ theta[p : p + j])[1:]
+        slopes = (self.problem.prediction_back @ theta[p : p + j])[1:]
+        spread[list(self.columns)] = self.problem.scale * slopes
         return spread
 
-    def all_features(self, rows: Rows) -> AllFeatures:
-        """Return its estimates, and its average marginal effects, in one more pass."""
+    def all_features(self, rows: Rows) -> AllFeatures | None:
+        """Return its estimates, and its average marginal effects, in one more pass.
+
+        None if the outcome is linear: then coefficients are marginal effects.
+        """
+        if not isinstance(self.problem, ProbitProblem):
+            return None
         p, j = self.problem.sizes
         theta, beta = self.state.theta, slice(p, p + j)
         back, held = self.problem.prediction_back, self.held_rho is not None
@@ -263,7 +272,7 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
 
 
 def _hold(
-    rows: Rows, problem: ProbitProblem, starts: ProbitStarts, columns: tuple[int, ...], rho: float
+    rows: Rows, problem: JointProblem, starts: StartsByRho, columns: tuple[int, ...], rho: float
 ) -> tuple[State, QuadraticForm] | None:
     """Maximise the likelihood of all candidates with rho held, and approximate it there."""
     theta = starts.at(float(np.arctanh(rho)))
@@ -284,7 +293,7 @@ def inverse_information(hessian: Floats) -> Floats | None:
 
 
 def _form(
-    problem: ProbitProblem, columns: tuple[int, ...], state: State, inverse: Floats
+    problem: JointProblem, columns: tuple[int, ...], state: State, inverse: Floats
 ) -> QuadraticForm:
     """Return the profile of the likelihood in the candidates' coefficients, to second order.
 

@@ -7,117 +7,31 @@ equation is column K + c of an assignment, as in `heckmanfa.search.choices.join_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.climbing import newton
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.likelihood import outer_estimates
-from heckmanfa.model.likelihood_starts import starting_point
+from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
-from heckmanfa.model.probit_together import Climbed, free_directions, restricted_start
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
-from heckmanfa.search.exact_refits import AllFeatures
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
 from heckmanfa.search.quadratic import QuadraticForm
 
-# A refit ends when a step would raise the log-likelihood by less than half of this.
-_DECREMENT = 1e-8
-_ITERATIONS = 50
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """The model of a linear outcome with everything in both equations, at its maximum."""
-
-    columns: tuple[int, ...]
-    """(k,) positions in X of the candidates that may predict, in order"""
-    selection: tuple[int, ...]
-    """(p,) positions in X of those that may drive selection"""
-    problem: Problem
-    state: State
-    n_selected: float
-    """m"""
-    form: QuadraticForm
-    """of both equations' coefficients, by the inverse information"""
-    held_rho: None = None
-
-    @property
-    def log_likelihood(self) -> float:
-        """At the maximum, for the outcome in its own units."""
-        return self._own_units(self.state.log_likelihood)
-
-    @property
-    def n_fixed(self) -> int:
-        """Parameters that every assignment has: two intercepts, sigma and rho."""
-        return 4
-
-    def refit(
-        self, rows: Rows, masks: Mask, progress: Callable[[int], None] | None = None
-    ) -> list[Climbed]:
-        """Maximise the likelihood of some assignments, (N, 2 K), by Newton's method."""
-        found = []
-        for done, mask in enumerate(masks):
-            if progress is not None:
-                progress(done)
-            found.append(self._climb(rows, mask))
-        return found
-
-    def _climb(self, rows: Rows, mask: Mask) -> Climbed:
-        basis = directions(self.problem, mask, self.columns, self.selection)
-        start = restricted_start(self.state, basis)
-        if start is None:
-            return Climbed(self.state.theta, self.log_likelihood, False)
-        state, _, converged = newton(
-            *(rows, self.problem, start),
-            free=basis,
-            tolerance=_DECREMENT,
-            max_iterations=_ITERATIONS,
-            largest_atanh=BOUNDARY_ATANH,
-        )
-        inside = converged and abs(state.theta[-1]) < BOUNDARY_ATANH
-        return Climbed(state.theta, self._own_units(state.log_likelihood), inside)
-
-    def _own_units(self, log_likelihood: float) -> float:
-        return float(log_likelihood) - self.n_selected * float(np.log(self.problem.scale))
-
-    def coef(self, theta: Floats, n_features: int) -> Floats:
-        """Return the prediction coefficients of the columns of X, (K,), at some theta."""
-        p, j = self.problem.sizes
-        spread = np.zeros(n_features)
-        slopes = (self.problem.prediction_back @ theta[p : p + j])[1:]
-        spread[list(self.columns)] = self.problem.scale * slopes
-        return spread
-
-    def all_features(self, rows: Rows) -> AllFeatures | None:
-        """Return nothing: only a binary outcome has average marginal effects of its own."""
-        return None
-
-
-def directions(
-    problem: JointProblem, mask: Mask, columns: Sequence[int], selection: Sequence[int]
-) -> Floats:
-    """Return the free directions of an assignment of both equations, (2 K,)."""
-    k = len(mask) // 2
-    kept = [place for place, column in enumerate(columns) if mask[column]]
-    selecting = [place for place, column in enumerate(selection) if mask[k + column]]
-    return free_directions(problem, kept, selecting)
-
 
 def fit_everything(
     moments: Moments, selection: Selection, columns: Sequence[int], *, binary: bool
-) -> tuple[LinearModel | FullModel, Form]:
+) -> tuple[FullModel, Form]:
     """Fit the model with all ``columns`` and all selection features; return it with its form."""
     columns, chosen = tuple(sorted(columns)), tuple(selection.probit.features)
     if binary:
@@ -134,8 +48,19 @@ def fit_everything(
     if not converged:
         raise _no_maximum(columns, chosen)
     form = _form(moments, selection, problem, state, columns, chosen)
-    m = float(moments.n_selected)
-    return LinearModel(columns, chosen, problem, state, m, _both(form)), form
+    starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+    full = FullModel(
+        columns=columns,
+        problem=problem,
+        starts=starts,
+        state=state,
+        form=_both(form),
+        uncorrelated=problem.evaluate(rows, starts.at(0.0)),
+        held_rho=None,
+        selection=chosen,
+        offset=-float(moments.n_selected * np.log(problem.scale)),
+    )
+    return full, form
 
 
 def _form(

@@ -20,7 +20,6 @@ from heckmanfa.search.best_subset.of_form import BestOfForm, best_of_form
 from heckmanfa.search.evaluation import Search, first_of_ties
 from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.full_model import FullModel
-from heckmanfa.search.joint_model import LinearModel
 from heckmanfa.search.strategies import Problem
 from heckmanfa.text.progress import progress_line
 from heckmanfa.text.wording import plural
@@ -80,7 +79,7 @@ class RefittedSubset:
 
 def _ranked(
     problem: Problem,
-    full: FullModel | LinearModel,
+    full: FullModel,
     found: BestOfForm,
     refits: list[Climbed],
     max_nodes: int,
@@ -91,7 +90,7 @@ def _ranked(
     k = problem.moments.n_features
     both = masks.shape[1] > k
     good = np.array([climbed.converged for climbed in refits], dtype=bool)
-    fitted = np.array([climbed.log_likelihood for climbed in refits])
+    fitted = np.array([climbed.log_likelihood for climbed in refits]) + full.offset
     if both:
         # With no feature in the selection equation, there is nothing to correct with.
         good &= masks[:, k:].any(axis=1)

@@ -30,7 +30,6 @@ from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budg
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.full_model import FullModel
-from heckmanfa.search.joint_model import LinearModel
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
@@ -49,7 +48,7 @@ class Problem:
     labels: Sequence[str]
     """a name for every column of X"""
     random_state: Any = None
-    full: FullModel | LinearModel | None = None
+    full: FullModel | None = None
     """the model of all candidates, if the outcome is binary or both equations are searched"""
 
 
