@@ -163,7 +163,7 @@ def test_a_code_beside_two_classes_is_named_where_no_outcome_is_missing(values, 
     [
         *(
             ({"search": search}, f"--search {search} is for linear outcomes")
-            for search in ("average", "fa", "fa-star", "correlation", "lasso")
+            for search in ("fa", "fa-star", "correlation", "lasso")
         ),
         ({"method": "two-step"}, "by maximum likelihood alone"),
         ({"criterion": "adjusted_r2"}, "whose search has bic, ebic and aic"),

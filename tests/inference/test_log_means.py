@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from heckmanfa.model.mixture import mix_assignments
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm, qmc
@@ -15,7 +16,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.log_means import log_mean, own_scale_mean
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
 from heckmanfa.inference.prediction import predict
-from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.results.average_tables import mixture_of
 
 

@@ -164,8 +164,8 @@ def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Findin
     """Say how often the best set of features won; ``names`` are its columns in the table."""
     found = weights_of(fit)
     weight = ""
-    own = np.append(drawn.best, [True, False])
-    if not isinstance(found, str) and np.array_equal(found.average.leading_states[0], own):
+    best = None if isinstance(found, str) else found.average.leading_states[0]
+    if best is not None and not best[-1] and np.array_equal(best[:-2], drawn.best):
         weight = f" has {chance_text(found.best)} of the BIC weight, and"
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM

@@ -74,8 +74,9 @@ class AssignmentWeights:
     average: Average
     """by BIC weights"""
     chosen: float | None
-    """BIC weight of the chosen features with the correction; None if nothing was chosen, or what
-    was chosen is not one of the assignments allowed, or far better than all that a sampler drew"""
+    """BIC weight of the chosen features, with and without the correction; None if nothing was
+    chosen, or what was chosen is not one of the assignments allowed, or far better than all that a
+    sampler drew"""
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
@@ -241,26 +242,26 @@ def _window(fit: Fit) -> tuple[float, float] | None:
 
 
 def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
-    """BIC weight of the prediction features of a fit, with the correction and without the index."""
+    """BIC weight of the prediction features of a fit, with and without the correction."""
     choices, m = found.choices, found.n_selected
     support = np.asarray(fit.support, dtype=bool)
     inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
     if not np.array_equal(choices.masks(inside), support):
         return None
-    by_size, states = penalties(m, choices)["bic"], found.leading_states[:1]
-    corrected = found.correction != "never"
-    own = np.append(support, [corrected, False])
-    costs = Members(form, np.concatenate([own[None], states]), np.ones(2)).costs
-
-    def penalty(state: Mask) -> float:
-        units = sum(bool(state[unit[0]]) for unit in choices.units)
-        return float(by_size[int(state[:-2].sum()), int(state[-2:].sum()), units])
-
-    criterion = costs[0] + penalty(own)
-    if not np.isfinite(criterion):
-        return 0.0
-    least = costs[1] + penalty(states[0])
-    weight = float(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)))
+    held = {"optional": (False, True), "always": (True,), "never": (False,)}[found.correction]
+    own = np.array([np.append(support, [corrected, False]) for corrected in held])
+    states = np.concatenate([found.leading_states[:1], own])
+    members = Members(form, states, np.ones(len(states)))
+    rho = members.terms[:, form.correction + (form.errors != "binary")]
+    by_size = penalties(m, choices)["bic"]
+    units = sum((states[:, unit[0]].astype(int) for unit in choices.units), np.zeros(len(states)))
+    size = by_size[states[:, :-2].sum(axis=1), states[:, -2:].sum(axis=1), units.astype(int)]
+    criterion = members.costs + size
+    if found.rho_range is not None:
+        low, high = found.rho_range
+        criterion[(rho < low) | (rho > high)] = np.inf
+    relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
+    weight = float(found.best_weight["bic"] * relative.sum())
     # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
 
