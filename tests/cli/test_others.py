@@ -189,7 +189,7 @@ def test_the_demo_writes_its_table_and_report(shell):
     assert {path.name for path in (shell.folder / "here").iterdir()} == {"mroz.csv", "mroz.html"}
     page = (shell.folder / "here" / "mroz.html").resolve()
     said = text.split("writing the report ... ")[1]
-    assert said.startswith("educ predicts lwage. For 7 other features the data cannot say.")
+    assert said.startswith("educ predicts lwage. For 14 other features the data cannot say.")
     assert "predicts educ >99%" in text
     assert f"open {page.as_uri()}" in text
     assert "--force" in shell.refuses("demo", "here")

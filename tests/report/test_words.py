@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.results.answer import MOST_UNSURE
 from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
