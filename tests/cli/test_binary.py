@@ -129,7 +129,7 @@ def test_other_numbers_are_linear_with_a_hint(shell, paid):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--search", "average"), "--search average is for linear outcomes"),
+        (("--search", "lasso"), "--search lasso is for linear outcomes"),
         (("--method", "two-step"), "--method two-step is for linear outcomes"),
         (("--positive", "2"), "its classes are 0 and 1"),
         (("--outcome-kind", "linear", "--positive", "1"), "leave one of them out"),
@@ -181,6 +181,7 @@ def test_compare_judges_probabilities_of_selected_rows(shell, paid):
     table = pd.read_csv("c.csv").set_index("method")
     assert table["auc"].between(0.5, 1.0).all()
     assert (table["brier"] < 0.25).all()
+    assert {"average by AIC", "average by BIC"} <= {*table.index}
     assert "--ru is for linear outcomes" in shell.refuses(*words, "--ru")
 
 

@@ -327,7 +327,7 @@ def test_groups_forced_features_and_windows():
     window = HeckmanAverage(rho_range=(-0.3, 0.1)).fit(X, Y)
     assert window.assignments_["rho"].between(-0.3, 0.1).all()
     assert window.tidy().query("term == 'rho'")[["ci_low", "p_value"]].isna().all(axis=None)
-    with pytest.raises(NoFeasibleAssignmentError, match=r"no assignment with rho in \(-0.999, "):
+    with pytest.raises(NoFeasibleAssignmentError, match=r"no assignment with rho in \[-0.999, "):
         HeckmanAverage(rho_range=(-0.999, -0.998)).fit(X, Y)
 
 

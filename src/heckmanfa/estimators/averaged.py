@@ -242,8 +242,8 @@ categorical_features, reference, unknown
     Notes
     -----
     A fitted model also has all other attributes and methods of `HeckmanProbit`. If the likelihood
-    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by,
-    and the fit is refused.
+    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by:
+    the correction is then left out, with a warning.
 
     Examples
     --------

@@ -164,9 +164,8 @@ def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
     weighed = passage()
     if found.chance is not None:
         chance = chance_text(found.chance)
-        weighed = passage(
-            f"The correction has a chance of {chance}: its share of the weight of all sets, by {BY}."
-        )
+        share = f"its share of the weight of all sets, by {BY}"
+        weighed = passage(f"The correction has a chance of {chance}: {share}.")
     elif found.kind == "not weighed":
         weighed = passage(evidence.chances_missing or "Sets of features were not weighed.")
     against = rivals + "." if rivals else rivals

@@ -95,7 +95,10 @@ def _refuse_empty(found: Enumeration) -> None:
         return
     known = found.rho[np.isfinite(found.rho)]
     seen = f": they have rho from {known.min():.3g} to {known.max():.3g}" if len(known) else ""
-    window = "" if found.rule.rho_range is None else f" with rho in {found.rule.rho_range}"
+    window = ""
+    if found.rule.rho_range is not None:
+        low, high = found.rule.rho_range
+        window = f" with rho in [{low:g}, {high:g}]"
     raise NoFeasibleAssignmentError(
         f"no assignment{window} has weight among {len(found.rho):,}{seen}. Widen rho_range, or "
         "raise max_features."
