@@ -80,6 +80,8 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
     if fit.average is None and not chose:
         found = _by_test(fit)
     elif fit.average is not None:
+        if not fit.average.form.knows_correction:
+            return Judgement("unknown", doubt="the likelihood of all features does not tell rho")
         if fit.average.average.correction != "optional":
             return Judgement("not asked")
         found = _by_weights(fit, fit.average.form, fit.average.average)
