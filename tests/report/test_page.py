@@ -14,7 +14,7 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.data.files.outputs import sha256_of
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, NoExclusionWarning
 from heckmanfa.report import page as page_module
 from heckmanfa.report import render, write_report
 from heckmanfa.results.render_html import signed
@@ -146,7 +146,8 @@ def test_the_best_assignment_stands_beside_the_average(case, page_of):
     assert terms["rho"][1] == ""
     whole = analysis.model.tidy().query("equation == 'prediction'").set_index("term")
     beside = {row[0]: row for row in page.tables["coefficients-table"][2:]}
-    full = Heckman().fit(analysis.loaded.X, y).tidy().query("equation == 'prediction'")
+    with pytest.warns(NoExclusionWarning):
+        full = Heckman().fit(analysis.loaded.X, y).tidy().query("equation == 'prediction'")
     for row in full.to_dict("records"):
         shown = beside[row["term"]][-1].replace("\N{MINUS SIGN}", "-")
         low, high = (float(end) for end in shown.split(" to "))
