@@ -169,9 +169,9 @@ outcome_transform, categorical_features, reference, unknown
     other interval reaches zero. In simulations, nominal 95% intervals cover about 90 to 95% of the
     effects that are not zero, also where what drives selection moves the outcome too; with skewed
     errors they cover less. Intervals use all assignments up to 5,000, else 5,000 drawn by weight;
-    those of rows take assignments that agree on what is most in doubt together. Methods that need one set of features
-    (`what_if`, `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`,
-    `profile`) use ``prediction_features_``.
+    those of rows take assignments that agree on what is most in doubt together. Methods that need
+    one set of features (`what_if`, `exclusion_test`, `uncertainty_interval`,
+    `specification_tests`, `profile_rho`, `profile`) use ``prediction_features_``.
 
     Examples
     --------
