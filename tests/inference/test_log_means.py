@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heckmanfa.model.mixture import mix_assignments
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm, qmc
@@ -17,6 +16,7 @@ from heckmanfa.inference.log_means import log_mean, own_scale_mean
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
 from heckmanfa.inference.prediction import predict
 from heckmanfa.results.average_tables import mixture_of
+from heckmanfa.search.averaging.members import Members
 
 
 def integrated(kind, mean, index, rho, sigma, transform):
@@ -243,13 +243,15 @@ def test_an_average_mixes_the_means_of_its_assignments():
 def test_an_assignment_of_an_average_has_the_covariance_of_its_own_fit(cov_type):
     options = {"outcome_transform": "log", "cov_type": cov_type}
     average = HeckmanAverage(never=[2], **options).fit(X, WAGE).fit_
-    masks = np.array([[False, True, False], [True, True, False]])
-    mixture = mix_assignments(average.moments, average.average.scores, masks, np.ones(2))
     fit = Heckman([0, 1], **options).fit(X, WAGE).fit_
-    # The mixture has beta_H before the probit's coefficients.
-    order = [0, 1, 2, *range(4, 8), 3, 8]
-    np.testing.assert_allclose(mixture.with_sigma(1)[-1, order], fit.sigma_covariance, rtol=1e-6)
-    part = mixture.with_sigma(0)
+    states = np.array([[True, True, False, True, False], [False, True, False, True, False]])
+    whole, part = (
+        Members(average.average.form, state[None], np.ones(1)).term_covariance()[1]
+        for state in states
+    )
+    # Terms end with beta_H, rho and sigma.
+    order = [*range(len(fit.covariance)), -1]
+    np.testing.assert_allclose(whole[-1, order], fit.sigma_covariance, rtol=1e-6)
     assert not part[1].any()
     assert np.linalg.eigvalsh(part).min() > -1e-12
 

@@ -248,7 +248,7 @@ categorical_features, reference, unknown
     >>> data = make_selection(1000, 4, 2, outcome_kind="binary", random_state=0)
     >>> model = HeckmanProbitAverage().fit(data.X, data.y)
     >>> model.prediction_features_
-    [0, 1]
+    [0, 1, 2]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -89,8 +89,9 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
 def _correction_row(found: Average) -> pd.DataFrame:
     """Return the row of the correction: it has no feature's index beside it."""
     shares = found.correction_share
-    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
-    row = {
+    roles: dict[str, str] = {"always": ALWAYS, "never": NEVER}
+    fixed = roles.get(found.correction)
+    row: dict[str, object] = {
         "feature": CORRECTION,
         **{kind: shares[kind] for kind in KINDS},
         **{f"{kind}_alone": shares[kind] for kind in KINDS},
