@@ -28,9 +28,9 @@ from heckmanfa.search.averaging.members import Gathered
 _LEAST = 0.01
 # In standard errors.
 _ROUNDING = 1e-6
-# Groups are the states of so many units; fewer for the intervals of many rows.
+# Groups are the states of so many units; fewer for intervals of probabilities, which take time.
 _BITS = 5
-_BITS_OF_ROWS = 4
+_FEW_BITS = 4
 
 ROWS_PRECISION = 1e-7
 """of the ends of rows' intervals, in standard errors; more digits would cost time in many rows"""
@@ -57,12 +57,12 @@ class Part:
 _parts: WeakKeyDictionary[Fit, dict[int, list[Part]]] = WeakKeyDictionary()
 
 
-def parts_of(fit: Fit, *, of_rows: bool = False) -> list[Part]:
+def parts_of(fit: Fit, *, few: bool = False) -> list[Part]:
     """Return the groups of an average's assignments; made once, and kept as long as the fit is.
 
-    There are fewer for intervals ``of_rows``.
+    There may be a ``few`` of them only.
     """
-    n_bits = _BITS_OF_ROWS if of_rows else _BITS
+    n_bits = _FEW_BITS if few else _BITS
     known = _parts.setdefault(fit, {})
     if n_bits not in known:
         known[n_bits] = [_part(fit, group) for group in members_of(fit).groups(n_bits)]
@@ -177,7 +177,7 @@ def average_interval(
     A new outcome is normal in each assignment, with the variance that selection leaves it.
     ``wider`` scales the standard error of its expectation; None asks for expectations.
     """
-    parts = parts_of(fit, of_rows=True)
+    parts = parts_of(fit)
     found = [_of_one(estimates.again(part.fit), kind, design) for part in parts]
     weights = np.array([part.weight for part in parts])
     values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
