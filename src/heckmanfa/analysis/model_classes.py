@@ -71,8 +71,8 @@ AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_err
 AtanhRho: estimate ~; variance ~; covariance [k] ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
     positive [K]; negative [K]; correction_signs ~; free [q]; rho ~; sigma ~; outside ~;
-    best_weight ~; leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
-    components [C, 1 + K/8]; component_weights [C]; disagreement ~
+    best_weight ~; leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~;
+    leading_rho [N] ~; components [C, 1 + K/8]; component_weights [C]; disagreement ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
     ~; separated @K; deciding @K
