@@ -51,7 +51,7 @@ def test_the_answer_is_first_then_roles_then_checks_then_files():
     assert f"The best set, {' + '.join(best['features'])}, has {best['weight']:.0%}" in text
     roles = {one["feature"]: one for one in found["roles"]}
     inclusion = {one["feature"]: one["bic"] for one in found["inclusion"]}
-    assert inclusion.pop("correction") < 0.9
+    assert inclusion.pop("correction") == found["selection"]["chance"]
     assert {name: one["chance"] for name, one in roles.items()} == inclusion
     estimates = {one["term"]: one for one in found["estimates"] if one["equation"] == "prediction"}
     for name, one in roles.items():

@@ -6,7 +6,6 @@ import math
 import re
 import warnings
 from dataclasses import replace
-from itertools import product
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -23,7 +22,7 @@ from heckmanfa.inference import rho_pictures
 from heckmanfa.inference.imr_pictures import imr_estimates_of
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.plots.rho_histogram import apart, bins_of
-from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.evidence import StandInEvidence, evidence_of
 
 FEW = ["educ", "exper", "age", "kids5", "city", "huswage"]
 WIDTHS = (540, 358)
@@ -48,30 +47,28 @@ def average(mroz):
 
 
 @pytest.fixture(scope="module")
-def plain(average, mroz):
-    """Every assignment by least squares of its own: its mask, BIC weight, rho and beta_H."""
-    X, y = (np.asarray(part, dtype=float) for part in mroz)
-    seen = np.isfinite(y)
-    lam = average.inverse_mills(mroz[0])[seen]
-    index = stats.norm.ppf(average.predict_selection(mroz[0]))[seen]
-    mean_delta, m = np.mean(lam * (lam + index)), seen.sum()
-    masks = np.array(list(product([False, True], repeat=len(FEW))))
-    bic, rho, imr = [], [], []
-    for mask in masks:
-        design = np.column_stack([np.ones(m), X[seen][:, mask], lam])
-        b = np.linalg.lstsq(design, y[seen], rcond=None)[0]
-        sse = np.sum((y[seen] - design @ b) ** 2)
-        bic.append(m * np.log(sse / m) + design.shape[1] * np.log(m))
-        rho.append(b[-1] / np.sqrt(sse / m + mean_delta * b[-1] ** 2))
-        imr.append(b[-1])
-    weight = np.exp(-0.5 * (np.array(bic) - min(bic)))
-    return SimpleNamespace(
-        masks=masks, weight=weight / weight.sum(), rho=np.array(rho), imr=np.array(imr)
-    )
+def plain(mroz):
+    """Every assignment of an average by BIC: its mask, weight and rho."""
+    rows = fitted(HeckmanAverage("bic"), *mroz).assignments_
+    masks = np.array([[name in features for name in FEW] for features in rows["features"]])
+    weight, rho = rows["weight"].to_numpy(), rows["rho"].to_numpy()
+    assert weight.sum() == pytest.approx(1.0)
+    return SimpleNamespace(masks=masks, weight=weight, rho=rho)
 
 
-def test_bins_hold_the_weight_of_plain_assignments(average, plain):
+def test_bins_hold_the_weight_of_all_assignments(average, plain):
     picture = average.pictures().rho
+    assert picture.feature == ""
+    for bin_ in picture.bins:
+        inside = (plain.rho >= bin_.low) & (plain.rho < bin_.high)
+        assert bin_.inside == pytest.approx(plain.weight[inside].sum(), abs=1e-6)
+        assert bin_.outside == 0.0
+    assert picture.weights == "BIC"
+
+
+def test_a_stand_in_splits_the_bins_by_the_feature_that_tells_most_apart(average, plain):
+    one = StandInEvidence("exper", (1,), 0.5, corrected_with=0.1, corrected_without=0.9)
+    picture = rho_by_assignment_of(replace(evidence_of(average.fit_), stand_in=one))
     # The feature that explains most of the variance of rho.
     scores = []
     for column in range(len(FEW)):
@@ -83,16 +80,13 @@ def test_bins_hold_the_weight_of_plain_assignments(average, plain):
     assert picture.feature == FEW[best]
     held = plain.masks[:, best]
     assert picture.chance == pytest.approx(plain.weight[held].sum(), abs=1e-9)
-    assert picture.weights == "BIC"
-    # The components leave out 1% of the weight.
     for bin_ in picture.bins:
         inside = (plain.rho >= bin_.low) & (plain.rho < bin_.high)
-        assert bin_.inside == pytest.approx(plain.weight[inside & held].sum(), abs=0.011)
-        assert bin_.outside == pytest.approx(plain.weight[inside & ~held].sum(), abs=0.011)
-    assert sum(bin_.inside for bin_ in picture.bins) == pytest.approx(picture.chance, abs=1e-3)
+        assert bin_.inside == pytest.approx(plain.weight[inside & held].sum(), abs=1e-6)
+        assert bin_.outside == pytest.approx(plain.weight[inside & ~held].sum(), abs=1e-6)
     for part, mean in ((held, picture.mean_inside), (~held, picture.mean_outside)):
         assert mean == pytest.approx(
-            np.average(plain.rho[part], weights=plain.weight[part]), abs=0.01
+            np.average(plain.rho[part], weights=plain.weight[part]), abs=1e-6
         )
 
 
@@ -167,10 +161,9 @@ def test_bars_are_the_likelihood_profile_and_the_mixture(average, mroz):
     assert (searched.low, searched.high) == pytest.approx((row["ci_low"], row["ci_high"]))
     assert searched.estimate == pytest.approx(average.rho_)
     assert not picture.no_bars
-    # Without rows, a two-step interval stands in for the likelihood's.
+    # Without rows there is no likelihood, and the best assignment holds no correction.
     without = average.pictures().over_rho
-    assert without.bars[0].how == "two-step"
-    assert without.bars[0].low < without.bars[0].estimate < without.bars[0].high
+    assert [bar.how for bar in without.bars] == ["assignments by AIC weights"]
     assert "needs all rows in memory" in without.text().caption
 
 
@@ -182,32 +175,27 @@ def test_a_slow_profile_and_one_without_a_maximum_are_not_shown(average, mroz, m
 
     monkeypatch.setattr(rho_pictures, "profile_of", without_maximum)
     picture = average.pictures(*mroz).over_rho
-    assert picture.bars[0].how == "two-step"
+    assert len(picture.bars) == 1
     assert "has no maximum inside" in picture.text().caption
     monkeypatch.setattr(rho_pictures, "_QUICK", 1e5)
     picture = average.pictures(*mroz).over_rho
-    assert picture.bars[0].how == "two-step"
+    assert len(picture.bars) == 1
     assert "takes long" in picture.text().caption
 
 
-def test_ways_of_lambda_are_fits_of_their_own(average, mroz, plain):
+def test_ways_of_lambda_are_those_that_hold_it(average, mroz):
     picture = average.pictures().imr
     found = {way.label: way for way in picture.estimates}
-    assert list(found) == ["averaged", "best", "second best", "all features"]
+    # The best two assignments do not hold the correction.
+    assert list(found) == ["averaged", "all features"]
     row = average.tidy().set_index("term").loc["imr"]
     assert found["averaged"].estimate == pytest.approx(average.imr_coef_)
     assert (found["averaged"].low, found["averaged"].high) == pytest.approx(
         (row["ci_low"], row["ci_high"])
     )
-    order = np.argsort(-plain.weight)
-    for label, place in (("best", 0), ("second best", 1)):
-        names = [FEW[column] for column in np.flatnonzero(plain.masks[order[place]])]
-        assert found[label].features == tuple(names)
-        own = Heckman(prediction_features=names).fit(*mroz).tidy().set_index("term").loc["imr"]
-        expected = own[["estimate", "ci_low", "ci_high"]].to_list()
-        way = found[label]
-        assert [way.estimate, way.low, way.high] == pytest.approx(expected, rel=1e-6)
-        assert way.estimate == pytest.approx(plain.imr[order[place]], rel=1e-6)
+    always = fitted(HeckmanAverage(correction="always"), *mroz).pictures().imr
+    assert [way.label for way in always.estimates][:2] == ["averaged", "best"]
+    assert "this is no test" in picture.text().caption
     whole = fitted(Heckman(), *mroz).tidy().set_index("term").loc["imr"]
     assert found["all features"].estimate == pytest.approx(whole["estimate"])
     assert found["all features"].high == pytest.approx(whole["ci_high"])
@@ -257,7 +245,7 @@ def test_honest_comes_first_and_robust_has_no_likelihood_interval(mroz):
     first, *others = honest.pictures().imr.estimates
     assert first.label == "honest"
     assert first.estimate == pytest.approx(honest.imr_coef_)
-    assert [way.label for way in others] == ["averaged", "best", "second best", "all features"]
+    assert [way.label for way in others] == ["averaged", "all features"]
     robust = fitted(HeckmanBestSubset(cov_type="robust"), *mroz)
     pictures = robust.pictures(*mroz)
     assert "robust standard errors do not assume the model" in pictures.over_rho.text().caption
@@ -349,20 +337,21 @@ def test_functions_return_axes_that_show_the_numbers(average, mroz):
     picture = average.pictures().rho
     ax = plots.rho_by_assignment(average)
     heights = [patch.get_height() for patch in ax.patches]
-    assert heights == [bin_.inside for bin_ in picture.bins] + [b.outside for b in picture.bins]
+    # Nothing stands in for lambda, so bars are not split.
+    assert heights == [bin_.inside for bin_ in picture.bins]
     axes = plots.over_rho(average, *mroz)
     assert len(axes) == len(average.pictures().over_rho.panels)
     ax = plots.imr_estimates(average)
     _, given = plt.subplots()
     assert plots.imr_estimates(average, ax=given) is given
-    assert len(ax.get_yticks()) == 4
+    assert len(ax.get_yticks()) == len(average.pictures().imr.estimates) == 2
     _, given = plt.subplots(1, len(axes))
     assert list(plots.over_rho(average, axes=given)) == list(given)
     plt.close("all")
 
 
 def test_an_average_of_one_assignment_has_no_histogram(mroz):
-    model = fitted(HeckmanAverage(always=FEW), *mroz)
+    model = fitted(HeckmanAverage(always=FEW, correction="always"), *mroz)
     evidence = evidence_of(model.fit_)
     assert rho_by_assignment_of(evidence) is None
     assert [way.label for way in imr_estimates_of(evidence, None).estimates] == ["averaged"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.results.answer import MOST_UNSURE
 from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
@@ -42,15 +43,19 @@ def ends(row):
 
 def test_an_average_names_what_surely_predicts_and_what_cannot_be_told(case):
     analysis = case("average")
-    answer, chances = analysis.answer, analysis.model.inclusion_.set_index("feature")["bic"][:-1]
+    answer, chances = analysis.answer, analysis.model.inclusion_.set_index("feature")["bic"]
+    correction = chances.pop("correction")
     sure = list(chances.index[chances >= 0.9])
     unsure = chances[(chances >= 0.1) & (chances < 0.9)].sort_values(ascending=False)
     assert sure == ["educ"]
     assert str(answer.headline) == (
         f"educ predicts lwage. For {len(unsure)} other features the data cannot say."
     )
+    assert f"selection mattered cannot be told (chance {chance_text(correction)})" in str(
+        answer.lede
+    )
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
-        (name, chance_text(value)) for name, value in unsure.items()
+        (name, chance_text(value)) for name, value in unsure[:MOST_UNSURE].items()
     ]
     row = estimate(analysis, "educ")
     assert re.fullmatch(r"0\.\d+ more lwage for one more educ", answer.how_much.title)
@@ -98,8 +103,8 @@ def test_an_honest_search_counts_halves_and_knows_no_chance(case, page_of):
     analysis = case("honest")
     honest = analysis.model.honest_
     n = len(honest.estimates)
-    first = f"{page_of('honest').headings[0][1]} {page_of('honest').said('answer')}"
-    assert "chance" not in first.lower()
+    said = f"{analysis.answer.headline} {analysis.answer.which} {analysis.answer.how_much}"
+    assert "chance" not in said.lower()
     for chip in (*analysis.answer.sure, *analysis.answer.unsure):
         assert re.fullmatch(rf"\d+ of {n}", chip.chance)
     row = estimate(analysis, analysis.evidence.main.name)
@@ -156,14 +161,14 @@ def test_details_are_those_of_the_case(case):
     assert "Search" not in told["observed"]
     assert told["observed"]["Estimation"].startswith("Ordinary least squares")
     assert "selection equation" not in told["observed"]["Features"]
-    assert "two-step fits" in told["ml"]["Chances"]
+    assert "follows from the model of all features" in told["ml"]["Chances"]
     assert "Chances" not in told["sampling"]
     window = dict(describe_question(case("window")))["Window of rho"]
     assert window.endswith("from \u22120.4 to 0.4.")
 
 
 def test_what_may_be_written_says_which_assignments_and_says_it_once(case):
-    assert " assignments with rho in [\u22120.4, 0.4]" in str(case("window").answer.may_write)
+    assert "137 assignments with rho in [\u22120.4, 0.4]" in str(case("window").answer.may_write)
     assert str(case("observed").answer.may_write).lower().count("no outcome is missing") == 1
 
 
@@ -204,7 +209,7 @@ def test_too_many_features_for_the_rows_are_a_caution_and_no_reason_to_dismiss_s
     n, k = wide.row_counts["unselected"], len(wide.feature_columns)
     assert (found.level, k) == ("caution", 150)
     assert found.value.startswith(f"{n / k:.1f} rows without an outcome for each of 150")
-    assert wide.answer.selection.title == "Cannot be told"
+    assert wide.answer.selection.title == "Not to be relied on"
     assert "crowded" not in {check.key for check in case("average").checks}
 
 

@@ -227,9 +227,7 @@ def test_a_choice_says_that_its_interval_ignores_the_search(rows):
     answer = answer_of(evidence_of(fitted(HeckmanBestSubset(), *rows).fit_))
     assert "which ignores the search" in str(answer.how_much)
     # The best set by weight has the index in place of lambda.
-    assert "The set that the search chose, x1 + x3 + x5, with the correction, has " in str(
-        answer.which
-    )
+    assert "The set that the search chose, x1 + x3 + x5, has " in str(answer.which)
 
 
 def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):

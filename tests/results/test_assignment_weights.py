@@ -158,7 +158,7 @@ def test_a_choice_by_another_criterion_has_its_own_weight(rows):
     expected = weight_of(averaged(*rows), model.prediction_features_)
     assert found.chosen == pytest.approx(expected, rel=1e-8)
     assert not found.chosen_is_best
-    said = f"These features with lambda have {share_text(found.chosen)} of the BIC weight of all assignments"
+    said = f"These features have {share_text(found.chosen)} of the BIC weight of all assignments"
     best = f"and the best by BIC has {share_text(found.best)}"
     assert f"{said}, {best}" in on_one_line(model.summary())
 
@@ -236,7 +236,7 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     said = on_one_line(report)
     assert f"BIC weight: about {share_text(found.chosen)}" in said
     assert "Assignments were sampled" in said
-    assert f"with lambda have about {share_text(found.chosen)}" in on_one_line(again.summary())
+    assert f"These features have about {share_text(found.chosen)}" in on_one_line(again.summary())
     # An average that was sampled keeps its shares; only the heaviest by BIC are drawn again.
     fit = fitted(HeckmanAverage(), *rows).fit_
     sampled = assignment_weights.average(

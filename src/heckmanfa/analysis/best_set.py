@@ -178,8 +178,9 @@ def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Findin
     """Say how often the best set of features won; ``names`` are its columns in the table."""
     found = weights_of(fit)
     weight = ""
-    own = np.append(drawn.best, [True, False])
-    if not isinstance(found, str) and np.array_equal(found.average.leading_states[0], own):
+    state = None if isinstance(found, str) else found.average.leading_states[0]
+    same = state is not None and not state[-1] and np.array_equal(state[:-2], drawn.best)
+    if not isinstance(found, str) and same:
         weight = f" has {chance_text(found.best)} of the BIC weight, and"
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM

@@ -179,13 +179,14 @@ outcome_transform, categorical_features, reference, unknown
     A fitted model also has all other attributes and methods of `Heckman`. Predictions are averages
     of the assignments' predictions. Intervals are quantiles of the mixture of the assignments'
     normal distributions, with a point mass at zero for assignments in which a feature has no
-    effect. What has a chance of at least 90% has the interval over the assignments that hold it; any
-    other interval reaches zero. In simulations, nominal 95% intervals cover about 90 to 95% of the
-    effects that are not zero, also where what drives selection moves the outcome too; with skewed
-    errors they cover less. Intervals use all assignments up to 5,000, else 5,000 drawn by weight; those of rows take
-    assignments that agree on what is most in doubt together. Methods that need one set of features
-    (`what_if`, `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`,
-    `profile`) use ``prediction_features_``, with all selection features.
+    effect. What has a chance of at least 90% has the interval over the assignments that hold it;
+    any other interval reaches zero. In simulations, nominal 95% intervals cover about 90 to 95% of
+    the effects that are not zero, also where what drives selection moves the outcome too; with
+    skewed errors they cover less. Intervals use all assignments up to 5,000, else 5,000 drawn by
+    weight; those of rows take assignments that agree on what is most in doubt together. Methods
+    that need one set of features (`what_if`, `exclusion_test`, `uncertainty_interval`,
+    `specification_tests`, `profile_rho`, `profile`) use ``prediction_features_``, with
+    all selection features.
 
     Examples
     --------
@@ -259,8 +260,8 @@ categorical_features, reference, unknown
     Notes
     -----
     A fitted model also has all other attributes and methods of `HeckmanProbit`. If the likelihood
-    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by,
-    and the fit is refused.
+    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by:
+    the correction is then left out, with a warning.
 
     Examples
     --------
@@ -269,7 +270,7 @@ categorical_features, reference, unknown
     >>> data = make_selection(1000, 4, 2, outcome_kind="binary", random_state=0)
     >>> model = HeckmanProbitAverage().fit(data.X, data.y)
     >>> model.prediction_features_
-    [0, 1]
+    [0, 1, 2]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

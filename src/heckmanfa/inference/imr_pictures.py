@@ -78,7 +78,10 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
         ways += _averaged(evidence)
     alone = evidence.n_assignments == 1
     for label, one in (("best", evidence.best), ("second best", evidence.second)):
-        if one is None or alone or any(np.array_equal(one.mask, mask) for mask in masks):
+        # Without the correction, it has no coefficient.
+        if one is None or alone or not one.corrected:
+            continue
+        if any(np.array_equal(one.mask, mask) for mask in masks):
             continue
         ends = one.imr.estimate, one.imr.low, one.imr.high
         ways.append(ImrEstimate(label, *ends, _names(evidence, one.mask)))

@@ -348,7 +348,11 @@ def _known_interval(
         return None
     if evidence.mode == "average":
         best = evidence.best
-        found = None if best is None else ("two-step", *best.rho_interval, best.rho)
+        # Without the correction, rho is 0.
+        corrected = best if best is not None and best.corrected else None
+        found = None
+        if corrected is not None:
+            found = "two-step", *corrected.rho_interval, corrected.rho
     else:
         rho = evidence.rho
         how = "two-step" if evidence.fit.spec.method == "two-step" else "maximum likelihood, Wald"

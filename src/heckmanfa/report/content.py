@@ -16,7 +16,7 @@ from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effect_words import NAIVE_PROBIT
 from heckmanfa.results.effects import CONF_LEVEL, Effect, effects_of
-from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
@@ -271,7 +271,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
     if not words.is_binary:
         more = [] if whole is None else _effect(whole.imr)
         rows.append(["lambda", *_effect(best.imr), *empty, *more])
-    rhos = [figure(best.rho), interval(*best.rho_interval)]
+    rhos = [figure(best.rho), interval(*best.rho_interval)] if best.corrected else empty
     more = [] if whole is None else [figure(whole.rho), interval(*whole.rho_interval)]
     rows.append(["rho", *rhos, *empty, *more])
     columns = [Column("Term", False)]
@@ -282,12 +282,18 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         Table(tuple(columns), tuple(rows), "The best assignment by BIC", "best-table"),
         Notes(
             (
-                f"Features: {names}. It has {chance_text(best.weight)} of the BIC weight. These "
-                "intervals take its features as known beforehand.",
+                f"Features: {names}{_besides(best)}. It has {chance_text(best.weight)} of the BIC "
+                "weight. These intervals take what it holds as known beforehand.",
             ),
             "note",
         ),
     ]
+
+
+def _besides(best: BestAssignment) -> str:
+    """Say what the best assignment holds besides features."""
+    index = "; every other feature predicts as it drives selection" if best.index else ""
+    return f"; {'with' if best.corrected else 'without'} the correction{index}"
 
 
 def _effect(effect: Effect, factor: float = 1.0) -> list[str]:

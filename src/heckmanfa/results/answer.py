@@ -39,7 +39,7 @@ _KINDS: dict[VerdictKind, str] = {
     "yes": "caution",
     "no sign": "ok",
     "unknown": "unknown",
-    "unreliable": "problem",
+    "unreliable": "unknown",
     "not weighed": "unknown",
     "not asked": "unknown",
     "nothing missing": "ok",
@@ -281,7 +281,7 @@ def _best(evidence: Evidence) -> Passage:
     words = passage("The best set, ", named_best, f", has {best_has}.")
     if evidence.mode != "chosen":
         return words
-    if evidence.chosen == best.names and best.corrected and not best.index:
+    if evidence.chosen == best.names and not best.index:
         return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
     if evidence.chosen_weight is None:
         drawn = "" if evidence.exhaustive else ", which the sampler did not draw"
@@ -289,11 +289,7 @@ def _best(evidence: Evidence) -> Passage:
             words = passage("The best of these, ", named_best, f", has {best_has}.")
         return join([words, passage("The search chose ", _set(evidence.chosen), f"{drawn}.")])
     has = weight_words(evidence, evidence.chosen_weight)
-    mine = passage(
-        "The set that the search chose, ",
-        _set(evidence.chosen),
-        f", with the correction, has {has}.",
-    )
+    mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
     return join([words, mine])
 
 

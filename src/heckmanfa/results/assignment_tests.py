@@ -60,7 +60,7 @@ class RhoMixture:
     rho: Floats
     """(N,)"""
     interval: tuple[float, float]
-    """where rho lies with 95%, by the mixture of the assignments and the chance of the correction"""
+    """where rho lies with 95%, by the mixture of the assignments"""
 
 
 def rho_mixture(form: Form, found: Average) -> RhoMixture:

@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     CollinearError,
     InputError,

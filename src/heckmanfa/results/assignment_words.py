@@ -130,9 +130,7 @@ def _choice(fit: Fit, found: AssignmentWeights) -> str:
             "These features weigh nothing, since they are more than a third of the selected rows; "
             f"the {best} {weight}{half}."
         )
-    correction = _correction(fit)
-    have = f"These features with {correction} have" if fit.features else f"{correction} alone has"
-    have = have[0].upper() + have[1:]
+    have = "These features have" if fit.features else "The empty assignment has"
     these = f"{have} {about}{share_text(found.chosen)} {weight}"
     if not found.chosen_is_best:
         return f"{these}, and the {best}{half}."

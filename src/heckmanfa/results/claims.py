@@ -293,8 +293,8 @@ def _chance(evidence: Evidence) -> list[Claim]:
                 *(Name(one.name), ":"),
             ),
             passage(
-                f"it is a share of the weight{inside} by {BY}, with each set as likely as any other "
-                f"beforehand. {by}",
+                f"it is a share of the weight{inside} by {BY}, with each set as likely as any "
+                f"other beforehand. {by}",
                 *rest,
             ),
         )

@@ -111,8 +111,8 @@ def _about(evidence: Evidence) -> str:
 def _about_estimates(evidence: Evidence) -> str:
     if evidence.mode == "average":
         return (
-            "Averages over sets of features, with 95% intervals; a set without the feature counts "
-            "as zero."
+            "Averages over sets of features; a set without the feature counts as zero. 95% "
+            "intervals: of what predicts, over the sets in which it does; others reach zero."
         )
     if evidence.honest:
         return (

@@ -23,7 +23,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, are_known, weights_of
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Finding
-from heckmanfa.results.problems import problems_of
+from heckmanfa.results.problems import is_crowded, problems_of
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.search.averaging.result import Average
@@ -80,6 +80,8 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
     if fit.average is None and not chose:
         found = _by_test(fit)
     elif fit.average is not None:
+        if not fit.average.form.knows_correction:
+            return Judgement("unknown", doubt="the likelihood of all features does not tell rho")
         if fit.average.average.correction != "optional":
             return Judgement("not asked")
         found = _by_weights(fit, fit.average.form, fit.average.average)
@@ -112,7 +114,9 @@ def doubt_of(fit: Fit) -> str:
         return clause_of(grave[0])
     if fit.binary is not None and fit.binary.separated:
         return "columns decide the outcome"
-    return "no feature drives selection alone" if lacks_exclusion(fit) else ""
+    if lacks_exclusion(fit):
+        return "no feature drives selection alone"
+    return "there are too few rows for so many features" if is_crowded(fit) else ""
 
 
 def clause_of(problem: Finding) -> str:

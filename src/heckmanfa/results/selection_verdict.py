@@ -134,6 +134,8 @@ def _unknown(evidence: Evidence, chance: str) -> Passage:
     start = "Whether selection mattered cannot be told"
     if chance:
         return passage(f"{start} (chance {chance}).")
+    if evidence.judgement.doubt and evidence.mode == "average":
+        return passage(f"{start}: {evidence.judgement.doubt}.")
     if evidence.no_exclusion:
         # The headline says why, without chances.
         why = ": no feature drives selection alone." if evidence.has_chances else " either."
@@ -158,15 +160,16 @@ def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
             return passage("So rho tests nothing, and has no interval.")
         case "unreliable":
             return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}.")
+    if found.chance is None and found.doubt and evidence.mode == "average":
+        return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}, so it was left out.")
     if evidence.no_exclusion and found.chance is None:
         only = passage("Only the normality of the errors says so.")
         return join([_correction(evidence), only])
     weighed = passage()
     if found.chance is not None:
         chance = chance_text(found.chance)
-        weighed = passage(
-            f"The correction has a chance of {chance}: its share of the weight of all sets, by {BY}."
-        )
+        share = f"its share of the weight of all sets, by {BY}"
+        weighed = passage(f"The correction has a chance of {chance}: {share}.")
     elif found.kind == "not weighed":
         weighed = passage(evidence.chances_missing or "Sets of features were not weighed.")
     against = rivals + "." if rivals else rivals
