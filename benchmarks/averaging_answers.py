@@ -30,7 +30,7 @@ from benchmarks.averaging_methods import (
 )
 from heckmanfa import Heckman, HeckmanProbit, compress
 from heckmanfa.model.compressed import Compressed
-from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 
@@ -38,6 +38,7 @@ WIDTH_DRAWS = 10
 MODES = ("always", "optional", "index", "never")
 # A fit whose rho is beyond this has no covariance to speak of.
 MOST_RHO = 0.9995
+ROBUST = CovarianceKind("robust", False, 0)
 Record = dict[str, Any]
 
 
@@ -54,12 +55,11 @@ class Targets:
 
     def tally(self, inside: Mask) -> dict[str, list[int]]:
         """Count targets that are covered, and targets, by kind."""
-        found: dict[str, list[int]] = {}
-        for kind, one in zip(self.kinds, inside, strict=True):
-            count = found.setdefault(kind, [0, 0])
-            count[0] += int(one)
-            count[1] += 1
-        return found
+        kinds = np.array(self.kinds)
+        return {
+            kind: [int(inside[kinds == kind].sum()), int((kinds == kind).sum())]
+            for kind in dict.fromkeys(self.kinds)
+        }
 
 
 def _targets(design: Design, truth: Truth, form: Form, rho_at: float) -> Targets:
@@ -84,7 +84,7 @@ def _targets(design: Design, truth: Truth, form: Form, rho_at: float) -> Targets
 def _form(
     design: Design, truth: Truth, estimates: Floats, covariance: Floats, pull: Floats, rows: float
 ) -> Form:
-    """Put the intercept first, candidates next, the correction last; else the selection equation."""
+    """Order: intercept, candidates, the selection equation if it is searched, the correction."""
     k, p = len(truth.candidates), len(estimates)
     places = {column: place for place, column in enumerate(truth.candidates, start=1)}
     units = [tuple(places[column] for column in unit) for unit in truth.units]
@@ -112,7 +112,7 @@ def _public(design: Design, truth: Truth, data: Draw, cov_type: str) -> Form:
     if design.outcome == "binary":
         model: Any = HeckmanProbit(**settings)
     else:
-        model = Heckman(method=design.method, **settings)
+        model = Heckman(method="ml" if design.method == "ml" else "two-step", **settings)
     if cov_type == "cluster":
         model.fit(data.X, data.y, groups=data.groups)
     else:
@@ -144,10 +144,12 @@ def _public(design: Design, truth: Truth, data: Draw, cov_type: str) -> Form:
     )
 
 
-def _classical(design: Design, truth: Truth, compressed: Compressed) -> Form:
-    """Heckman's covariance of all features; |beta_H| is at most .98 sigma in it."""
+def _two_step(design: Design, truth: Truth, compressed: Compressed, kind: CovarianceKind) -> Form:
+    """Fit all features in two steps; in the classical covariance |beta_H| is at most .98 sigma."""
     moments, probit = compressed.moments, compressed.probit
-    fitted = fit_two_step(moments, probit, truth.candidates, CLASSICAL, largest_rho=LARGEST_RHO)
+    fitted = fit_two_step(
+        moments, probit, truth.candidates, kind, compressed.rows, largest_rho=LARGEST_RHO
+    )
     p = len(fitted.coef)
     # `candidates` ascend, as the features of a fit do.
     covariance = np.asarray(fitted.covariance[:p, :p])
@@ -177,7 +179,7 @@ def weightings(form: Form, found: Assignments) -> dict[str, Floats]:
     return weights
 
 
-def _of_form(design: Design, truth: Truth, form: Form, targets: Targets, *, widths: bool) -> Record:
+def _of_form(design: Design, truth: Truth, form: Form, targets: Targets, widths: bool) -> Record:
     """Figures of all methods that average by one form."""
     found = enumerate_all(form, targets.functions)
     weights = weightings(form, found)
@@ -332,13 +334,16 @@ def answer(name: str, number: int) -> Record:
     design, truth, data = DESIGNS[name], truth_of(name), draw(name, number)
     if design.part == LARGE:
         return _large(name, number)
-    robust = "cluster" if design.clustered else "robust"
     record: Record = {"selected": int((~np.isnan(data.y)).sum())}
     if design.method == "two-step":
         compressed = compress(data.X, data.y)
         moments = compressed.moments
-        forms = {"classical": _classical(design, truth, compressed)}
-        forms["robust"] = _public(design, truth, data, robust)
+        forms = {"classical": _two_step(design, truth, compressed, CLASSICAL)}
+        forms["robust"] = (
+            _public(design, truth, data, "cluster")
+            if design.clustered
+            else _two_step(design, truth, compressed, ROBUST)
+        )
         everything = np.isin(np.arange(data.X.shape[1]), truth.candidates)
         variance = float(moments.solve(everything).sse) / moments.n_selected
         rho_at = design.rho * np.sqrt(variance / (1.0 - design.rho**2 * moments.mean_delta))
@@ -349,7 +354,7 @@ def answer(name: str, number: int) -> Record:
         forms = {kind: _public(design, truth, data, kind) for kind in ("classical", "robust")}
         targets = _targets(design, truth, forms["classical"], float(np.arctanh(design.rho)))
     for kind, form in forms.items():
-        record[kind] = _of_form(design, truth, form, targets, widths=number < WIDTH_DRAWS)
+        record[kind] = _of_form(design, truth, form, targets, number < WIDTH_DRAWS)
     return record
 
 
@@ -357,7 +362,7 @@ def _large(name: str, number: int) -> Record:
     """Sampled averages, by the robust form."""
     design, truth, data = DESIGNS[name], truth_of(name), draw(name, number)
     compressed = compress(data.X, data.y)
-    form = _public(design, truth, data, "robust")
+    form = _two_step(design, truth, compressed, ROBUST)
     targets = _targets(design, truth, form, design.rho)
     sampled = sample(form, targets.functions, [SEED, zlib.crc32(name.encode()), number, 1])
     mine: Record = {"errors": {}, "tallies": {}, "correction": {}, "index": {}, "chances": {}}

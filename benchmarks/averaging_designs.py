@@ -338,9 +338,11 @@ def _grid(draws: int) -> dict[str, Design]:
     found = {}
     for size in (0.0, 0.3, 0.6, 1.0):
         for rho in (0.0, 0.5, 0.8):
-            named = {"exclusion": "named", "instrument": size} if size else {}
+            named: dict[str, Any] = {"exclusion": "named", "instrument": size}
             name = f"{GRID} {size:g} {rho:g}"
-            found[name] = Design(GRID, draws, "proportional", rho=rho, share=0.3, **named)
+            found[name] = Design(
+                GRID, draws, "proportional", rho=rho, share=0.3, **(named if size else {})
+            )
     return found
 
 

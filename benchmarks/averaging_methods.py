@@ -170,13 +170,13 @@ def covered(weights: Floats, parts: tuple[Floats, Floats], tail: float = 0.025) 
 
 def quantile_width(weights: Floats, values: Floats, errors: Floats) -> Floats:
     """Width of the 95% intervals of a mixture, (q,), by bisection."""
-    kept = weights > 1e-7
+    kept = weights > 1e-6
     weights, values, errors = weights[kept], values[kept], errors[kept]
     ends = []
     for level in (0.025, 0.975):
         low = (values - 9.0 * errors).min(axis=0) - 1e-9
         high = (values + 9.0 * errors).max(axis=0) + 1e-9
-        for _ in range(45):
+        for _ in range(32):
             middle = 0.5 * (low + high)
             below = weights @ cdf(values, errors, middle)[0] < level
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -205,7 +205,7 @@ class Sampled:
 
 
 def sample(form: Form, targets: Floats, seed: object) -> dict[tuple[str, str], Sampled]:
-    """Sample assignments by kind of weights, with the correction always, or optional with the index.
+    """Sample by kind of weights, with the correction always, or optional with the index.
 
     Two chains for each; all chains are swept together, a unit at a time.
     """
