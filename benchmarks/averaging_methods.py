@@ -92,7 +92,7 @@ class Assignments:
         score = -0.5 * self.cost - penalty * self.count + np.log(odds) * self.correction
         score = np.where(among, score, -np.inf)
         weight = np.exp(score - score.max())
-        return weight / weight.sum()
+        return np.asarray(weight / weight.sum())
 
 
 def enumerate_all(form: Form, targets: Floats) -> Assignments:
@@ -204,7 +204,7 @@ class Sampled:
     """largest difference between the chances of the two chains"""
 
 
-def sample(form: Form, targets: Floats, seed: object) -> dict[tuple[str, str], Sampled]:
+def sample(form: Form, targets: Floats, seed: list[int]) -> dict[tuple[str, str], Sampled]:
     """Sample by kind of weights, with the correction always, or optional with the index.
 
     Two chains for each; all chains are swept together, a unit at a time.
@@ -233,6 +233,7 @@ def sample(form: Form, targets: Floats, seed: object) -> dict[tuple[str, str], S
     errors: list[Floats] = []
     coefs = np.zeros((chains, p))
     feature_sizes = np.array([len(places) for places in form.units[: form.index_units]])
+    firsts = [places[0] for places in form.units[: form.index_units]]
     kept_sweeps = 0
     for sweep in range(BURN + SWEEPS):
         record = sweep >= BURN
@@ -241,8 +242,6 @@ def sample(form: Form, targets: Floats, seed: object) -> dict[tuple[str, str], S
             now = held[:, places[0]]
             gain = _gain(state, held, places)
             chance = 1.0 / (1.0 + np.exp(np.clip(penalty * len(places) - 0.5 * gain, -700, 700)))
-            dropped = np.zeros(chains)
-            firsts = [one[0] for one in form.units[: form.index_units]]
             dropped = ~held[:, firsts] @ feature_sizes
             if unit == U + 1:
                 chance = np.where(free & (dropped >= 2), chance, 0.0)

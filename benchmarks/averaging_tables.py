@@ -1,0 +1,442 @@
+"""The tables of docs/averaging_study.md, from the draws that `benchmarks.averaging_study` made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.averaging_designs import (
+    BINARY,
+    BOTH,
+    DESIGNS,
+    GRID,
+    LARGE,
+    LINEAR,
+    ML,
+    SEED,
+    SPECIAL,
+    TRUTHS,
+)
+from benchmarks.averaging_figures import (
+    NO_SIGN,
+    Drawn,
+    Rate,
+    Study,
+    calibration,
+    coverage,
+    log_regret,
+    number,
+    of_parts,
+    percent,
+    read,
+    two_step,
+    widths,
+    yes_rate,
+)
+from benchmarks.averaging_verdicts import (
+    LABELS,
+    WEIGHTS,
+    Defaults,
+    aimed,
+    decide,
+    exact,
+    nulls,
+    sure,
+    verdicts,
+)
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "averaging_study.md"
+BEGIN = "<!-- figures: made by `python -m benchmarks.averaging_study` -->"
+END = "<!-- end of figures -->"
+MODES = {
+    "always": "always",
+    "optional": "optional",
+    "index": "optional, index",
+    "3:1": "optional 3 : 1, index",
+    "never": "never",
+}
+TARGETS = {
+    "nonzero": "not zero",
+    "zero": "zero",
+    "correction": "beta_H",
+    "rho": "rho",
+    "expectation": "E[y given x]",
+}
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the figures of the page and leave its other text alone."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    before = before.rstrip("\n")
+    path.write_text(f"{before}\n\n{BEGIN}\n\n{text}\n{END}\n{after.lstrip()}", encoding="utf-8")
+
+
+def page(folder: Path) -> str:
+    """Return every table."""
+    study = read(folder)
+    chosen = decide(study)
+    parts = [
+        _head(study),
+        _decided(chosen),
+        _statements(study, chosen),
+        _methods(study),
+        _verdicts_by_truth(study, chosen),
+        _exclusions(study, chosen),
+        _coverage(study, chosen),
+        _coverage_by(study, chosen),
+        _parts(study, chosen),
+        _calibration(study, chosen),
+        _recovery(study, chosen),
+        _beyond(study, chosen),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Format a table whose first columns hold words, and the others numbers."""
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _shown(rate: Rate | None, digits: int = 1) -> str:
+    """Format a rate and its worst design."""
+    return f"{percent(rate.value, digits)} ({percent(rate.worst, 0)})" if rate else "–"
+
+
+def _head(study: Study) -> str:
+    done = sum(len(one.records) for one in study.values())
+    planned = sum(design.draws for design in DESIGNS.values())
+    failed = {one.name: one.failed for one in study.values() if one.failed}
+    text = f"{done:,} draws of {planned:,} planned, in {len(study)} designs; seed {SEED}."
+    if failed:
+        by_part: dict[str, int] = {}
+        for name, count in failed.items():
+            part = DESIGNS[name].part
+            by_part[part] = by_part.get(part, 0) + count
+        words = ", ".join(f"{part} {count}" for part, count in by_part.items())
+        most = max(failed, key=lambda name: failed[name] / DESIGNS[name].draws)
+        share = failed[most] / DESIGNS[most].draws
+        text += (
+            f" Left out because a model could not be fitted or had no covariance: {words}; most in "
+            f"{DESIGNS[most].words} ({percent(share, 0)})."
+        )
+    missing = len(DESIGNS) - len(study)
+    if missing:
+        text += f" {missing} designs have no draws."
+    return "## The results\n\n" + text
+
+
+def _decided(chosen: Defaults) -> str:
+    head = ["default", "decision", "figures"]
+    return "### What the rules decide\n\n" + table(head, chosen.reasons, words=3)
+
+
+def _statements(study: Study, chosen: Defaults) -> str:
+    rows = [
+        (one.statement, "holds" if one.holds else "**falls**", one.figures)
+        for one in verdicts(study, chosen)
+    ]
+    return "### What the plan asked\n\n" + table(["statement", "verdict", "figures"], rows, words=3)
+
+
+def _by_rho(drawn: list[Drawn]) -> dict[str, list[Drawn]]:
+    return {
+        "0": nulls(drawn),
+        ".3 and .5": [one for one in drawn if 0 < abs(one.design.rho) <= 0.5],
+        ".8 and .9": [one for one in drawn if abs(one.design.rho) >= 0.8],
+    }
+
+
+def _methods(study: Study) -> str:
+    drawn = two_step(study)
+    rows = []
+    names = {"today aic": "today, AIC", "today bic": "today, BIC"}
+    for covariance in ("robust", "classical"):
+        for mode, words in MODES.items():
+            for kind in WEIGHTS:
+                key = f"{covariance} {kind} {mode}"
+                names[key] = f"{LABELS[kind]}, {words}; {covariance}"
+        names[f"{covariance} all features"] = f"all features; {covariance}"
+        names[f"{covariance} half all features"] = f"half all features; {covariance}"
+    names["least squares"] = "least squares"
+    for method, words in names.items():
+        verdict = {"today bic": "today"}.get(method, method)
+        if method.endswith("all features") and "half" not in method:
+            verdict = method.partition(" ")[0] + " z"
+        said = "–"
+        mode = method.rpartition(" ")[2]
+        if mode in ("optional", "index", "3:1") or verdict in ("today", "robust z", "classical z"):
+            rates = [sure(yes_rate(part, verdict)) for part in _by_rho(drawn).values()]
+            said = " / ".join(percent(rate.value, 0) for rate in rates)
+            said += f" ({percent(rates[0].worst, 0)})"
+        cover = coverage(aimed(drawn), method, "nonzero")
+        shown = f"{percent(cover.value)} ({percent(cover.worst, 0)})" if cover else "–"
+        below = f"{len(cover.beyond)}" if cover else "–"
+        mean, worst, _ = log_regret(drawn, method)
+        rows.append([words, said, shown, below, number(mean), number(worst)])
+    head = [
+        "weights, correction; V",
+        '"Yes" with ρ = 0 / to .5 / .8 and more (worst design with ρ = 0)',
+        "coverage, not zero (worst design)",
+        "designs below 90%",
+        "mean log regret",
+        "largest regret",
+    ]
+    words = (
+        f"Linear designs in two steps ({len(drawn)}); coverage in the {len(aimed(drawn))} with normal "
+        'errors and n ≥ 500. "Yes" is a chance of 90%; that of all features, the z test.'
+    )
+    return f"### All methods\n\n{words}\n\n" + table(head, rows)
+
+
+def _verdicts_by_truth(study: Study, chosen: Defaults) -> str:
+    drawn, judge = two_step(study), chosen.average(chosen.chances)
+    low = NO_SIGN[chosen.chances]
+    rows = []
+    for truth, words in TRUTHS.items():
+        cells = []
+        for part in _by_rho([one for one in drawn if one.design.truth == truth]).values():
+            if not part:
+                cells.append("–")
+                continue
+            shares = np.concatenate([one.shares(judge) for one in part])
+            yes, no = (shares >= chosen.cut).mean(), (shares < low).mean()
+            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})")
+        rows.append([words, *cells])
+    for exclusion in ("none", "weak", "strong", "named"):
+        cells = []
+        for part in _by_rho([one for one in drawn if one.design.exclusion == exclusion]).values():
+            shares = np.concatenate([one.shares(judge) for one in part])
+            yes, no = (shares >= chosen.cut).mean(), (shares < low).mean()
+            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})")
+        rows.append([f"exclusion: {exclusion}", *cells])
+    words = (
+        f'The chance of the correction by {LABELS[chosen.chances]} weights: how often it is "Yes" '
+        f'(at least {chosen.cut:.0%}) / "no sign" (below {low:.0%}); the rest cannot be told. In '
+        "parentheses: designs."
+    )
+    head = ["truth", "ρ = 0", "|ρ| = .3 and .5", "|ρ| = .8 and .9"]
+    return f"### Verdicts by truth\n\n{words}\n\n" + table(head, rows)
+
+
+def _exclusions(study: Study, chosen: Defaults) -> str:
+    rows = []
+    keys = {
+        **{f"{LABELS[kind]}": chosen.average(kind) for kind in WEIGHTS},
+        **{f"{LABELS[kind]}, 3 : 1": f"{chosen.covariance} {kind} 3:1" for kind in ("aic", "bic")},
+        "z test": f"{chosen.covariance} z",
+        "today": "today",
+    }
+    for words, key in keys.items():
+        cells = []
+        for size in (0.0, 0.3, 0.6, 1.0):
+            said = [
+                study[f"{GRID} {size:g} {rho:g}"].says_yes(key, chosen.cut).mean()
+                for rho in (0.0, 0.5, 0.8)
+            ]
+            cells.append(" / ".join(percent(share, 0) for share in said))
+        rows.append([words, *cells])
+    words = (
+        f'"Yes" (a chance of at least {chosen.cut:.0%}) with ρ = 0 / .5 / .8: n = 1,000, '
+        "8 features, β = .3 γ. The index is made of the features that may predict."
+    )
+    head = ["chance by", "no exclusion", "named, γ = .3", "γ = .6", "γ = 1"]
+    return f"### What a named exclusion restores\n\n{words}\n\n" + table(head, rows)
+
+
+def _coverage(study: Study, chosen: Defaults) -> str:
+    drawn = aimed(two_step(study))
+    rows = []
+    v = chosen.covariance
+    names = {
+        "today aic": "today, AIC",
+        "today bic": "today, BIC",
+        **{chosen.average(kind): f"{LABELS[kind]}, index" for kind in WEIGHTS},
+        f"{v} half all features": "half all features",
+        f"{v} all features": "all features",
+    }
+    for method, words in names.items():
+        cells = []
+        for kind in TARGETS:
+            rate = sure(coverage(drawn, method, kind))
+            cells.append(f"{percent(rate.value)} ({percent(rate.worst, 0)}; {len(rate.beyond)})")
+        own = method.removeprefix(f"{v} ")
+        if method.startswith("today"):
+            cells.append("–")
+        else:
+            cells.append(" / ".join(number(one) for one in widths(drawn, v, own)))
+        rows.append([words, *cells])
+    words = (
+        f"Linear designs in two steps with normal errors and n ≥ 500 ({len(drawn)}), {v} V. In "
+        "parentheses: the worst design, and how many designs are below 90%. Widths are relative to "
+        "those of all features: effects that are not zero / zero."
+    )
+    head = ["interval", *TARGETS.values(), "width"]
+    return f"### Coverage of nominal 95% intervals\n\n{words}\n\n" + table(head, rows)
+
+
+def _coverage_by(study: Study, chosen: Defaults) -> str:
+    drawn = two_step(study)
+    methods = {
+        "today aic": "today",
+        **{chosen.average(kind): LABELS[kind] for kind in WEIGHTS},
+        f"{chosen.covariance} all features": "all features",
+    }
+    groups: dict[str, list[Drawn]] = {
+        words: [one for one in aimed(drawn) if one.design.truth == truth]
+        for truth, words in TRUTHS.items()
+        if truth != "none"
+    }
+    enough = [one for one in drawn if one.design.n >= 500]
+    for errors, words in (("t4", "t(4)"), ("skewed", "skewed"), ("spread", "heteroscedastic")):
+        groups[f"errors: {words}"] = [one for one in enough if one.design.errors == errors]
+    for low, high in ((100, 240), (500, 500), (1000, 1000), (2000, 10_000)):
+        title = f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
+        groups[f"{title}, normal errors"] = [
+            one for one in drawn if low <= one.design.n <= high and one.design.errors == "normal"
+        ]
+    groups["binary features"] = [one for one in aimed(drawn) if one.design.binary]
+    rows = []
+    for words, part in groups.items():
+        cells = []
+        for method in methods:
+            cells.append(_shown(coverage(part, method, "nonzero")))
+        rows.append([f"{words} ({len(part)})", *cells])
+    words = (
+        "Effects that are not zero; the worst design in parentheses. Truths with normal errors and "
+        "n ≥ 500, other errors with n ≥ 500."
+    )
+    head = ["designs", *methods.values()]
+    return f"### Coverage by truth, errors and rows\n\n{words}\n\n" + table(head, rows)
+
+
+def _parts(study: Study, chosen: Defaults) -> str:
+    rows = []
+    for part in (LINEAR, GRID, SPECIAL, ML, BINARY, BOTH, LARGE):
+        drawn = of_parts(study, part)
+        if not drawn:
+            continue
+        v = "robust" if part == LARGE else chosen.covariance
+        for kind in WEIGHTS:
+            method = f"{v} {kind} {chosen.correction}"
+            cells = []
+            for group in _by_rho(drawn).values():
+                rate = yes_rate(group, method, chosen.cut)
+                cells.append(
+                    f"{percent(rate.value, 0)} ({percent(rate.worst, 0)})" if rate else "–"
+                )
+            own = [one for one in drawn if one.aimed]
+            for target in ("nonzero", "zero", "rho", "expectation"):
+                cells.append(_shown(coverage(own, method, target)))
+            cells.append(number(log_regret(drawn, method)[0]))
+            rows.append([f"{part} ({len(drawn)})", LABELS[kind], *cells])
+    words = (
+        '"Yes" by |ρ|, with the worst design (for ρ = 0, the one that says it most often); coverage '
+        "with normal errors and n ≥ 500, with the worst design. E[y given x] is a probability where "
+        "the outcome is binary. Regret is against the methods that the part has."
+    )
+    head = ["designs", "weights", '"Yes", ρ = 0', "to .5", ".8 and more"]
+    head += ["not zero", "zero", "rho", "E[y given x]", "mean log regret"]
+    return f"### Part by part\n\n{words}\n\n" + table(head, rows, words=2)
+
+
+def _calibration(study: Study, chosen: Defaults) -> str:
+    groups = {
+        "n < 500": [one for one in two_step(study) if one.design.n < 500],
+        "n = 500 and 1,000": [one for one in two_step(study) if 500 <= one.design.n <= 1000],
+        "n ≥ 2,000": [one for one in two_step(study) if one.design.n >= 2000],
+        "ML": of_parts(study, ML),
+        "binary outcome": of_parts(study, BINARY),
+        "30 features and more": of_parts(study, LARGE),
+    }
+    rows = []
+    for words, drawn in groups.items():
+        v = "robust" if "more" in words else chosen.covariance
+        for kind in WEIGHTS:
+            for of, share in (("any", "own or index"), ("own", "own")):
+                found = calibration(drawn, v, f"{kind} index", of)
+                if found is None:
+                    continue
+                rows.append(
+                    [
+                        words,
+                        LABELS[kind],
+                        share,
+                        f"{percent(found.above_predict)} ({found.above:,})",
+                        f"{percent(found.between_predict)} ({found.between:,})",
+                        f"{percent(found.below_predict)} ({found.below:,})",
+                    ]
+                )
+    words = (
+        "The share of features that predict, by their chance, in designs that have both kinds; in "
+        "parentheses, how many there are. The lower cut is 30% with AIC weights."
+    )
+    head = ["designs", "weights", "chance", "90% or more", "in between", "below 10% (AIC 30%)"]
+    return f"### Calibration of chances\n\n{words}\n\n" + table(head, rows, words=3)
+
+
+def _recovery(study: Study, chosen: Defaults) -> str:
+    rows = []
+    v = chosen.covariance
+    for truth, words in TRUTHS.items():
+        drawn = [
+            one for one in two_step(study) if one.design.truth == truth and one.design.n >= 1000
+        ]
+        if not drawn:
+            continue
+        today = np.mean([np.mean([r["today"]["best"] for r in one.records]) for one in drawn])
+        cells = [percent(float(today), 0)]
+        for mode in ("always", "optional", "index"):
+            cells.append(
+                percent(float(np.mean([exact(one, v, mode, "prediction") for one in drawn])), 0)
+            )
+        both = np.mean([exact(one, v, "index", "prediction", "correction") for one in drawn])
+        rows.append([f"{words} ({len(drawn)})", *cells, percent(float(both), 0)])
+    head = ["truth", "today", "always", "optional", "index", "index: and the correction"]
+    text = (
+        "How often the best assignment by BIC holds exactly the features that predict, in linear "
+        "designs with n ≥ 1,000; last, with the correction if and only if ρ ≠ 0.\n\n"
+        + table(head, rows)
+    )
+    own = [
+        [
+            one.design.words,
+            percent(exact(one, v, "index", "prediction"), 0),
+            percent(exact(one, v, "index", "selection"), 0),
+            percent(exact(one, v, "index", "correction"), 0),
+            percent(exact(one, v), 0),
+        ]
+        for one in of_parts(study, BOTH)
+    ]
+    head = ["both equations", "prediction", "selection", "correction", "all of it"]
+    return f"### Exact recovery\n\n{text}\n\n" + table(head, own)
+
+
+def _beyond(study: Study, chosen: Defaults) -> str:
+    judge, default = chosen.average(chosen.chances), chosen.average(chosen.intervals)
+    rows = []
+    for one in study.values():
+        v = one.design.part == LARGE and chosen.covariance != "robust"
+        verdict = judge.replace(chosen.covariance, "robust") if v else judge
+        method = default.replace(chosen.covariance, "robust") if v else default
+        if one.is_null:
+            share = float(one.says_yes(verdict, chosen.cut).mean())
+            if share > 0.05:
+                rows.append(["1", one.design.part, one.design.words, percent(share)])
+        if one.aimed:
+            rate = coverage([one], method, "nonzero")
+            if rate and rate.value < 0.9:
+                clear = " (clearly)" if rate.clear else ""
+                rows.append(["2", one.design.part, one.design.words, percent(rate.value) + clear])
+    title = "### Designs beyond the aims\n\n"
+    if not rows:
+        return title + "None."
+    words = (
+        'Every design with ρ = 0 and "Yes" in more than 5%, or, with normal errors and n ≥ 500, '
+        "coverage below 90%."
+    )
+    return f"{title}{words}\n\n" + table(["aim", "part", "design", "rate"], rows, words=3)
