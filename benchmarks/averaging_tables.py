@@ -187,8 +187,8 @@ def _methods(study: Study) -> str:
         "largest regret",
     ]
     words = (
-        f"Linear designs in two steps ({len(drawn)}); coverage in the {len(aimed(drawn))} with normal "
-        'errors and n ≥ 500. "Yes" is a chance of 90%; that of all features, the z test.'
+        f"Linear designs in two steps ({len(drawn)}); coverage in the {len(aimed(drawn))} with "
+        'normal errors and n ≥ 500. "Yes" is a chance of 90%; that of all features, the z test.'
     )
     return f"### All methods\n\n{words}\n\n" + table(head, rows)
 
@@ -335,9 +335,9 @@ def _parts(study: Study, chosen: Defaults) -> str:
             cells.append(number(log_regret(drawn, method)[0]))
             rows.append([f"{part} ({len(drawn)})", LABELS[kind], *cells])
     words = (
-        '"Yes" by |ρ|, with the worst design (for ρ = 0, the one that says it most often); coverage '
-        "with normal errors and n ≥ 500, with the worst design. E[y given x] is a probability where "
-        "the outcome is binary. Regret is against the methods that the part has."
+        '"Yes" by |ρ|, with the worst design (for ρ = 0, the one that says it most often); '
+        "coverage with normal errors and n ≥ 500, with the worst design. E[y given x] is a "
+        "probability where the outcome is binary. Regret is against the methods that the part has."
     )
     head = ["designs", "weights", '"Yes", ρ = 0', "to .5", ".8 and more"]
     head += ["not zero", "zero", "rho", "E[y given x]", "mean log regret"]
