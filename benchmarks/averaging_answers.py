@@ -329,6 +329,11 @@ def _least_squares(truth: Truth, compressed: Compressed) -> float:
     return _excess(truth, np.asarray(fitted.coef))
 
 
+def full_form(name: str, number: int, cov_type: str = "classical") -> Form:
+    """Return the estimates of everything in a draw, and their covariance."""
+    return _public(DESIGNS[name], truth_of(name), draw(name, number), cov_type)
+
+
 def answer(name: str, number: int) -> Record:
     """Compute everything about a draw."""
     design, truth, data = DESIGNS[name], truth_of(name), draw(name, number)

@@ -296,7 +296,9 @@ def _gain(state: Floats, held: Mask, places: tuple[int, ...]) -> Floats:
     """What a unit takes off Q, (chains,), whether it is in or out."""
     if len(places) == 1:
         place = places[0]
-        return np.asarray(state[:, place, -1] ** 2 / state[:, place, place])
+        pivot = state[:, place, place]
+        # The index adds nothing where every feature is kept.
+        return np.asarray(state[:, place, -1] ** 2 / np.where(pivot > 1e-12, pivot, np.inf))
     trial = state
     for place in places:
         trial = _sweep(trial, place)

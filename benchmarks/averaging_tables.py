@@ -39,6 +39,7 @@ from benchmarks.averaging_verdicts import (
     LABELS,
     WEIGHTS,
     Defaults,
+    adopted,
     aimed,
     decide,
     exact,
@@ -77,11 +78,12 @@ def write(path: Path, text: str) -> None:
 def page(folder: Path) -> str:
     """Return every table."""
     study = read(folder)
-    chosen = decide(study)
+    decided = decide(study)
+    chosen = adopted(decided)
     parts = [
         _head(study),
-        _decided(chosen),
-        _statements(study, chosen),
+        _decided(decided),
+        _statements(study, chosen, decided),
         _methods(study),
         _verdicts_by_truth(study, chosen),
         _exclusions(study, chosen),
@@ -124,9 +126,6 @@ def _head(study: Study) -> str:
             f" Left out because a model could not be fitted or had no covariance: {words}; most in "
             f"{DESIGNS[most].words} ({percent(share, 0)})."
         )
-    missing = len(DESIGNS) - len(study)
-    if missing:
-        text += f" {missing} designs have no draws."
     return "## The results\n\n" + text
 
 
@@ -135,12 +134,21 @@ def _decided(chosen: Defaults) -> str:
     return "### What the rules decide\n\n" + table(head, chosen.reasons, words=3)
 
 
-def _statements(study: Study, chosen: Defaults) -> str:
-    rows = [
-        (one.statement, "holds" if one.holds else "**falls**", one.figures)
-        for one in verdicts(study, chosen)
-    ]
-    return "### What the plan asked\n\n" + table(["statement", "verdict", "figures"], rows, words=3)
+def _statements(study: Study, chosen: Defaults, decided: Defaults) -> str:
+    head = ["statement", "verdict", "figures"]
+    own, letter = (
+        [
+            (one.statement, "holds" if one.holds else "**falls**", one.figures)
+            for one in verdicts(study, defaults)
+        ]
+        for defaults in (chosen, decided)
+    )
+    other = [row for row in letter if row not in own]
+    return (
+        f"### What the plan asked\n\n{table(head, own, words=3)}\n\n"
+        f"With the chances that the letter of the plan decides, by {LABELS[decided.chances]}:\n\n"
+        + table(head, other, words=3)
+    )
 
 
 def _by_rho(drawn: list[Drawn]) -> dict[str, list[Drawn]]:
@@ -174,10 +182,9 @@ def _methods(study: Study) -> str:
             said = " / ".join(percent(rate.value, 0) for rate in rates)
             said += f" ({percent(rates[0].worst, 0)})"
         cover = coverage(aimed(drawn), method, "nonzero")
-        shown = f"{percent(cover.value)} ({percent(cover.worst, 0)})" if cover else "–"
         below = f"{len(cover.beyond)}" if cover else "–"
         mean, worst, _ = log_regret(drawn, method)
-        rows.append([words, said, shown, below, number(mean), number(worst)])
+        rows.append([words, said, _shown(cover), below, number(mean), number(worst)])
     head = [
         "weights, correction; V",
         '"Yes" with ρ = 0 / to .5 / .8 and more (worst design with ρ = 0)',
@@ -196,30 +203,27 @@ def _methods(study: Study) -> str:
 def _verdicts_by_truth(study: Study, chosen: Defaults) -> str:
     drawn, judge = two_step(study), chosen.average(chosen.chances)
     low = NO_SIGN[chosen.chances]
-    rows = []
-    for truth, words in TRUTHS.items():
-        cells = []
-        for part in _by_rho([one for one in drawn if one.design.truth == truth]).values():
-            if not part:
-                cells.append("–")
-                continue
-            shares = np.concatenate([one.shares(judge) for one in part])
-            yes, no = (shares >= chosen.cut).mean(), (shares < low).mean()
-            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})")
-        rows.append([words, *cells])
+    groups = {
+        words: [one for one in drawn if one.design.truth == truth]
+        for truth, words in TRUTHS.items()
+    }
     for exclusion in ("none", "weak", "strong", "named"):
+        own = [one for one in drawn if one.design.exclusion == exclusion]
+        groups[f"exclusion: {exclusion}"] = own
+    rows = []
+    for title, group in groups.items():
         cells = []
-        for part in _by_rho([one for one in drawn if one.design.exclusion == exclusion]).values():
-            shares = np.concatenate([one.shares(judge) for one in part])
+        for part in _by_rho(group).values():
+            shares = np.concatenate([one.shares(judge) for one in part] or [np.full(1, np.nan)])
             yes, no = (shares >= chosen.cut).mean(), (shares < low).mean()
-            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})")
-        rows.append([f"exclusion: {exclusion}", *cells])
+            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})" if part else "–")
+        rows.append([title, *cells])
     words = (
         f'The chance of the correction by {LABELS[chosen.chances]} weights: how often it is "Yes" '
         f'(at least {chosen.cut:.0%}) / "no sign" (below {low:.0%}); the rest cannot be told. In '
         "parentheses: designs."
     )
-    head = ["truth", "ρ = 0", "|ρ| = .3 and .5", "|ρ| = .8 and .9"]
+    head = ["truth", "ρ = 0", "ρ = ±.3 and ±.5", "ρ = ±.8 and ±.9"]
     return f"### Verdicts by truth\n\n{words}\n\n" + table(head, rows)
 
 
@@ -316,28 +320,34 @@ def _coverage_by(study: Study, chosen: Defaults) -> str:
 
 def _parts(study: Study, chosen: Defaults) -> str:
     rows = []
-    for part in (LINEAR, GRID, SPECIAL, ML, BINARY, BOTH, LARGE):
-        drawn = of_parts(study, part)
+    groups = {
+        part: of_parts(study, part) for part in (LINEAR, GRID, SPECIAL, ML, BINARY, BOTH, LARGE)
+    }
+    for normal, title in ((True, "ML, normal errors"), (False, "ML, other errors")):
+        groups[title] = [one for one in groups[ML] if (one.design.errors == "normal") == normal]
+    del groups[ML]
+    for title, drawn in groups.items():
         if not drawn:
             continue
+        part = drawn[0].design.part
         v = "robust" if part == LARGE else chosen.covariance
-        for kind in WEIGHTS:
-            method = f"{v} {kind} {chosen.correction}"
-            cells = []
-            for group in _by_rho(drawn).values():
-                rate = yes_rate(group, method, chosen.cut)
-                cells.append(
-                    f"{percent(rate.value, 0)} ({percent(rate.worst, 0)})" if rate else "–"
-                )
-            own = [one for one in drawn if one.aimed]
-            for target in ("nonzero", "zero", "rho", "expectation"):
-                cells.append(_shown(coverage(own, method, target)))
+        names = {LABELS[kind]: f"{v} {kind} {chosen.correction}" for kind in WEIGHTS}
+        names["all features, z test"] = f"{v} all features"
+        for weights, method in names.items():
+            verdict = method.replace("all features", "z")
+            cells = [
+                _shown(yes_rate(group, verdict, chosen.cut), 0) for group in _by_rho(drawn).values()
+            ]
+            cells += [
+                _shown(coverage(aimed(drawn), method, target))
+                for target in ("nonzero", "zero", "rho", "expectation")
+            ]
             cells.append(number(log_regret(drawn, method)[0]))
-            rows.append([f"{part} ({len(drawn)})", LABELS[kind], *cells])
+            rows.append([f"{title} ({len(drawn)})", weights, *cells])
     words = (
-        '"Yes" by |ρ|, with the worst design (for ρ = 0, the one that says it most often); '
-        "coverage with normal errors and n ≥ 500, with the worst design. E[y given x] is a "
-        "probability where the outcome is binary. Regret is against the methods that the part has."
+        '"Yes" by the size of ρ, with the design that says it most often; coverage with normal '
+        "errors and n ≥ 500, with the worst design. E[y given x] is a probability where the outcome "
+        "is binary. Regret is against the methods that the part has."
     )
     head = ["designs", "weights", '"Yes", ρ = 0', "to .5", ".8 and more"]
     head += ["not zero", "zero", "rho", "E[y given x]", "mean log regret"]
@@ -391,9 +401,8 @@ def _recovery(study: Study, chosen: Defaults) -> str:
         today = np.mean([np.mean([r["today"]["best"] for r in one.records]) for one in drawn])
         cells = [percent(float(today), 0)]
         for mode in ("always", "optional", "index"):
-            cells.append(
-                percent(float(np.mean([exact(one, v, mode, "prediction") for one in drawn])), 0)
-            )
+            share = np.mean([exact(one, v, mode, "prediction") for one in drawn])
+            cells.append(percent(float(share), 0))
         both = np.mean([exact(one, v, "index", "prediction", "correction") for one in drawn])
         rows.append([f"{words} ({len(drawn)})", *cells, percent(float(both), 0)])
     head = ["truth", "today", "always", "optional", "index", "index: and the correction"]
@@ -433,8 +442,6 @@ def _beyond(study: Study, chosen: Defaults) -> str:
                 clear = " (clearly)" if rate.clear else ""
                 rows.append(["2", one.design.part, one.design.words, percent(rate.value) + clear])
     title = "### Designs beyond the aims\n\n"
-    if not rows:
-        return title + "None."
     words = (
         'Every design with ρ = 0 and "Yes" in more than 5%, or, with normal errors and n ≥ 500, '
         "coverage below 90%."
