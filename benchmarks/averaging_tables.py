@@ -346,7 +346,7 @@ def _parts(study: Study, chosen: Defaults) -> str:
             rows.append([f"{title} ({len(drawn)})", weights, *cells])
     words = (
         '"Yes" by the size of ρ, with the design that says it most often; coverage with normal '
-        "errors and n ≥ 500, with the worst design. E[y given x] is a probability where the outcome "
+        "errors and n ≥ 500, with the worst design. E[y given x] is a probability if the outcome "
         "is binary. Regret is against the methods that the part has."
     )
     head = ["designs", "weights", '"Yes", ρ = 0', "to .5", ".8 and more"]

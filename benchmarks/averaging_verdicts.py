@@ -403,7 +403,7 @@ def _about_chances(drawn: list[Drawn], chosen: Defaults) -> list[Verdict]:
         Verdict(
             "10. Chances are calibrated",
             holds and often >= 9 * seldom,
-            f'{words}; "Yes" {percent(often)} at ρ = ±.5 and beyond, and {percent(seldom)} at ρ = 0',
+            f'{words}; "Yes" {percent(often)} from ρ = ±.5, {percent(seldom)} at ρ = 0',
         )
     ]
 
