@@ -202,7 +202,7 @@ def test_an_average_leaves_out_the_assignments_whose_likelihood_fails(data, monk
         return real(*given)
 
     monkeypatch.setattr(average_fit, "fit_likelihood", fail_at_first)
-    model = HeckmanAverage(method="ml", n_refits=4).fit(data.X, data.y)
+    model = HeckmanAverage(method="ml").fit(data.X, data.y)
     assert len(calls) == 4
     assert np.isfinite(model.rho_)
 
@@ -211,7 +211,7 @@ def test_an_average_leaves_out_the_assignments_whose_likelihood_fails(data, monk
 
     monkeypatch.setattr(average_fit, "fit_likelihood", fail)
     with pytest.raises(NoFeasibleAssignmentError, match="flat in rho, for each of the 4 heavi"):
-        HeckmanAverage(method="ml", n_refits=4).fit(data.X, data.y)
+        HeckmanAverage(method="ml").fit(data.X, data.y)
 
 
 # Results. -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
     from heckmanfa.data.scan.scanning import scan
-    from heckmanfa.estimators.averaged import HeckmanAverage
+    from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -31,6 +31,7 @@ __all__ = [
     "HeckmanFA",
     "HeckmanLasso",
     "HeckmanProbit",
+    "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
     "InverseProbabilityWeighted",
     "NaiveOLS",
@@ -55,6 +56,7 @@ _MODULES = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
+    "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",

@@ -44,7 +44,7 @@ MODELS = {
     "log": Heckman(["a", "c"], outcome_transform="log"),
     "held": Heckman(["a", "g"], method="ml", rho=0.3, unknown="missing"),
     "HeckmanAverage": HeckmanAverage("mean"),
-    "average_ml": HeckmanAverage(method="ml", n_refits=2),
+    "average_ml": HeckmanAverage(method="ml"),
     "HeckmanProbit": HeckmanProbit(["a", "c"]),
     "HeckmanProbitBestSubset": HeckmanProbitBestSubset(n_refits=3),
     "NaiveOLS": NaiveOLS(),

@@ -1,7 +1,5 @@
-"""Averages over assignments, against every assignment fitted on its own by `Heckman`."""
+"""Models that average over assignments; `tests/search` has the averages themselves."""
 
-import functools
-import itertools
 import pickle
 import warnings
 
@@ -11,15 +9,17 @@ from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from heckmanfa import Heckman, HeckmanAverage
+from heckmanfa import Heckman, HeckmanAverage, HeckmanProbitAverage
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
+    CollinearError,
     HeckmanfaWarning,
     InputError,
     NoExclusionWarning,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
     NotSearchedError,
+    TooFewRowsError,
 )
 
 FEATURES = ["educ", "exper", "age", "kids5"]
@@ -32,114 +32,6 @@ def _quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         yield
-
-
-def each_assignment(**options):
-    """Fit every assignment of the four features on its own."""
-    for size in range(5):
-        for chosen in itertools.combinations(FEATURES, size):
-            yield chosen, Heckman(list(chosen), **options).fit(X, Y)
-
-
-@pytest.fixture(scope="module")
-def alone():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return list(each_assignment())
-
-
-@functools.cache
-def squares(model):
-    rows = Y.notna().to_numpy()
-    fitted = model.predict(X, kind="selected")[rows]
-    return np.sum((Y[rows].to_numpy() - fitted) ** 2)
-
-
-def criterion(model, kind):
-    """Return a criterion from the residuals of a fitted model."""
-    m, j = int(Y.notna().sum()), int(model.support_.sum())
-    fit = m * np.log(squares(model) / m)
-    if kind == "aic":
-        return fit + 2 * (j + 2) * m / (m - j - 3)
-    extra = 2 * np.log(len(list(itertools.combinations(range(4), j)))) if kind == "ebic" else 0
-    return fit + (j + 2) * np.log(m) + extra
-
-
-def weights(alone, kind):
-    if kind == "mean":
-        return (weights(alone, "aic") + weights(alone, "bic")) / 2
-    values = np.array([criterion(model, kind) for _, model in alone])
-    raw = np.exp(-(values - values.min()) / 2)
-    return raw / raw.sum()
-
-
-def test_check_estimator_passes_with_no_expected_failure():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = check_estimator(HeckmanAverage(), on_fail=None, on_skip=None)
-    assert [one["check_name"] for one in results if one["status"] == "failed"] == []
-
-
-@pytest.mark.parametrize("kind", ["aic", "bic", "ebic", "mean"])
-def test_estimates_are_averages_of_all_assignments(alone, kind):
-    w = weights(alone, kind)
-    found = HeckmanAverage(kind).fit(X, Y)
-    models = [model for _, model in alone]
-    for name in ("coef_", "intercept_", "imr_coef_", "rho_", "sigma_", "adjusted_r2_"):
-        expected = sum(share * getattr(model, name) for share, model in zip(w, models, strict=True))
-        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-9, atol=1e-12)
-    assert np.isnan(found.aic_)
-    assert np.isnan(found.bic_)
-    assert abs(found.imr_coef_ - found.rho_ * found.sigma_) > 1e-4
-    for target in ("marginal", "selected", "unselected"):
-        expected = sum(
-            share * model.predict(X, kind=target) for share, model in zip(w, models, strict=True)
-        )
-        np.testing.assert_allclose(found.predict(X, kind=target), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["aic", "bic"])
-def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(alone, kind):
-    found = HeckmanAverage(kind).fit(X, Y)
-    table = found.inclusion_.set_index("feature")
-    own = weights(alone, kind)
-    for name in FEATURES:
-        for column in ("aic", "bic", "ebic"):
-            held = [name in chosen for chosen, _ in alone]
-            expected = weights(alone, column)[held].sum()
-            assert table.loc[name, column] == pytest.approx(expected, abs=1e-10)
-        signs = np.array([np.sign(model.coef_[FEATURES.index(name)]) for _, model in alone])
-        assert table.loc[name, "positive"] == pytest.approx(own[signs > 0].sum(), abs=1e-10)
-        assert table.loc[name, "negative"] == pytest.approx(own[signs < 0].sum(), abs=1e-10)
-    for name, chance in table["bic"].items():
-        role = table.loc[name, "role"]
-        assert role == (
-            "predicts"
-            if chance >= 0.9
-            else "no sign that it predicts"
-            if chance < 0.1
-            else "cannot be told"
-        )
-    np.testing.assert_array_equal(found.support_, table.loc[FEATURES, "bic"] >= 0.5)
-
-
-def test_assignments_come_best_first_with_their_tests(alone):
-    found = HeckmanAverage("bic").fit(X, Y).assignments_
-    assert len(found) == 16
-    assert found["weight"].sum() == pytest.approx(1.0)
-    assert found["weight"].is_monotonic_decreasing
-    by_set = {frozenset(chosen): model for chosen, model in alone}
-    for row in found.head(12).to_dict("records"):
-        model = by_set[frozenset(row["features"])]
-        assert row["rho"] == pytest.approx(model.rho_, abs=1e-9)
-        for kind in ("aic", "bic", "ebic"):
-            assert row[kind] == pytest.approx(criterion(model, kind), abs=1e-7)
-        imr = model.tidy().query("term == 'imr'").iloc[0]
-        assert row["imr"] == pytest.approx(imr["estimate"], rel=1e-8)
-        if abs(model.rho_) > 0.98:  # its variance is that of a smaller beta_H
-            continue
-        assert row["imr_statistic"] == pytest.approx(imr["statistic"], rel=1e-6)
-        assert row["imr_p_value"] == pytest.approx(imr["p_value"], rel=1e-5)
 
 
 def quantile(level, share, centres, errors):
@@ -155,29 +47,113 @@ def quantile(level, share, centres, errors):
     return optimize.brentq(below, -50, 50, xtol=1e-12)
 
 
-def test_intervals_are_quantiles_of_the_mixture(alone):
-    found = HeckmanAverage().fit(X, Y).tidy().set_index(["equation", "term"])
-    share = weights(alone, "aic")
+def each_assignment(model):
+    """Weight, estimates and covariance of every assignment of a fitted average."""
+    members = model.fit_.average.members()
+    for i, weight in enumerate(members.weights):
+        yield weight, members.estimates[i], members.covariance(i)
+
+
+def test_check_estimator_passes_with_no_expected_failure():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(HeckmanAverage(), on_fail=None, on_skip=None)
+    assert [one["check_name"] for one in results if one["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("kind", ["aic", "bic", "ebic", "mean"])
+def test_estimates_are_averages_of_all_assignments(kind):
+    model = HeckmanAverage(kind).fit(X, Y)
+    members = model.fit_.average.members()
+    assert len(members.weights) == model.n_assignments_ == 64 - 2 * 5
+    terms = model.tidy().set_index(["equation", "term"])["estimate"]
+    np.testing.assert_allclose(terms, members.weights @ members.terms, rtol=1e-9, atol=1e-12)
+    assert np.isnan(model.aic_)
+    assert np.isnan(model.bic_)
+    assert abs(model.imr_coef_ - model.rho_ * model.sigma_) > 1e-4
+    index = model.selection_intercept_ + X.to_numpy() @ model.selection_coef_
+    ratio = stats.norm.pdf(index) / stats.norm.cdf(index)
+    mean = model.intercept_ + X.to_numpy() @ model.coef_
+    np.testing.assert_allclose(model.predict(X), mean, rtol=1e-9)
+    expected = mean + model.imr_coef_ * ratio
+    np.testing.assert_allclose(model.predict(X, kind="selected"), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["aic", "bic"])
+def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(kind):
+    model = HeckmanAverage(kind).fit(X, Y)
+    table, rows = model.inclusion_.set_index("feature"), model.assignments_
+    assert list(table.index) == [*FEATURES, "correction"]
+    own = rows["weight"].to_numpy()
+    for name in FEATURES:
+        alone = rows["features"].map(lambda features, name=name: name in features).to_numpy()
+        with_index = rows["index"].to_numpy() & ~alone
+        assert table.loc[name, f"{kind}_alone"] == pytest.approx(own @ alone, abs=1e-10)
+        assert table.loc[name, f"{kind}_index"] == pytest.approx(own @ with_index, abs=1e-10)
+        assert table.loc[name, kind] == pytest.approx(own @ (alone | with_index), abs=1e-10)
+        signs = table.loc[name, ["positive", "negative"]].sum()
+        assert signs == pytest.approx(table.loc[name, kind], abs=1e-10)
+    held = own @ rows["correction"].to_numpy()
+    assert table.loc["correction", kind] == pytest.approx(held, abs=1e-10)
+    for name, chance in table["bic"].items():
+        is_feature = name in FEATURES
+        sure = "predicts" if is_feature else "selection mattered"
+        none = "no sign that it predicts" if is_feature else "no sign that selection mattered"
+        role = sure if chance >= 0.9 else none if chance < 0.1 else "cannot be told"
+        assert table.loc[name, "role"] == role
+    np.testing.assert_array_equal(model.support_, table.loc[FEATURES, "bic"] >= 0.5)
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_assignments_come_best_first_with_their_tests(method):
+    model = HeckmanAverage("bic", method=method).fit(X, Y)
+    found = model.assignments_
+    assert len(found) == 54
+    assert found["weight"].sum() == pytest.approx(1.0)
+    assert found["weight"].is_monotonic_decreasing
+    size = 1 + found["n_features"] + found["correction"] + found["index"]
+    cost = found["bic"] - size * np.log(428)
+    assert cost.min() > -1e-9
+    everything = Heckman(method=method).fit(X, Y)
+    whole = (found["n_features"] == 4) & found["correction"]
+    row = found[whole].iloc[0]
+    assert cost[whole].iloc[0] == pytest.approx(0.0, abs=1e-8)
+    assert row["rho"] == pytest.approx(everything.rho_, rel=1e-8)
+    term = {"two-step": "imr", "ml": "rho"}[method]
+    statistic = everything.tidy().query("equation == 'errors'").set_index("term")["statistic"][term]
+    assert row["imr_statistic"] == pytest.approx(statistic, rel=1e-6)
+    without = found[~found["correction"]]
+    assert (without["rho"] == 0.0).all()
+    assert without["imr_p_value"].isna().all()
+    # Each is close to the same features fitted on their own.
+    for row in found[found["correction"] & ~found["index"]].head(5).to_dict("records"):
+        alone = Heckman(list(row["features"]), method=method).fit(X, Y)
+        assert row["imr"] == pytest.approx(alone.imr_coef_, abs=0.1)
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_intervals_are_quantiles_of_the_mixture(method):
+    model = HeckmanAverage(method=method).fit(X, Y)
+    found = model.tidy().set_index(["equation", "term"])
     assert found.loc["prediction"]["p_value"].isna().all()
     assert found.loc["errors"]["p_value"].isna().all()
-    tables = [model.tidy().set_index(["equation", "term"]) for _, model in alone]
-    for term in [("prediction", name) for name in ("Intercept", *FEATURES)] + [("errors", "imr")]:
-        centres = np.array([t["estimate"].get(term, 0.0) for t in tables])
-        errors = np.array([t["std_error"].get(term, 0.0) for t in tables])
-        # The assignments that carry 99% of the weight are used, so the last digits differ.
-        order = np.argsort(-share)
-        kept = order[: np.searchsorted(np.cumsum(share[order]), 0.99) + 1]
-        part = share[kept] / share[kept].sum()
+    weight, estimates, covariances = (
+        np.array(part) for part in zip(*each_assignment(model), strict=True)
+    )
+    for place, term in enumerate(("Intercept", *FEATURES)):
+        errors = np.sqrt(np.maximum(covariances[:, place, place], 0.0))
+        errors[estimates[:, place] == 0.0] = 0.0
         for name, level in (("ci_low", 0.025), ("ci_high", 0.975)):
-            expected = quantile(level, part, centres[kept], errors[kept])
-            assert found.loc[term, name] == pytest.approx(expected, abs=1e-6 * errors.max())
+            expected = quantile(level, weight, estimates[:, place], errors)
+            got = found.loc[("prediction", term), name]
+            assert got == pytest.approx(expected, abs=1e-6 * errors.max())
     rho = found.loc[("errors", "rho")]
     assert -1 <= rho["ci_low"] < rho["estimate"] < rho["ci_high"] <= 1
 
 
-def test_the_selection_equation_keeps_its_tests(alone):
+def test_the_selection_equation_keeps_its_tests():
     found = HeckmanAverage().fit(X, Y).tidy().query("equation == 'selection'")
-    expected = alone[0][1].tidy().query("equation == 'selection'")
+    expected = Heckman(["educ"]).fit(X, Y).tidy().query("equation == 'selection'")
     for name in ("estimate", "std_error", "p_value", "ci_low"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8)
 
@@ -197,50 +173,89 @@ def test_all_that_is_said_of_selection_has_one_covariance(cov_type):
     np.testing.assert_allclose(part, alone.vcov().loc["selection", "selection"], rtol=1e-7)
 
 
-def test_margins_are_averages_with_intervals_of_mixtures(alone):
-    share = weights(alone, "aic")
-    found = HeckmanAverage().fit(X, Y).margins(X).tidy().set_index(["target", "term"])
-    tables = [
-        model.margins(X, features=FEATURES).tidy().set_index(["target", "term"])
-        for _, model in alone
-    ]
-    order = np.argsort(-share)
-    kept = order[: np.searchsorted(np.cumsum(share[order]), 0.99) + 1]
-    part = share[kept] / share[kept].sum()
-    for at in [("marginal", "educ"), ("selected", "exper"), ("selected", "age")]:
-        centres = np.array([t["estimate"].get(at, 0.0) for t in tables])
-        errors = np.array([t["std_error"].get(at, 0.0) for t in tables])
-        assert found.loc[at, "estimate"] == pytest.approx(share @ centres, rel=1e-8)
-        low = quantile(0.025, part, centres[kept], errors[kept])
-        assert found.loc[at, "ci_low"] == pytest.approx(low, abs=1e-6)
-        assert np.isnan(found.loc[at, "p_value"])
-    selection, first = found.loc["selection"], tables[0].loc["selection"]
+def test_margins_are_averages_with_intervals_of_mixtures():
+    model = HeckmanAverage().fit(X, Y)
+    found = model.margins(X).tidy().set_index(["target", "term"])
+    shown = model.tidy().set_index(["equation", "term"])
+    numbers = ["estimate", "std_error", "ci_low", "ci_high"]
+    for name in FEATURES:
+        # On E[y | x] the effect is the coefficient, point mass included.
+        own, same = (
+            table.loc[at, numbers].to_numpy(dtype=float)
+            for table, at in ((found, ("marginal", name)), (shown, ("prediction", name)))
+        )
+        np.testing.assert_allclose(own, same, rtol=1e-6, atol=1e-9)
+        assert np.isnan(found.loc[("selected", name), "p_value"])
+    index = model.selection_intercept_ + X.to_numpy() @ model.selection_coef_
+    ratio = stats.norm.pdf(index) / stats.norm.cdf(index)
+    slope = -np.mean(ratio * (ratio + index))
+    expected = model.coef_ + model.imr_coef_ * slope * model.selection_coef_
+    given = found.loc["selected"].loc[FEATURES, "estimate"]
+    np.testing.assert_allclose(given, expected, rtol=1e-8)
+    selection = found.loc["selection"]
+    first = Heckman(["educ"]).fit(X, Y).margins(X, kind="selection").tidy()
     np.testing.assert_allclose(selection["estimate"], first["estimate"], rtol=1e-9)
     np.testing.assert_allclose(selection["p_value"], first["p_value"], rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("target", ["marginal", "selected", "unselected"])
-def test_predictions_have_intervals_of_mixtures(alone, target):
-    share = weights(alone, "aic")
-    rows = X.iloc[:4]
+def test_predictions_have_intervals_of_mixtures(target):
+    rows = X.iloc[:6]
     model = HeckmanAverage().fit(X, Y)
     _, limits = model.predict(rows, kind=target, return_interval="confidence")
-    found = [
-        one.predict(rows, kind=target, return_interval="confidence", conf_level=0.95)
-        for _, one in alone
-    ]
-    order = np.argsort(-share)
-    kept = order[: np.searchsorted(np.cumsum(share[order]), 0.99) + 1]
-    part = share[kept] / share[kept].sum()
-    for row in range(4):
-        centres = np.array([values[row] for values, _ in found])[kept]
-        errors = np.array([(ends[row, 1] - ends[row, 0]) / 2 for _, ends in found])[kept]
-        errors = errors / stats.norm.ppf(0.975)
-        expected = quantile(0.025, part, centres, errors)
-        assert limits[row, 0] == pytest.approx(expected, abs=1e-5)
+    design = np.column_stack([np.ones(6), rows])
+    index = design @ np.append(model.selection_intercept_, model.selection_coef_)
+    side = 1.0 if target == "selected" else -1.0
+    ratio = side * stats.norm.pdf(index) / stats.norm.cdf(side * index)
+    by_index = -ratio * (ratio + index)
+    for row in range(6):
+        centres, errors, share = [], [], []
+        for weight, estimates, covariance in each_assignment(model):
+            gradient = np.zeros(len(estimates))
+            gradient[:5] = design[row]
+            centre = design[row] @ estimates[:5]
+            if target != "marginal":
+                gradient[5:10] = estimates[10] * by_index[row] * design[row]
+                gradient[10] = ratio[row]
+                centre += estimates[10] * ratio[row]
+            share.append(weight)
+            centres.append(centre)
+            errors.append(np.sqrt(gradient @ covariance @ gradient))
+        parts = [np.array(part) for part in (share, centres, errors)]
+        width = limits[row, 1] - limits[row, 0]
+        for end, level in zip(limits[row], (0.025, 0.975), strict=True):
+            # Assignments that agree on what is most in doubt are taken together.
+            assert end == pytest.approx(quantile(level, *parts), abs=0.02 * width)
     _, wide = model.predict(rows, kind=target, return_interval="prediction")
     assert (wide[:, 0] < limits[:, 0]).all()
     assert (wide[:, 1] > limits[:, 1]).all()
+
+
+@pytest.mark.parametrize("kind", ["marginal", "selected", "unselected"])
+def test_probabilities_are_averages_over_assignments(kind):
+    data = make_selection(600, 5, 2, outcome_kind="binary", random_state=0)
+    model = HeckmanProbitAverage().fit(data.X, data.y)
+    rows = data.X[:5]
+    design = np.column_stack([np.ones(5), rows])
+    expected = np.zeros(5)
+    for weight, estimates, _ in each_assignment(model):
+        mean, index = design @ estimates[:6], design @ estimates[6:12]
+        rho = np.tanh(estimates[12])
+        if kind == "marginal":
+            expected += weight * stats.norm.cdf(mean)
+            continue
+        side = 1.0 if kind == "selected" else -1.0
+        cov = [[1.0, side * rho], [side * rho, 1.0]]
+        both = [
+            stats.multivariate_normal.cdf([v, side * u], [0, 0], cov)
+            for v, u in zip(mean, index, strict=True)
+        ]
+        expected += weight * np.array(both) / stats.norm.cdf(side * index)
+    found, limits = model.predict_proba(rows, kind=kind, return_interval="confidence")
+    np.testing.assert_allclose(found[:, 1], expected, atol=2e-3)
+    assert np.all((limits[:, 0] < found[:, 1]) & (found[:, 1] < limits[:, 1]))
+    logarithms = model.predict_log_proba(rows, kind=kind)
+    np.testing.assert_allclose(np.exp(logarithms), found, rtol=1e-10)
 
 
 def test_new_outcomes_fall_into_prediction_intervals():
@@ -253,29 +268,57 @@ def test_new_outcomes_fall_into_prediction_intervals():
     assert 0.93 < inside < 0.97
 
 
-def test_maximum_likelihood_refits_the_heaviest_and_keeps_their_weights(alone):
-    model = HeckmanAverage("bic", method="ml", n_refits=3).fit(X, Y)
-    share = weights(alone, "bic")
-    heaviest = np.argsort(-share)[:3]
-    refits = [Heckman(list(alone[i][0]), method="ml").fit(X, Y) for i in heaviest]
-    part = share[heaviest] / share[heaviest].sum()
-    for name in ("coef_", "rho_", "sigma_", "imr_coef_", "selection_coef_"):
-        expected = sum(w * getattr(one, name) for w, one in zip(part, refits, strict=True))
-        np.testing.assert_allclose(getattr(model, name), expected, rtol=1e-7, atol=1e-12)
-    expected = sum(w * one.predict(X, "selected") for w, one in zip(part, refits, strict=True))
-    np.testing.assert_allclose(model.predict(X, "selected"), expected, rtol=1e-9)
-    expected = sum(w * one.predict_selection(X) for w, one in zip(part, refits, strict=True))
-    np.testing.assert_allclose(model.predict_selection(X), expected, rtol=1e-9)
+def test_maximum_likelihood_moves_the_selection_equation():
+    model = HeckmanAverage("bic", method="ml").fit(X, Y)
+    everything = Heckman(method="ml").fit(X, Y)
+    moved = model.selection_coef_ - everything.selection_coef_
+    assert 0.0 < np.abs(moved).max() < 0.01
+    probit = Heckman().fit(X, Y)
+    steps = HeckmanAverage("bic").fit(X, Y)
+    np.testing.assert_allclose(steps.selection_coef_, probit.selection_coef_, rtol=1e-10)
+    expected = np.zeros(len(Y))
+    for weight, estimates, _ in each_assignment(model):
+        expected += weight * stats.norm.cdf(estimates[5] + X.to_numpy() @ estimates[6:10])
+    np.testing.assert_allclose(model.predict_selection(X), expected, rtol=1e-6)
     assert model.margins(X).tidy()["p_value"].isna().all()
     table = model.tidy()
     assert (table["ci_low"] <= table["estimate"]).all()
-    assert "3 heaviest assignments" in str(model.summary())
+
+
+def test_the_correction_may_be_held_or_left_out():
+    always = HeckmanAverage(correction="always").fit(X, Y)
+    assert always.assignments_["correction"].all()
+    assert always.inclusion_["role"].iloc[-1] == "always included"
+    never = HeckmanAverage(correction="never").fit(X, Y)
+    assert not never.assignments_["correction"].any()
+    assert never.imr_coef_ == never.rho_ == 0.0
+    assert never.inclusion_["role"].iloc[-1] == "never included"
+    np.testing.assert_allclose(never.predict(X), never.predict(X, kind="selected"))
+    with pytest.raises(InputError, match="correction"):
+        HeckmanAverage(correction="maybe").fit(X, Y)
+
+
+def test_more_columns_than_a_third_of_the_rows_are_refused():
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([X, rng.normal(size=(len(Y), 150))])
+    with pytest.raises(TooFewRowsError, match=r"all 154 columns .* Name at most 142 in"):
+        HeckmanAverage(selection_features=[0, 1, 2, 3]).fit(Z, Y)
+
+
+def test_collinear_candidates_are_refused_or_dropped():
+    twice = X.assign(again=X["educ"] * 2.0)
+    given = {"selection_features": FEATURES}
+    with pytest.raises(CollinearError, match="again"):
+        HeckmanAverage(**given).fit(twice, Y)
+    model = HeckmanAverage(on_collinear="drop", **given).fit(twice, Y)
+    assert model.coef_[4] == 0.0
+    np.testing.assert_allclose(model.coef_[:4], HeckmanAverage().fit(X, Y).coef_, rtol=1e-7)
 
 
 def test_groups_forced_features_and_windows():
     options = {"always": ["educ"], "never": ["age"], "feature_groups": [["exper", "kids5"]]}
     model = HeckmanAverage(**options).fit(X, Y)
-    assert model.n_assignments_ == 2
+    assert model.n_assignments_ == 6
     table = model.inclusion_.set_index("feature")
     assert table.loc["educ", "role"] == "always included"
     assert np.isnan(table.loc[[("exper", "kids5")], "positive"].iloc[0])
@@ -284,8 +327,8 @@ def test_groups_forced_features_and_windows():
     window = HeckmanAverage(rho_range=(-0.3, 0.1)).fit(X, Y)
     assert window.assignments_["rho"].between(-0.3, 0.1).all()
     assert window.tidy().query("term == 'rho'")[["ci_low", "p_value"]].isna().all(axis=None)
-    with pytest.raises(NoFeasibleAssignmentError, match=r"none of the 16 assignments evaluated"):
-        HeckmanAverage(rho_range=(0.95, 0.99)).fit(X, Y)
+    with pytest.raises(NoFeasibleAssignmentError, match=r"no assignment with rho in \(-0.999, "):
+        HeckmanAverage(rho_range=(-0.999, -0.998)).fit(X, Y)
 
 
 def test_the_same_with_formulas_weights_and_copies():
@@ -386,17 +429,17 @@ def test_the_interval_of_sigma_is_positive():
     assert only.loc["sigma", "ci_low"] >= 0.0
 
 
-def test_maximum_likelihood_of_the_heaviest_assignment_is_guarded():
+def test_maximum_likelihood_of_all_features_is_guarded():
     rng = np.random.default_rng(7)
     Z = rng.normal(size=(1500, 4))
     u = rng.normal(size=1500)
     noise = 0.5 * u + np.exp(0.6 * Z[:, 0]) * rng.normal(size=1500)
     y = np.where(0.2 + Z @ [0.5, 0.5, 0.5, -0.5] + u > 0, Z[:, 0] - Z[:, 1] + noise, np.nan)
-    model = HeckmanAverage("bic", method="ml", n_refits=2).fit(Z, y)
-    heaviest = Heckman(list(model.assignments_["features"][0]), method="ml").fit(Z, y)
-    found, expected = model.diagnostics(), heaviest.diagnostics()
+    model = HeckmanAverage("bic", method="ml").fit(Z, y)
+    everything = Heckman(method="ml").fit(Z, y)
+    found, expected = model.diagnostics(), everything.diagnostics()
     assert found.hausman.p_value == pytest.approx(expected.hausman.p_value, rel=1e-6)
     assert found.equal_variance.p_value == pytest.approx(expected.equal_variance.p_value, rel=1e-6)
     assert found.equal_variance.p_value < 0.001
-    assert "(in the heaviest assignment)" in str(found)
+    assert "(in the model of all features)" in str(found)
     assert "two-step" in str(model.summary())

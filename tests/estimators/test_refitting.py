@@ -48,7 +48,7 @@ ESTIMATORS = {
         epochs=9, n_draws=9, honest=True, n_splits=2, random_state=1, method="ml"
     ),
     "average": lambda: HeckmanAverage(),
-    "average ml": lambda: HeckmanAverage(method="ml", n_refits=2),
+    "average ml": lambda: HeckmanAverage(method="ml"),
     "lasso": lambda: HeckmanLasso(),
     "ols": lambda: NaiveOLS(["educ", "exper"]),
     "ipw": lambda: InverseProbabilityWeighted(["educ", "exper"]),

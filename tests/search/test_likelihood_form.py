@@ -10,8 +10,6 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import kendalltau, rankdata
 
-from heckmanfa.search.averaging import average, imr_shares
-from heckmanfa.search.averaging.weights import Refitted
 from heckmanfa.search.best_subset.of_form import best_of_form
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.exact_refits import ExactRefits
@@ -86,48 +84,6 @@ def test_a_tree_that_is_cut_short_knows_the_neighbours_of_its_best() -> None:
     kept = values <= found.values[-1]
     assert kept.sum() > k // 2
     assert all(mask.tobytes() in known for mask in near[kept])
-
-
-def test_weights_and_averages_by_a_form_are_those_of_brute_force() -> None:
-    form, _, _ = draw(2)
-    moments = form.as_moments(K, M, with_rho=True)
-    cost, held = form.dropped(MASKS), MASKS.sum(axis=1)
-    chosen = [3, 7, 30]
-    exact = cost.copy()
-    exact[chosen] += [1.0, -1.0, 0.5]
-    refitted = Refitted(MASKS[chosen], exact[chosen])
-    for given, costs in ((None, cost), (refitted, exact)):
-        found = average(moments, CHOICES, weights="bic", form=form, refitted=given)
-        weight = weigh(costs + held * np.log(M))
-        np.testing.assert_allclose(found.shares["bic"], weight @ MASKS, atol=1e-10)
-        assert found.best_weight["bic"] == pytest.approx(weight.max())
-        inside = form.restricted(MASKS)
-        assert found.rho == pytest.approx(float(weight @ np.tanh(inside.atanh_rho)))
-        np.testing.assert_allclose(found.coef, weight @ inside.coef, atol=1e-10)
-        best = int(np.argmax(weight))
-        assert found.leading_sse[0] == pytest.approx(costs[best])
-        np.testing.assert_array_equal(found.leading_masks[0], MASKS[best])
-    sampled = average(
-        moments, CHOICES, weights="bic", form=form, max_units=2, random_state=0, max_sweeps=100
-    )
-    weight = weigh(cost + held * np.log(M))
-    np.testing.assert_allclose(sampled.shares["bic"], weight @ MASKS, atol=0.01)
-
-
-def test_rho_is_optional_in_a_form() -> None:
-    form, _, _ = draw(3)
-    inside = form.restricted(MASKS)
-    held = MASKS.sum(axis=1)
-    both = np.concatenate(
-        [
-            form.dropped(MASKS) + (held + 2.0) * np.log(M),
-            form.dropped(MASKS)
-            + inside.atanh_rho**2 / inside.atanh_rho_variance
-            + (held + 1.0) * np.log(M),
-        ]
-    )
-    found = imr_shares(form.as_moments(K, M, with_rho=True), CHOICES, form=form)
-    assert found.imr["bic"] == pytest.approx(float(weigh(both)[: len(MASKS)].sum()))
 
 
 def test_agreement_of_two_orders() -> None:

@@ -148,8 +148,8 @@ def _in_table(finding: Finding, subject: Subject) -> Finding:
     if isinstance(found, str) or not found.stand_ins:
         return replace(finding, names=names)
     first = found.stand_ins[0]
-    without, inside = chance_text(first.rejected_without), chance_text(first.rejected_with)
-    short = f"without it, {without} of the BIC weight rejects rho = 0; with it, {inside}"
+    without, inside = chance_text(first.corrected_without), chance_text(first.corrected_with)
+    short = f"without it, {without} of the BIC weight holds the correction; with it, {inside}"
     return replace(finding, names=names, short=short)
 
 

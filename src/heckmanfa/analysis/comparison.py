@@ -21,7 +21,7 @@ from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
-from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -112,6 +112,8 @@ def methods(
             "naive probit": NaiveProbit(),
             "all features": HeckmanProbit(**common),
             "best subset": HeckmanProbitBestSubset(**groups),
+            "average by AIC": HeckmanProbitAverage("aic", **groups),
+            "average by BIC": HeckmanProbitAverage("bic", **groups),
         }
     found: dict[str, Any] = {
         "naive OLS": NaiveOLS(on_collinear="drop"),

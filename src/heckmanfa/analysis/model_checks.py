@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier
 
 from heckmanfa.analysis.archive import UnsoundError
@@ -173,17 +174,15 @@ def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
     average = fit.average
     if average is None:
         return
-    scores, refits = average.scores, average.refits
-    _require(known.issuperset(average.columns), "its average has unknown columns")
-    if scores is not None:
-        same = (*scores.columns,) == average.columns and len(scores.residual_slope) == sizes[1]
-        _require(same, "its sums have other columns")
-    if refits is not None:
-        width = sum(sizes) + 3
-        _require(refits.estimates.shape[1] == width, "its refits have other parameters")
-        _require(bool(refits.weight.sum() > 0), "its refits have no weight")
-    for weighed in (average.average, average.by_bic):
-        if weighed is not None:
-            _check_choices(average.choices, weighed.choices)
-            some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
-            _require(bool(some), "its average has no assignments")
+    form, weighed = average.form, average.average
+    _require(known.issuperset([*form.columns, *form.selection]), "its average has unknown columns")
+    size = sum(sizes) + (1 if form.errors == "binary" else 2)
+    _require(len(form.estimates) == size, "its form has other parameters")
+    kinds = {"binary"} if fit.is_binary else {"two-step", "likelihood"}
+    _require(form.errors in kinds, "its form is of another model")
+    variances = np.diag(form.covariance)[form.free]
+    _require(bool((variances > 0).all()), "a variance of its form is not positive")
+    _check_choices(average.choices, weighed.choices)
+    _require({*weighed.choices.columns} == {*form.columns}, "its average has other columns")
+    some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
+    _require(bool(some), "its average has no assignments")

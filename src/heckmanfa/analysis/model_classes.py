@@ -15,6 +15,7 @@ MODELS = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
+    "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
@@ -34,6 +35,7 @@ PARTS = {
     "ExactRefits": "heckmanfa.search.exact_refits",
     "Fit": "heckmanfa.fit.fitted",
     "FittedColumns": "heckmanfa.data.columns.features",
+    "Form": "heckmanfa.search.form",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.evaluation",
     "Honest": "heckmanfa.inference.searching",
@@ -44,8 +46,6 @@ PARTS = {
     "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
     "QuadraticForm": "heckmanfa.search.quadratic",
-    "Refits": "heckmanfa.search.averaging.average_outcome",
-    "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",
     "SearchOutcome": "heckmanfa.search.outcome",
     "Spec": "heckmanfa.fit.fitted",
@@ -69,10 +69,10 @@ InverseProbabilityWeighted: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~;
 RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~
-Average: rho_range ~; shares [K]; own_share [K]; positive [K]; coef [K]; imr_coef ~; rho ~;
-    sigma ~; adjusted_r2 ~; outside ~; best_weight ~; leading [N, K/8]; leading_weight [N] ~;
-    leading_sse [N] ~; leading_rho [N] ~; components [C, K/8]; component_weights [C];
-    disagreement ~
+Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
+    positive [K]; negative [K]; correction_signs ~; free [q]; rho ~; sigma ~; outside ~;
+    best_weight ~; leading [N, 1 + K/8]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
+    components [C, 1 + K/8]; component_weights [C]; disagreement ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
     ~; separated @K; deciding @K
@@ -87,6 +87,7 @@ Fit: dropped @K; support [K]; coef [K]; imr_coef ~; rho ~; sigma ~; selection_co
     index_range ~; log_likelihood ~; params [P]; atanh_rho ~; log_sigma ~; second_maximum ~;
     rho_scores [s, s]
 FittedColumns: labels_given
+Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~
 FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dropped_levels;
     reference
 Goal: rho_range ~; units @K
@@ -101,9 +102,6 @@ OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
 QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]
-Refits: weight [R]; estimates [R, d] ~; covariance [R, d, d] [R, d] ~
-ScoreMoments: columns @K >k; residual_slope [z]; delta_slope [z]; middle [z + k + 4, z + k + 4];
-    coef [k + 2]
 Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N] ~; aic [N] ~;
     bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~
 SearchOutcome: candidates @K

@@ -12,7 +12,7 @@ from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.fitted_levels import LevelsChangedError
 from heckmanfa.errors import InputError
-from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
@@ -67,6 +67,8 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
+    if binary and question.searched == "average":
+        return HeckmanProbitAverage(**common)
     if binary:
         return HeckmanProbitBestSubset(
             question.criterion or "bic", honest=question.honest, **common

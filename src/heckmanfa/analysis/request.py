@@ -36,7 +36,7 @@ OnSeparation = Literal["error", "drop"]
 SEARCHES: tuple[str, ...] = get_args(Search)
 # What exists for a binary outcome, by option.
 _BINARY = {
-    "search": ("best-subset", "none"),
+    "search": ("best-subset", "average", "none"),
     "method": ("ml",),
     "criterion": ("bic", "ebic", "aic"),
 }
@@ -338,7 +338,7 @@ def _check_binary(question: Question) -> None:
         "model, if the outcome is numbers"
     )
     has = {
-        "search": "which has best-subset and none",
+        "search": "which has best-subset, average and none",
         "method": "by maximum likelihood alone",
         "criterion": "whose search has bic, ebic and aic",
     }

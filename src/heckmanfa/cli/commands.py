@@ -54,7 +54,7 @@ Search = Annotated[
     Option(
         help="Which features predict: average (over all assignments, unless given), best-subset "
         "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest and "
-        "--criterion mean best-subset. A binary outcome has best-subset (unless given) and none."
+        "--criterion mean best-subset. A binary outcome has best-subset (unless given), average and none."
     ),
 ]
 Criterion = Annotated[

@@ -1,15 +1,13 @@
-"""A Heckman model that averages over assignments instead of choosing one."""
+"""Selection models that average over assignments instead of choosing one."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import (
@@ -23,7 +21,7 @@ from heckmanfa.model.option_types import (
 )
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
-from heckmanfa.search.averaging.weights import WEIGHTINGS, Weighting
+from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.rho_window import check_window
 
@@ -31,116 +29,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class HeckmanAverage(ChoiceModel, Heckman):
-    """A selection model averaged over all assignments of prediction features.
-
-    A search reports the best assignment as if it were known. Often others are almost as good. This
-    model gives each assignment S, the empty and the full one included, a weight proportional to
-    exp(-criterion_S / 2), and averages. Up to 22 features or groups, every assignment is evaluated;
-    beyond that, a Gibbs sampler draws them.
-
-    Parameters
-    ----------
-    weights : {"aic", "bic", "ebic", "mean"}
-        The criterion behind the weights of estimates, predictions and intervals. "aic" is the
-        small-sample form, m log(SSE/m) + 2 (J + 2) m / (m - J - 3), with J columns and m selected
-        rows. It has the smallest largest regret, and the only intervals with tolerable coverage.
-        "ebic" adds 2 log C(U, u) to BIC for u of U features or groups, and favours few or nearly
-        all. "mean" is the mean of the AIC and the BIC weights. Chances and roles, in
-        ``inclusion_``, follow BIC weights always.
-    rho_range : (float, float), optional
-        Give weight only to assignments whose rho-hat lies in this window.
-    always, never, max_features, feature_groups
-        As in `HeckmanBestSubset`.
-    n_refits : int
-        With method "ml": how many of the heaviest assignments are refitted and averaged.
-    random_state : int, numpy.random.Generator or RandomState, optional
-        Seed of the sampler, and of the assignments drawn for intervals.
-    verbose : int
-        Show progress on a terminal.
-    prediction_features : sequence of str, int or bool, optional
-        Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
-outcome_transform, categorical_features, reference, unknown
-        As in `Heckman`. Weights are those of two-step fits; "ml" refits the ``n_refits`` heaviest
-        assignments. That is better if the errors are normal, and much worse if they are skewed.
-        Assignments of collinear features weigh nothing. "drop" leaves a column that the selection
-        equation dropped out of the average as well, where others that may predict make it up.
-
-    Attributes
-    ----------
-    coef_, intercept_, imr_coef_, rho_, sigma_, adjusted_r2_
-        Averages; a coefficient is zero in assignments without the feature. ``imr_coef_`` is the
-        average beta_H, not rho times sigma.
-    aic_, bic_ : float
-        NaN: an average has none.
-    support_ : ndarray of bool, shape (n_features_in_,)
-        Columns of X with a BIC share of at least one half; also ``prediction_features_``.
-    inclusion_ : DataFrame
-        One row for each feature or group: the share of weight that holds it by AIC, BIC and EBIC
-        weights, the share of the model's own weight with a positive and a negative coefficient,
-        and its role.
-    assignments_ : DataFrame
-        The heaviest assignments, at most 10,000, best first: features, n_features, weight,
-        criterion, rho, and lambda's coefficient with its z value and p-value.
-    n_assignments_ : int
-        Number of assignments with a weight; of those drawn, if they were sampled.
-    exhaustive_ : bool
-        Whether every assignment was evaluated; otherwise they were sampled.
-
-    Notes
-    -----
-    A fitted model also has all other attributes and methods of `Heckman`. Predictions are averages
-    of the assignments' predictions. Intervals are quantiles of the mixture of the assignments'
-    normal distributions, with a point mass at zero for assignments without the feature; in
-    simulations, 95% intervals cover about 90 to 95%. They use the assignments that carry 99% of the
-    weight if these are at most 5,000, else 5,000 drawn by weight; of predictions, 1,000. Methods
-    that need one set of features (`what_if`, `exclusion_test`, `uncertainty_interval`,
-    `specification_tests`, `profile_rho`, `profile`) use ``prediction_features_``.
-
-    Examples
-    --------
-    >>> from heckmanfa import HeckmanAverage
-    >>> from heckmanfa.datasets import make_selection
-    >>> data = make_selection(2000, 6, 3, random_state=0)
-    >>> model = HeckmanAverage().fit(data.X, data.y)
-    >>> model.prediction_features_
-    [2, 3, 4]
-    """
+class AverageModel(ChoiceModel):
+    """The parameters, the fit and the tables that averages share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
         **ChoiceModel._parameter_constraints,
         "weights": [one_of(*WEIGHTINGS)],
-        "n_refits": [Interval(Integral, 1, None, closed="left")],
+        "correction": [one_of(*CORRECTIONS)],
     }
-
-    def __init__(
-        self,
-        weights: Weighting = "aic",
-        *,
-        rho_range: Any = None,
-        always: Any = (),
-        never: Any = (),
-        max_features: int | None = None,
-        feature_groups: Any = None,
-        n_refits: int = 50,
-        random_state: Any = 0,
-        verbose: int = 0,
-        prediction_features: Any = None,
-        selection_features: Any = None,
-        method: Method = "two-step",
-        cov_type: CovType | None = None,
-        weight_kind: WeightKind = "frequency",
-        on_collinear: OnProblem = "error",
-        on_separation: OnProblem = "error",
-        start: Any = None,
-        outcome_transform: OutcomeTransform | None = None,
-        categorical_features: Any = "from_dtype",
-        reference: Any = None,
-        unknown: Unknown = "error",
-    ) -> None:
-        self._keep(locals())
 
     def fit(
         self,
@@ -150,7 +46,7 @@ outcome_transform, categorical_features, reference, unknown
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit the selection equation and average over assignments; see `Heckman.fit`."""
+        """Fit the model of all candidates, and average over assignments; see `Heckman.fit`."""
         check_window(self.rho_range)
         fit_rows(self, X, y, selected, sample_weight, groups)
         return self
@@ -159,21 +55,21 @@ outcome_transform, categorical_features, reference, unknown
         return Averaging(
             choices,
             weights=self.weights,
+            correction=self.correction,
             rho_range=check_window(self.rho_range),
-            n_refits=self.n_refits,
             verbose=self.verbose,
         )
 
     @property
     def inclusion_(self) -> pd.DataFrame:
-        """Share of weight that holds each feature or group, its signs and its role."""
+        """Share of weight in which each feature or group predicts, its signs and its role."""
         self._outcome()
         return inclusion_frame(self.fit_)
 
     @property
     def assignments_(self) -> pd.DataFrame:
         """The heaviest assignments, at most 10,000, best first."""
-        if self._outcome().average.saved_share is not None:
+        if self._outcome().average.has_few:
             raise NotSavedError("assignments_")
         return assignments_frame(self.fit_)
 
@@ -193,3 +89,194 @@ outcome_transform, categorical_features, reference, unknown
         if outcome is None:
             raise NotSearchedError("no outcome was missing in the fit, so nothing was averaged")
         return outcome
+
+
+class HeckmanAverage(AverageModel, Heckman):
+    """A selection model averaged over all assignments of prediction features.
+
+    A search reports the best assignment as if it were known. Often others are almost as good. This
+    model gives each assignment S, the empty and the full one included, a weight proportional to
+    exp(-criterion_S / 2), and averages. An assignment may hold each feature or group on its own,
+    the correction for selection (lambda), and the index: one coefficient b for all of z'gamma, so
+    that what drives selection moves the outcome too, in the same proportions. Lambda is nearly a
+    straight line in that index, so without it lambda would find selection where there is none.
+
+    All assignments follow from the model with every feature in it, fitted once: with theta-hat its
+    estimates and V their covariance, dropping D costs theta_D' (V_DD)^-1 theta_D. Up to 22 features
+    or groups, the correction and the index among them, every assignment is evaluated; beyond that,
+    a Gibbs sampler draws them.
+
+    Parameters
+    ----------
+    weights : {"aic", "bic", "ebic", "mean"}
+        The criterion behind the weights of estimates, predictions and intervals: the cost, plus a
+        penalty for the p coefficients of the prediction equation, with m selected rows. "aic" is
+        the small-sample form, 2 p m / (m - p - 1); "bic" is p log m; "ebic" adds 2 log C(U, u) to
+        BIC for u of U features or groups, and favours few or nearly all. "mean" is the mean of the
+        AIC and the BIC weights. Chances and roles, in ``inclusion_``, follow BIC weights always.
+    correction : {"optional", "always", "never"}
+        Whether lambda competes with the features, is in every assignment, or in none.
+    rho_range : (float, float), optional
+        Give weight only to assignments whose rho lies in this window. Needs every assignment
+        evaluated.
+    always, never, max_features, feature_groups
+        As in `HeckmanBestSubset`. A column in ``never`` is no part of the index either.
+    random_state : int, numpy.random.Generator or RandomState, optional
+        Seed of the sampler, and of the assignments drawn for intervals.
+    verbose : int
+        Show progress on a terminal.
+    prediction_features : sequence of str, int or bool, optional
+        Columns that may predict; None is all of them. All must fit into one model: there must be
+        three selected rows for each, and collinear ones are refused, or dropped with
+        ``on_collinear="drop"``.
+    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start, \
+outcome_transform, categorical_features, reference, unknown
+        As in `Heckman`, for the model of all features: weights, estimates and intervals use its
+        estimates by either method, and its covariance of any type.
+
+    Attributes
+    ----------
+    coef_, intercept_, imr_coef_, rho_, sigma_, adjusted_r2_
+        Averages. The coefficient of a feature in an assignment is its own, if the assignment holds
+        it, plus what the index adds; zero otherwise. ``imr_coef_`` is the average beta_H, not rho
+        times sigma.
+    aic_, bic_ : float
+        NaN: an average has none.
+    support_ : ndarray of bool, shape (n_features_in_,)
+        Columns of X that predict in at least half of the BIC weight, on their own or with the
+        index; also ``prediction_features_``.
+    inclusion_ : DataFrame
+        One row for each feature or group, and a last one for the correction: the share of weight in
+        which it predicts by AIC, BIC and EBIC weights, on its own (``aic_alone``, ...) or with the
+        index (``aic_index``, ...); the share of the model's own weight with a positive and a
+        negative effect; and its role.
+    assignments_ : DataFrame
+        The heaviest assignments, at most 10,000, best first: features, n_features, whether the
+        correction and the index are held, weight, criteria (relative to the model of everything),
+        rho, and lambda's coefficient with its z value and p-value.
+    n_assignments_ : int
+        Number of assignments with a weight; of those drawn, if they were sampled.
+    exhaustive_ : bool
+        Whether every assignment was evaluated; otherwise they were sampled.
+
+    Notes
+    -----
+    A fitted model also has all other attributes and methods of `Heckman`. Predictions are averages
+    of the assignments' predictions. Intervals are quantiles of the mixture of the assignments'
+    normal distributions, with a point mass at zero for assignments in which a feature has no
+    effect. They use all assignments up to 5,000, else 5,000 drawn by weight; those of rows take
+    assignments that agree on what is most in doubt together. Methods that need one set of features
+    (`what_if`, `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`,
+    `profile`) use ``prediction_features_``.
+
+    Examples
+    --------
+    >>> from heckmanfa import HeckmanAverage
+    >>> from heckmanfa.datasets import make_selection
+    >>> data = make_selection(2000, 6, 3, random_state=0)
+    >>> model = HeckmanAverage().fit(data.X, data.y)
+    >>> model.prediction_features_
+    [2, 3, 4]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Heckman._parameter_constraints,
+        **AverageModel._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        weights: Weighting = "aic",
+        *,
+        correction: Correction = "optional",
+        rho_range: Any = None,
+        always: Any = (),
+        never: Any = (),
+        max_features: int | None = None,
+        feature_groups: Any = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
+        start: Any = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        reference: Any = None,
+        unknown: Unknown = "error",
+    ) -> None:
+        self._keep(locals())
+
+
+class HeckmanProbitAverage(AverageModel, HeckmanProbit):
+    """A Heckman probit averaged over all assignments of prediction features.
+
+    As `HeckmanAverage` is for a linear outcome: assignments follow from the maximum of the
+    likelihood with every feature in it, and the correction is atanh rho. Probabilities are averages
+    of the assignments' probabilities.
+
+    Parameters
+    ----------
+    weights, correction, rho_range, always, never, max_features, feature_groups, random_state, \
+verbose, prediction_features
+        As in `HeckmanAverage`.
+    selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
+categorical_features, reference, unknown
+        As in `HeckmanProbit`, for the model of all features.
+
+    Attributes
+    ----------
+    coef_, intercept_, rho_
+        Averages, as in `HeckmanAverage`.
+    support_, inclusion_, assignments_, n_assignments_, exhaustive_
+        As in `HeckmanAverage`.
+
+    Notes
+    -----
+    A fitted model also has all other attributes and methods of `HeckmanProbit`. If the likelihood
+    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by,
+    and the fit is refused.
+
+    Examples
+    --------
+    >>> from heckmanfa import HeckmanProbitAverage
+    >>> from heckmanfa.datasets import make_selection
+    >>> data = make_selection(1000, 4, 2, outcome_kind="binary", random_state=0)
+    >>> model = HeckmanProbitAverage().fit(data.X, data.y)
+    >>> model.prediction_features_
+    [0, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HeckmanProbit._parameter_constraints,
+        **AverageModel._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        weights: Weighting = "aic",
+        *,
+        correction: Correction = "optional",
+        rho_range: Any = None,
+        always: Any = (),
+        never: Any = (),
+        max_features: int | None = None,
+        feature_groups: Any = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
+        start: Any = None,
+        categorical_features: Any = "from_dtype",
+        reference: Any = None,
+        unknown: Unknown = "error",
+    ) -> None:
+        self._keep(locals())

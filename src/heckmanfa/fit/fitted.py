@@ -306,7 +306,8 @@ class Choice:
     features: tuple[int, ...]
     dropped: tuple[int, ...] = ()
     search: SearchOutcome | None = None
-    average: AverageOutcome | None = None
+    everything: bool = False
+    """whether the features are all that may predict, to be weighed after the fit"""
     rho: float | None = None
     """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 
@@ -328,7 +329,9 @@ class Choose(Protocol):
         """Return the outcome of a search that did not run, since no outcome is missing."""
         return None
 
-    def finish(self, fit: Fit) -> Fit:
+    def finish(
+        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
+    ) -> Fit:
         """Return the fit to report."""
         return fit
 

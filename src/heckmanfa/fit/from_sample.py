@@ -43,7 +43,7 @@ def fit_model(
     if sample.all_selected:
         fit_alone = fit_binary_without_selection if binary else fit_linear_without_selection
         fit = fit_alone(spec, sample, kind)
-        search, average = choose.without_selection(spec), None
+        search = choose.without_selection(spec)
     else:
         left = LevelsLeft(spec.columns, [*spec.selection, *spec.prediction])
         # Replicates keep the columns of the fit, whatever levels their rows have.
@@ -53,7 +53,7 @@ def fit_model(
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
         choice = choose(spec, selection, moments, kind, random_state)
-        search, average = choice.search, choice.average
+        search = choice.search
         counts = sample.row_counts | selection.row_counts()
         fit_both = fit_binary if binary else fit_linear
         fit = fit_both(spec, selection, moments, choice, kind, counts)
@@ -62,10 +62,11 @@ def fit_model(
         n_clusters=n_clusters,
         weighted=sample.rows.weighted,
         search=search,
-        average=average,
         origin=origin or Origin(),
     )
-    return fit if sample.all_selected else choose.finish(fit)
+    if sample.all_selected:
+        return fit
+    return choose.finish(fit, selection, kind, random_state)
 
 
 def compress_sample(

@@ -43,7 +43,7 @@ from heckmanfa.model.own_scale import (
 )
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_sandwich import gather_rho_scores
-from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.model.two_step import LARGEST_RHO, TwoStep, fit_two_step
 
 
 def fit_linear(
@@ -57,7 +57,7 @@ def fit_linear(
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
     given = spec, selection, moments, choice, kind, counts
     fit = _fit_free(*given) if spec.rho is None else _fit_held(*given, spec.rho)
-    if not (spec.errors_differ and spec.guarded):
+    if choice.everything or not (spec.errors_differ and spec.guarded):
         return fit
     rows = selection.rows
     return replace(
@@ -76,9 +76,10 @@ def _fit_free(
     """Estimate rho with all else, by either method."""
     probit, rows = selection.probit, selection.rows
     # These features have standard errors only if they are what is reported.
-    passing = spec.method == "ml" or choice.average is not None
-    first = CLASSICAL if passing else kind
-    found = fit_two_step(moments, probit, choice.features, first, rows)
+    first = CLASSICAL if spec.method == "ml" else kind
+    # The covariance of everything must be positive definite.
+    largest = LARGEST_RHO if choice.everything else None
+    found = fit_two_step(moments, probit, choice.features, first, rows, largest_rho=largest)
     solution = found.solution
     j = len(found.coef) - 1
     order = [*range(j), *range(j + 1, len(found.covariance)), j]
@@ -105,14 +106,12 @@ def _fit_free(
         covariance=found.covariance[np.ix_(order, order)],
         index_range=moments.index_range,
     )
-    if choice.average is not None:
-        return fit
     if spec.method == "ml":
         return _maximize_likelihood(fit, found, probit, kind, rows)
-    if spec.needs_own_scale:
+    if spec.needs_own_scale or (choice.everything and spec.guarded):
         own_scale = two_step_own_scale(moments, probit, found, kind, rows)
         fit = replace(fit, own_scale=own_scale)
-    if not abs(fit.rho) < 1:
+    if not abs(fit.rho) < 1 and not choice.everything:
         warn(
             f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
             "the model well, or only normality identifies it. See diagnostics(), or use "

@@ -15,15 +15,14 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
-from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.search.averaging.members import Members
 
 
 def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
@@ -86,9 +85,7 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
 def _averaged_over(fit: Fit) -> str:
     """Say over what an average is."""
     assert fit.average is not None
-    found, refits = fit.average.average, fit.average.refits
-    if refits is not None and len(refits.weight) < found.n_assignments:
-        return f"{len(refits.weight)} heaviest, ML"
+    found = fit.average.average
     return "all assignments" if found.exhaustive else "a sample"
 
 
@@ -100,12 +97,14 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     weighed = weights_of(fit)
     if isinstance(weighed, str):
         return []
-    found = weighed.average
-    scores = classical_scores(found.choices.columns)
-    mixture = mix_assignments(fit.moments, scores, found.component_masks, found.component_weights)
-    values, errors = mixture.linear(np.eye(len(scores.columns) + 2)[-1:])
-    low, high = mixture_quantiles(mixture.weights, values, errors, tails(CONF_LEVEL))[0]
-    return [ImrEstimate("averaged", found.imr_coef, float(low), float(high), None, "BIC weights")]
+    members = Members(
+        weighed.form, weighed.average.component_states, weighed.average.component_weights
+    )
+    place = weighed.form.correction
+    values, errors = members.terms[:, place], members.term_errors[:, place]
+    ends = mixture_quantiles(members.weights, values[:, None], errors[:, None], tails(CONF_LEVEL))
+    low, high = (float(end) for end in ends[0])
+    return [ImrEstimate("averaged", members.mean_imr, low, high, None, "BIC weights")]
 
 
 def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:

@@ -87,9 +87,7 @@ def margins(
             fit,
             estimates,
             lambda own: _over_cells(own, targets, rows),
-            apart=np.repeat([target == "selection" for target in targets], n_each),
             conf_level=conf_level,
-            multiplied="expected" in targets,
         )
     no_effect = _without_effect(targets, rows, where, estimates)
     effects[no_effect], error[no_effect] = 0.0, 0.0
@@ -191,19 +189,11 @@ def judged(
     estimates: Estimates,
     effects_at: Functions,
     *,
-    apart: Mask,
     conf_level: float,
-    multiplied: bool = False,
 ) -> tuple[Floats, Floats, Floats | None, Floats]:
-    """Return effects, standard errors, limits (None unless averaged) and their covariance.
-
-    Effects marked as ``apart`` depend on the selection equation alone. ``multiplied`` says whether
-    the probability of selection multiplies some outcome.
-    """
+    """Return effects, standard errors, limits (None unless averaged) and their covariance."""
     if is_averaged(fit, estimates):
-        return average_functions(
-            fit, estimates, effects_at, apart, conf_level, multiplied=multiplied
-        )
+        return average_functions(fit, estimates, effects_at, conf_level)
     effects, gradients = effects_at(estimates)
     covariance = gradients @ estimates.covariance @ gradients.T
     with np.errstate(invalid="ignore"):

@@ -23,7 +23,7 @@ from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import average_interval, average_means, mixed
+from heckmanfa.inference.average_effects import average_interval, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
@@ -139,16 +139,13 @@ def _own_scale_means(
 ) -> Array:
     """Return the mean of each row on the outcome's own scale."""
     conditional = kind != "marginal" and fit.probit is not None
-    if fit.average is not None and fit.average.refits is None:
-        index = selection_index(fit, table) if conditional else None
-        return average_means(fit, table, kind, index, transform)
 
     def of(member: Fit) -> Array:
         index = selection_index(member, table) if conditional else None
         mean = prediction_index(member, table)
         return own_scale_mean(transform, kind, mean, index, member.imr_coef, member.sigma)
 
-    return mixed(fit, of)
+    return mixed(fit, of, linear=False)
 
 
 def _expectation(fit: Fit, table: FeatureTable, kind: str) -> Array:

@@ -14,6 +14,7 @@ logarithms, so the digits of a probability near one are kept as well.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.inference.average_effects import ROWS_PRECISION, mixed, parts_of
 from heckmanfa.inference.expectations import Effect, Estimates
 from heckmanfa.inference.prediction import (
     numbers_by_block,
@@ -33,7 +35,8 @@ from heckmanfa.inference.prediction import (
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.model.quantiles import mixture_quantiles
+from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.text.printable import quoted
 
 _FAR = -1e4
@@ -76,7 +79,7 @@ def predict_probability(
     with explain_out_of_memory():
         refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=both, missing=missing)
-        values = _probability(fit, table, kind)
+        values = mixed(fit, lambda member: _probability(member, table, kind), linear=False)
     if return_interval is None:
         return values
     check_probability_interval(return_interval, conf_level)
@@ -97,8 +100,21 @@ def predict_log_probabilities(
     with explain_out_of_memory():
         refuse_rows(X, f", kind={quoted(kind)}")
         table = read_rows(fit, X, prediction=True, selection=kind != "marginal", missing=missing)
-        negative, positive = (_log_probability(fit, table, kind, sign) for sign in (-1.0, 1.0))
+        negative, positive = (_mixed_logarithm(fit, table, kind, sign) for sign in (-1.0, 1.0))
     return negative, positive
+
+
+def _mixed_logarithm(fit: Fit, table: FeatureTable, kind: str, sign: float) -> Array:
+    """Return the logarithm of a class's probability, which an average averages itself."""
+    if fit.average is None:
+        return _log_probability(fit, table, kind, sign)
+    # The largest is taken out, so that no probability underflows.
+    parts = parts_of(fit)
+    found = [_log_probability(part.fit, table, kind, sign) for part in parts]
+    xp = namespace(found[0])
+    highest = reduce(xp.maximum, found)
+    pairs = zip(parts, found, strict=True)
+    return highest + xp.log(sum(part.weight * xp.exp(own - highest) for part, own in pairs))
 
 
 def _probability(fit: Fit, table: FeatureTable, kind: str) -> Array:
@@ -134,14 +150,28 @@ def _far_point(mean: Array, index: Array, rho: float) -> Array:
 def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
     """Return confidence limits (n, 2); NaN if a feature or the covariance is not known."""
     estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
-    quantile = reference_of(fit).quantile(conf_level)
+    reference = reference_of(fit)
+    quantile = reference.quantile(conf_level)
+    parts = [] if fit.average is None else parts_of(fit)
+    weights = np.array([part.weight for part in parts])
+    each = [estimates.again(part.fit) for part in parts]
+
+    def of_one(own: Estimates, design: Floats) -> tuple[Floats, Floats]:
+        effect = probit_effect(own, kind, design)
+        return effect.values, np.sqrt(effect.variance(own.covariance))
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
         with np.errstate(invalid="ignore", over="ignore"):
-            effect = probit_effect(estimates, kind, design)
-            error = quantile * np.sqrt(effect.variance(estimates.covariance))
-            ends = np.column_stack([effect.values - error, effect.values + error])
+            if parts:
+                found = zip(*(of_one(own, design) for own in each), strict=True)
+                values, errors = (np.array(part) for part in found)
+                ends = mixture_quantiles(
+                    weights, values, errors, tails(conf_level), reference.df, ROWS_PRECISION
+                )
+            else:
+                values, errors = of_one(estimates, design)
+                ends = values[:, None] + quantile * errors[:, None] * np.array([-1.0, 1.0])
             return span, special.ndtr(ends)
 
     return numbers_by_block(table, estimates.columns, of_block, 2)

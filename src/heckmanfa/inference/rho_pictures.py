@@ -56,19 +56,14 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         return None
     masks, weight = found.component_masks, found.component_weights
     rho = weighed.component_rho
-    if rho is None:
-        if evidence.fit.is_binary:
-            return None
-        rho = np.asarray(evidence.fit.moments.solve(masks).rho)
-    rho, n_approximate = _refitted(evidence.fit, masks, rho)
     unit = None
     if evidence.stand_in is not None:
         unit = _telling_apart(found.choices.units, masks, weight, rho)
     held = np.ones(len(masks), dtype=bool) if unit is None else masks[:, unit[0]]
     split = {}
     if unit is not None:
-        # The components carry 99% of the weight or are a sample; shares are exact.
-        share = float(found.own_share[unit[0]])
+        # The components may be a sample; shares are exact.
+        share = float(found.alone["bic"][unit[0]])
         weight = weight * np.where(
             held, share / weight[held].sum(), (1.0 - share) / weight[~held].sum()
         )
@@ -82,24 +77,13 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         bins=bins_of(rho, weight, held),
         weights=_weights_name(found),
         n_assignments=len(masks),
-        share=math.nan if found.components_drawn else found.component_share,
+        share=math.nan if found.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
-        n_approximate=n_approximate,
+        n_approximate=len(masks) if evidence.fit.is_binary else 0,
         feature="" if unit is None else evidence.naming.name_of(unit),
         window=evidence.window,
         **split,
     )
-
-
-def _refitted(fit: Fit, masks: Mask, rho: Floats) -> tuple[Floats, int]:
-    """Put the rho of refits in place of approximate ones, and count those that stay."""
-    result = None if fit.search is None else fit.search.result
-    if result is None or result.refits is None:
-        return rho, 0
-    exact = {mask.tobytes(): float(own) for mask, own in zip(result.masks, result.rho, strict=True)}
-    found = np.array([exact.get(mask.tobytes(), math.nan) for mask in masks])
-    unknown = np.isnan(found)
-    return np.where(unknown, rho, found), int(unknown.sum())
 
 
 def _telling_apart(

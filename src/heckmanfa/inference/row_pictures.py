@@ -324,7 +324,7 @@ def _from_formulas(
     read = formula_rows(fit, frame, estimates, Where(), None, given)
     n = len(read.changes)
     ends = effect_ends(
-        fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks()), n
+        fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks())
     )
     names = [name for name, _ in read.changes]
     found = []

@@ -139,7 +139,9 @@ class Searching:
             )
         return SearchOutcome(self.choices, spec.prediction)
 
-    def finish(self, fit: Fit) -> Fit:
+    def finish(
+        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
+    ) -> Fit:
         """Warn if maximum likelihood left the window of rho."""
         window = self.rho_range
         outside = window is not None and not window[0] <= fit.rho <= window[1]
@@ -282,9 +284,11 @@ class HonestSearch:
         """Say that nothing was searched, since no outcome is missing."""
         return self.searching.without_selection(spec)
 
-    def finish(self, fit: Fit) -> Fit:
+    def finish(
+        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
+    ) -> Fit:
         """Put the honest estimates in place of those of all rows."""
-        return self.searching.finish(_with_medians(fit))
+        return self.searching.finish(_with_medians(fit), selection, kind, random_state)
 
     def for_replicates(self) -> Self:
         """Return the same choice for many fits of which only the estimates are used."""

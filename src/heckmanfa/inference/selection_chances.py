@@ -16,7 +16,7 @@ from heckmanfa.data.columns.features import FeatureTable, same
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import members_of, mixed
+from heckmanfa.inference.average_effects import mixed, parts_of
 from heckmanfa.inference.expectation_parts import selection_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import probit_of
@@ -92,8 +92,9 @@ def _errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Flo
 
     NaN if a row lacks a regressor, or the variance of an estimate is not known.
     """
-    # The refits of an average each have a selection equation of their own.
-    members = members_of(fit) or [(1.0, fit)]
+    # In a likelihood, assignments have selection equations of their own.
+    moves = fit.average is not None and fit.average.form.errors != "two-step"
+    members = [(part.weight, part.fit) for part in parts_of(fit)] if moves else [(1.0, fit)]
     weights = np.array([weight for weight, _ in members])
     equations = [Estimates.of(one, prediction=False, selection=True) for _, one in members]
     reference = reference_of(fit)

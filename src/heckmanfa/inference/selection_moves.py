@@ -251,18 +251,15 @@ def selection_effects(
         )
         return values, gradients
 
-    table = effect_ends(fit, estimates, effects_at, len(steps)) * np.array(scales)[:, None]
+    table = effect_ends(fit, estimates, effects_at) * np.array(scales)[:, None]
     found = iter(table)
     return [[next(found) for _ in feature.columns] for feature in moved]
 
 
-def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions, n_effects: int) -> Floats:
-    """Return effects on P(selected) and the ends of their 95% intervals, (n_effects, 3)."""
-    apart = np.ones(n_effects, dtype=bool)
+def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions) -> Floats:
+    """Return effects on P(selected) and the ends of their 95% intervals, (q, 3)."""
     with one_blas_thread():
-        effects, errors, limits, _ = judged(
-            fit, estimates, effects_at, apart=apart, conf_level=CONF_LEVEL
-        )
+        effects, errors, limits, _ = judged(fit, estimates, effects_at, conf_level=CONF_LEVEL)
     if limits is None:
         reach = reference_of(fit).quantile(CONF_LEVEL) * errors
         limits = np.column_stack([effects - reach, effects + reach])

@@ -169,7 +169,7 @@ def _lede(evidence: Evidence) -> Passage:
     if stand_in is None or evidence.no_exclusion:
         return passage()
     name, y = Name(stand_in.name), Name(evidence.outcome)
-    if stand_in.rejected_without > stand_in.rejected_with:
+    if stand_in.corrected_without > stand_in.corrected_with:
         sure = any(feature.role in (PREDICTS, CHOSEN, ALWAYS) for feature in evidence.features)
         too = " too" if sure else ""
         return passage(

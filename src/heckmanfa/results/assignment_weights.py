@@ -1,8 +1,9 @@
 """What a choice hides: how the weight of all assignments is spread, behind the one chosen.
 
-An assignment S weighs exp(-BIC_S / 2). The weights say how much of what the data can tell about
-the features the chosen assignment holds. They follow BIC here; shares of features are also given
-by AIC and EBIC. All is computed from the compressed data, once for each fit.
+An assignment S weighs exp(-BIC_S / 2), with what it costs to drop the others by the `Form` of the
+model in which everything is. The correction and the index compete with the features. The weights
+say how much of what the data can tell about the features the chosen assignment holds. They follow
+BIC here; shares of features are also given by AIC and EBIC. All is computed once for each fit.
 """
 
 from __future__ import annotations
@@ -17,21 +18,23 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     CollinearError,
+    InputError,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
     SearchWarning,
     TooFewRowsError,
 )
 from heckmanfa.fit import Fit
-from heckmanfa.model.moments import Moments
-from heckmanfa.results.assignment_tests import StandIn, form_tests, stand_ins_of, tests_of
-from heckmanfa.search.averaging import KINDS, Average, ImrShares, Kind, average, imr_shares
+from heckmanfa.fit.full_form import form_of_candidates
+from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
+from heckmanfa.search.averaging import KINDS, Average, Kind, average
 from heckmanfa.search.averaging.averages import MOST_UNITS
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
-from heckmanfa.search.averaging.weights import Refitted, penalties
+from heckmanfa.search.averaging.members import Members
+from heckmanfa.search.averaging.result import with_shares_of
+from heckmanfa.search.averaging.weights import Correction, penalties
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal, Search
-from heckmanfa.search.quadratic import QuadraticForm, joint_test
+from heckmanfa.search.form import Form
 
 QUICK_UNITS = 18
 """With more features or groups than this, only `search_report` weighs the assignments."""
@@ -64,31 +67,39 @@ class LeftOut:
 class AssignmentWeights:
     """The weights of all assignments that a search or an average allows."""
 
+    form: Form
+    """the model of everything, from which they follow"""
     average: Average
     """by BIC weights"""
     chosen: float | None
-    """BIC weight of the chosen assignment; None if nothing was chosen, or what was chosen is not
-    one of the assignments allowed, or far better than all that a sampler drew"""
+    """BIC weight of the chosen features with the correction; None if nothing was chosen, or what
+    was chosen is not one of the assignments allowed, or far better than all that a sampler drew"""
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
-    """the largest difference first; None if they were not looked for: in a window of rho, or in an
-    average that was sampled by other weights alone"""
-    rejected: float | None
-    """share of BIC weight whose test rejects rho = 0; None likewise"""
+    """the largest difference first; None if they were not looked for: in a window of rho, or if the
+    correction is not optional"""
     rho_interval: tuple[float, float] | None
-    """where rho lies with 95%, by the mixture of the assignments' two-step estimates; None
-    likewise"""
-    component_rho: Floats | None
-    """(C,) rho of the average's components; None likewise"""
-    imr_optional: ImrShares | None
-    """shares of weight if lambda is optional; None in a window of rho, or in an average that was
-    sampled"""
+    """where rho lies with 95%, by the mixture of the assignments; None in a window"""
+    component_rho: Floats
+    """(C,) rho of the average's components"""
 
     @property
-    def imr(self) -> dict[Kind, float] | None:
-        """Share of weight that holds lambda, if lambda is optional."""
-        return None if self.imr_optional is None else self.imr_optional.imr
+    def correction(self) -> dict[Kind, float] | None:
+        """Share of weight that holds the correction; None unless it is optional."""
+        found = self.average
+        judged = found.correction == "optional" and found.rho_range is None
+        return found.correction_share if judged else None
+
+    @property
+    def corrected(self) -> float | None:
+        """BIC share of weight that holds the correction; None unless it is optional."""
+        return None if self.correction is None else self.correction["bic"]
+
+    @property
+    def index(self) -> dict[Kind, float] | None:
+        """Share of weight that holds the index; None if it was not offered."""
+        return self.average.index_share if self.average.has_index else None
 
     @property
     def best(self) -> float:
@@ -140,7 +151,7 @@ def weights_of(fit: Fit) -> AssignmentWeights | str:
 def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
     """Weigh the assignments in seconds: as `weights_of` does, unless they must be sampled.
 
-    Then the chains of the sampler are short, and lambda is not optional.
+    Then the chains of the sampler are short.
     """
     if fit in _weights or fit.average is not None or len(choices_of(fit).units) <= MOST_UNITS:
         return weights_of(fit)
@@ -169,119 +180,61 @@ def choices_of(fit: Fit) -> Choices:
 
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
+    """Weigh all assignments by BIC, or many that a sampler draws."""
     if has_pseudo_weights(fit):
         return (
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
             "choice is, is not said."
         )
-    form = _form(fit)
-    if form is not None:
-        return _weigh_form(fit, form, max_sweeps)
     choices, window = choices_of(fit), _window(fit)
-    given = None if fit.average is None else fit.average.average
-    if given is not None and not given.exhaustive:
-        # Sampling again would take as long as the fit.
-        assert fit.average is not None
-        found = fit.average.by_bic or given
-        # Older model files have no draws by BIC.
-        judged = window is None and found.weights == "bic"
-        tests = tests_of(fit, found) if judged else None
-        return AssignmentWeights(
-            average=found,
-            chosen=None,
-            left_out=None,
-            stand_ins=None if tests is None else stand_ins_of(found, tests),
-            rejected=None if tests is None else tests.rejected_share,
-            rho_interval=None if tests is None else tests.rho_interval,
-            component_rho=None if tests is None else tests.rho,
-            imr_optional=None,
-        )
-    if given is not None and given.weights == "bic":
-        found = given
+    found: Average | None = None
+    correction: Correction = "optional"
+    if fit.average is not None:
+        form, given = fit.average.form, fit.average.average
+        correction = given.correction
+        if given.exhaustive:
+            found = given if given.weights == "bic" else None
+        else:
+            # The shares are known; the heaviest by BIC take a short run.
+            max_sweeps = LEAST_SWEEPS
     else:
         try:
-            found = _average(fit, fit.moments, choices, window, max_sweeps)
-        except NoFeasibleAssignmentError:
-            return _NO_WEIGHT
-    tests = None if window else tests_of(fit, found)
+            form = form_of_candidates(fit, choices)
+        except (CollinearError, NotIdentifiedError, TooFewRowsError) as error:
+            return f"Assignments are not weighed: {error}"
+        correction = "optional" if form.knows_correction else "never"
+    if found is None:
+        with warnings.catch_warnings():
+            # The words about the weights say whether the sampler's chains agree.
+            warnings.simplefilter("ignore", SearchWarning)
+            try:
+                found = average(
+                    form,
+                    choices,
+                    weights="bic",
+                    correction=correction,
+                    rho_range=window,
+                    random_state=_SEED,
+                    max_sweeps=max_sweeps,
+                )
+            except NoFeasibleAssignmentError:
+                return _NO_WEIGHT
+            except InputError as error:
+                return str(error)
+    if fit.average is not None and not found.exhaustive:
+        found = with_shares_of(found, fit.average.average)
+    rho = rho_mixture(form, found)
+    judged = window is None and correction == "optional"
+    chose = fit.average is None
     return AssignmentWeights(
+        form=form,
         average=found,
-        chosen=_chosen_weight(fit, found) if given is None else None,
-        left_out=_left_out(fit, choices) if given is None else None,
-        stand_ins=None if tests is None else stand_ins_of(found, tests),
-        rejected=None if tests is None else tests.rejected_share,
-        rho_interval=None if tests is None else tests.rho_interval,
-        component_rho=None if tests is None else tests.rho,
-        imr_optional=None
-        if window or max_sweeps is not None
-        else imr_shares(fit.moments, choices, random_state=_SEED),
+        chosen=_chosen_weight(fit, form, found) if chose else None,
+        left_out=_left_out(fit, form) if chose else None,
+        stand_ins=stand_ins_of(found) if judged else None,
+        rho_interval=None if window else rho.interval,
+        component_rho=rho.rho,
     )
-
-
-def _form(fit: Fit) -> QuadraticForm | None:
-    """Return the likelihood's quadratic form, if a search of a binary outcome used one."""
-    if not fit.is_binary or fit.search is None or fit.search.result is None:
-        return None
-    return fit.search.result.goal.form
-
-
-def _weigh_form(fit: Fit, form: QuadraticForm, max_sweeps: int | None) -> AssignmentWeights | str:
-    """Weigh the assignments by the quadratic approximation, and those refitted by themselves."""
-    assert fit.search is not None
-    choices, refitted = choices_of(fit), _refitted(fit.search.check_searched())
-    moments = form.as_moments(fit.n_features, fit.moments.n_selected, with_rho=True)
-    try:
-        found = _average(fit, moments, choices, None, max_sweeps, form, refitted)
-    except NoFeasibleAssignmentError:
-        return _NO_WEIGHT
-    tests = None if form.atanh_rho is None else form_tests(form, found)
-    return AssignmentWeights(
-        average=found,
-        chosen=_chosen_weight(fit, found, form, refitted),
-        left_out=_left_out(fit, choices),
-        stand_ins=None if tests is None else stand_ins_of(found, tests),
-        rejected=None if tests is None else tests.rejected_share,
-        rho_interval=None if tests is None else tests.rho_interval,
-        component_rho=None if tests is None else tests.rho,
-        imr_optional=None
-        if tests is None or max_sweeps is not None
-        else imr_shares(moments, choices, random_state=_SEED, form=form),
-    )
-
-
-def _refitted(search: Search) -> Refitted | None:
-    """Return what the refits cost, unless the model that they are compared with has no maximum."""
-    refits = search.refits
-    if refits is None or refits.held_rho is not None:
-        return None
-    good = np.isfinite(refits.log_likelihood)
-    return Refitted(search.masks[good], refits.costs()[good])
-
-
-def _average(
-    fit: Fit,
-    moments: Moments,
-    choices: Choices,
-    window: tuple[float, float] | None,
-    max_sweeps: int | None,
-    form: QuadraticForm | None = None,
-    refitted: Refitted | None = None,
-) -> Average:
-    """Weigh all assignments by BIC, or many that a sampler draws."""
-    with warnings.catch_warnings():
-        # The words about the weights say whether the sampler's chains agree.
-        warnings.simplefilter("ignore", SearchWarning)
-        return average(
-            moments,
-            choices,
-            weights="bic",
-            rho_range=window,
-            names=fit.labels,
-            random_state=_SEED,
-            max_sweeps=max_sweeps,
-            form=form,
-            refitted=refitted,
-        )
 
 
 def _window(fit: Fit) -> tuple[float, float] | None:
@@ -290,60 +243,39 @@ def _window(fit: Fit) -> tuple[float, float] | None:
     return None if fit.search is None else fit.search.window
 
 
-def _chosen_weight(
-    fit: Fit,
-    found: Average,
-    form: QuadraticForm | None = None,
-    refitted: Refitted | None = None,
-) -> float | None:
-    """BIC weight of the prediction features of a fit."""
+def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
+    """BIC weight of the prediction features of a fit, with the correction and without the index."""
     choices, m = found.choices, found.n_selected
     support = np.asarray(fit.support, dtype=bool)
     inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
     if not np.array_equal(choices.masks(inside), support):
         return None
-    best = found.leading_masks[0]
-    if form is None:
-        solved, goal = fit.moments.solve(support), Goal.of(fit.moments, "bic")
-        if found.rho_range is not None:
-            low, high = found.rho_range
-            if not low <= solved.rho <= high:
-                return None
-        costs = [float(m * goal.log_fit(sse)) for sse in (solved.sse, found.leading_sse[0])]
-    else:
-        # Sampled assignments are weighed by the approximation alone.
-        exact = refitted if found.exhaustive else None
-        costs = [_form_cost(form, support, exact), float(found.leading_sse[0])]
-    by_size = penalties(m, choices)["bic"]
-    n_units = sum(bool(best[unit[0]]) for unit in choices.units)
-    criterion = costs[0] + by_size[int(support.sum()), int(inside.sum())]
-    least = costs[1] + by_size[int(best.sum()), n_units]
+    by_size, states = penalties(m, choices)["bic"], found.leading_states[:1]
+    corrected = found.correction != "never"
+    own = np.append(support, [corrected, False])
+    costs = Members(form, np.concatenate([own[None], states]), np.ones(2)).costs
+
+    def penalty(state: Mask) -> float:
+        units = sum(bool(state[unit[0]]) for unit in choices.units)
+        return float(by_size[int(state[:-2].sum()), int(state[-2:].sum()), units])
+
+    criterion = costs[0] + penalty(own)
     if not np.isfinite(criterion):
         return 0.0
+    least = costs[1] + penalty(states[0])
     weight = float(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)))
     # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
 
 
-def _form_cost(form: QuadraticForm, support: Mask, refitted: Refitted | None) -> float:
-    """Return what an assignment costs by its own refit, or else by the approximation."""
-    if refitted is not None:
-        same = np.flatnonzero((refitted.masks == support).all(axis=1))
-        if len(same):
-            return float(refitted.cost[same[0]])
-    return float(form.dropped(support))
-
-
-def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
+def _left_out(fit: Fit, form: Form) -> LeftOut | None:
     """Describe jointly, in the model of all candidates, those that were not chosen."""
-    columns = choices.columns
-    away = tuple(column for column in columns if not fit.support[column])
+    away = tuple(column for column in form.columns if not fit.support[column])
     if not away:
         return None
-    form = fit.search.result.goal.form if fit.search and fit.search.result else None
-    if form is not None:
-        return LeftOut(away, float(form.dropped(np.asarray(fit.support, dtype=bool))))
-    try:
-        return LeftOut(away, joint_test(fit.moments, columns, fit.support, fit.labels)[0])
-    except (CollinearError, NotIdentifiedError, TooFewRowsError):
-        return LeftOut(away, float("nan"))
+    support = np.asarray(fit.support, dtype=bool)
+    known = fit.search.result.goal.form if fit.search and fit.search.result else None
+    if known is not None:
+        return LeftOut(away, float(known.dropped(support)))
+    own = np.append(support, [True, False])
+    return LeftOut(away, float(Members(form, own[None], np.ones(1)).costs[0]))

@@ -95,12 +95,12 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
 
 
 def _of_imr(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
-    if found.imr is None:
+    if found.correction is None:
         return []
     words = (
-        f"If {_correction(fit)} is optional, assignments with it carry "
-        f"{share_text(found.imr['bic'])} of the "
-        f"BIC weight ({share_text(found.imr['aic'])} of the AIC weight)."
+        f"Assignments with {_correction(fit)} carry "
+        f"{share_text(found.correction['bic'])} of the "
+        f"BIC weight ({share_text(found.correction['aic'])} of the AIC weight)."
     )
     return [Caveat("imr_optional", "note", words)]
 
@@ -163,14 +163,9 @@ def _left_out(left_out: LeftOut) -> str:
     )
 
 
-def _approximated(fit: Fit, found: AssignmentWeights) -> str:
+def _approximated() -> str:
     """Say what weighs the assignments of a binary outcome."""
-    words = "Weights follow the likelihood's quadratic approximation at the model of all candidates"
-    refits = None if fit.search is None else fit.search.check_searched().refits
-    # A sampler draws by the approximation, and a rho that is held has no refits to compare with.
-    if refits is None or refits.held_rho is not None or not found.average.exhaustive:
-        return f"{words}."
-    return f"{words}, and those of the {len(refits.log_likelihood)} refitted their own likelihood."
+    return "Weights follow the likelihood's quadratic approximation at the model of all candidates."
 
 
 def _chi2(left_out: LeftOut) -> str:
@@ -189,15 +184,16 @@ def _others(fit: Fit, stand_ins: Sequence[StandIn]) -> str:
 def stand_in_sentence(fit: Fit, item: StandIn) -> str:
     """Say how the test of rho = 0 depends on a feature or group."""
     name, it = _unit(fit, item.columns), "it" if len(item.columns) == 1 else "them"
-    rejected, instead = share_text(item.rejected_without), share_text(item.rejected_with)
-    if item.rejected_without > item.rejected_with:
+    rejected, instead = share_text(item.corrected_without), share_text(item.corrected_with)
+    if item.corrected_without > item.corrected_with:
         return (
             f"{name} and {_correction(fit)} stand in for each other: without {name}, assignments "
-            f"find selection ({rejected} of the BIC weight rejects rho = 0); with {it}, {instead}."
+            f"find selection ({rejected} of the BIC weight holds the correction); with {it}, "
+            f"{instead}."
         )
     return (
         f"Assignments find selection only with {name}: with {it}, {instead} of the BIC weight "
-        f"rejects rho = 0; without {it}, {rejected}."
+        f"holds the correction; without {it}, {rejected}."
     )
 
 
@@ -276,7 +272,7 @@ def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     value = some([_unit(fit, item.columns) for item in found.stand_ins])
     words = " ".join(stand_in_sentence(fit, item) for item in found.stand_ins[:3])
     first = found.stand_ins[0]
-    case = "" if first.rejected_without > first.rejected_with else "with"
+    case = "" if first.corrected_without > first.corrected_with else "with"
     names = tuple(unit_names(fit, first.columns))
     return [Finding(key, name, value, "caution", words, case=case, names=names)]
 
@@ -327,9 +323,9 @@ def _moved(found: AssignmentWeights, moved: Sequence[str]) -> str:
 
 
 def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
-    if found.imr is None:
+    if found.correction is None:
         return []
-    share = found.imr["bic"]
+    share = found.correction["bic"]
     verdict: Verdict = "caution" if 0.1 <= share < 0.9 else "ok"
     with_it = f"The weights favour assignments with {_correction(fit)}"
     words = f"{with_it}, a sign of selection on unobservables."
@@ -338,10 +334,10 @@ def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     elif share < 0.1:
         words = "The weights favour rho = 0: there is no sign of selection on unobservables."
     by, short = (
-        ", ".join(f"{text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
+        ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
         for text in (share_text, chance_text)
     )
-    name = f"weight of {_correction(fit)}, if it is optional"
+    name = f"weight of {_correction(fit)}"
     return [Finding("imr_optional", name, by, verdict, words, short=short)]
 
 
@@ -361,14 +357,14 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     ]
     if not fit.is_binary:
         facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
-    if found.imr is not None:
-        by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
-        facts.append((f"With {_correction(fit)}, if optional", by))
+    if found.correction is not None:
+        by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        facts.append((f"With {_correction(fit)}", by))
     notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     if found.left_out is not None:
         notes.append(_left_out(found.left_out))
     if fit.is_binary:
-        notes.append(_approximated(fit, found))
+        notes.append(_approximated())
     shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import outcome_of
 from heckmanfa.results.document import Caveat
-from heckmanfa.text.wording import count, number, percent, share_text, true_minus
+from heckmanfa.text.wording import count, number, percent, true_minus
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
@@ -28,10 +28,8 @@ def weights_name(kind: str) -> str:
 
 def describe_average(fit: Fit) -> str:
     """Say over which assignments the estimates are averaged."""
-    found, refits = outcome_of(fit).average, outcome_of(fit).refits
+    found = outcome_of(fit).average
     how = f"weighted by {weights_name(found.weights)}"
-    if refits is not None and len(refits.weight) < found.n_assignments:
-        return f"averaged over the {len(refits.weight)} heaviest assignments, {how}"
     if found.exhaustive:
         if found.n_assignments == 1:
             return "those of the only assignment with weight"
@@ -47,19 +45,18 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
     """Return the caveats of an average; none for a fit of one assignment."""
     if fit.average is None:
         return []
-    found, refits = fit.average.average, fit.average.refits
+    found = fit.average.average
     words = f"Estimates are {describe_average(fit)}."
     covered, exactly = "about 90 to 95%", "exactly "
     if found.weights in _COVERED:
         strong, weak = _COVERED[found.weights]
         covered, exactly = f"{strong}% of strong and {weak}% of weak coefficients", ""
-    simulated = "in simulations, " if refits is None else "in simulations of two-step averages, "
     caveats = [
         Caveat(
             "average",
             "caution",
             f"{words} Intervals are quantiles of the mixture of their distributions, and allow for "
-            f"the choice of features: {simulated}95% intervals cover {covered}. There is no "
+            f"the choice of features: in simulations, 95% intervals cover {covered}. There is no "
             "p-value of an average.",
             f"That an interval covers with {exactly}its level",
             f"it allows for the choice of features, and 95% intervals cover {covered} in "
@@ -67,16 +64,6 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
         ),
         _NO_CHOICE,
     ]
-    if refits is not None:
-        caveats.append(
-            Caveat(
-                "refits",
-                "caution",
-                f"Maximum likelihood refitted the {len(refits.weight)} heaviest assignments, which "
-                f"carry {share_text(refits.share)} of the weight; chances are those of two-step "
-                "fits. With skewed errors, such an average is much worse than the two-step one.",
-            )
-        )
     if found.disagreement is not None:
         differ = number(found.disagreement, 2)
         if found.disagreement <= AGREE:
@@ -103,7 +90,7 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
             Caveat(
                 "window",
                 "caution",
-                f"rho was conditioned on: only assignments whose two-step rho is in [{low:g}, "
+                f"rho was conditioned on: only assignments whose rho is in [{low:g}, "
                 f"{high:g}] have weight. It tests nothing, and has no interval.",
                 "That rho says whether there is selection bias",
                 f"only assignments with rho in [{low:g}, {high:g}] have weight, and it tests "

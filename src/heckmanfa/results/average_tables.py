@@ -21,11 +21,11 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.model.mixture import Mixture, mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.document import Section
 from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import KINDS, penalties
 from heckmanfa.text.wording import percent, share_text
@@ -34,17 +34,18 @@ PREDICTS = "predicts"
 UNSURE = "cannot be told"
 NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
+NEVER = "never included"
+CORRECTION = "correction"
+"""the name of the correction's row among those of features"""
+MATTERED = "selection mattered"
+NOT_MATTERED = "no sign that selection mattered"
+
+_CORRECTION_ROLES = {PREDICTS: MATTERED, UNSURE: UNSURE, NO_SIGN: NOT_MATTERED}
 
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _MANY_ROWS = 100
-# Predictions for many rows use at most this many assignments.
-_FEW = 1000
-# Functions that are not linear in the estimates are evaluated for each of these one by one.
-_FEWEST = 200
 
-_mixtures: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
-_few: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
-_fewest: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
+_members: WeakKeyDictionary[Fit, Members] = WeakKeyDictionary()
 
 
 def outcome_of(fit: Fit) -> AverageOutcome:
@@ -69,24 +70,49 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
     alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
     for place, sign in enumerate(("positive", "negative")):
         shares = np.where(alone, getattr(found, sign)[first], np.nan)
-        table.insert(1 + len(KINDS) + place, sign, shares)
+        table.insert(1 + 3 * len(KINDS) + place, sign, shares)
     table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    return table
+    return pd.concat([table, _correction_row(found)], ignore_index=True)
+
+
+def _correction_row(found: Average) -> pd.DataFrame:
+    """Return the row of the correction: it has no feature's index beside it."""
+    shares = found.correction_share
+    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
+    row = {
+        "feature": CORRECTION,
+        **{kind: shares[kind] for kind in KINDS},
+        **{f"{kind}_alone": shares[kind] for kind in KINDS},
+        **{f"{kind}_index": 0.0 for kind in KINDS},
+        "positive": found.correction_signs[0],
+        "negative": found.correction_signs[1],
+        "role": fixed or _CORRECTION_ROLES[role_of(shares["bic"])],
+    }
+    return pd.DataFrame([row])
 
 
 def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
-    """Return a row for each feature or group: its share by each kind of weights, and its role."""
+    """Return a row for each feature or group: its share by each kind of weights, and its role.
+
+    The share by a kind is that in which it predicts, on its own ("aic_alone") or with the index
+    ("aic_index").
+    """
     named = [tuple(fit.spec.feature_names(unit)) for unit in units]
+    ways = {"": found.shares, "_alone": found.alone, "_index": found.with_index}
     return pd.DataFrame(
         [
             {
                 "feature": names[0] if len(names) == 1 else names,
-                **{kind: float(found.shares[kind][unit[0]]) for kind in KINDS},
+                **{
+                    f"{kind}{way}": float(of[kind][unit[0]])
+                    for way, of in ways.items()
+                    for kind in KINDS
+                },
                 "role": role_of(float(found.shares["bic"][unit[0]])),
             }
             for unit, names in zip(units, named, strict=True)
         ],
-        columns=["feature", *KINDS, "role"],
+        columns=["feature", *(f"{kind}{way}" for way in ways for kind in KINDS), "role"],
     )
 
 
@@ -109,7 +135,7 @@ def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
-    names = [", ".join(unit_names(fit, unit)) for unit in _units(fit)]
+    names = [*(", ".join(unit_names(fit, unit)) for unit in _units(fit)), CORRECTION]
     shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
     for kind in ("aic", "ebic"):
         shown[f"by {kind.upper()}"] = table[kind].map(share_text)
@@ -121,8 +147,10 @@ def inclusion_section(fit: Fit) -> Section:
         "Chance that each feature predicts",
         table=shown,
         notes=(
-            "Chances and roles follow BIC weights. A feature without any effect typically has a "
-            f"chance of about {nothing}. Signs follow the weights of the estimates.",
+            "A feature predicts on its own or with the index of selection; the correction competes "
+            "with both. Chances and roles follow BIC weights. A feature without any effect "
+            f"typically has a chance of about {nothing}. Signs follow the weights of the "
+            "estimates.",
         ),
     )
 
@@ -150,58 +178,44 @@ def average_facts(fit: Fit) -> list[tuple[str, str]]:
 def assignments_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.assignments_`."""
     outcome = outcome_of(fit)
-    found = outcome.average
-    masks = found.leading_masks
-    choices, m = found.choices, found.n_selected
+    found, form = outcome.average, outcome.form
+    states, masks = found.leading_states, found.leading_masks
+    choices = found.choices
     held = masks.sum(axis=1)
     units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
-    by_size = penalties(m, choices)
+    by_size = penalties(found.n_selected, choices)
     frame = pd.DataFrame(
         {
             "features": [
                 tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks
             ],
             "n_features": held,
+            "correction": states[:, -2],
+            "index": states[:, -1],
             "weight": found.leading_weight,
         }
     )
     for kind in KINDS:
-        frame[kind] = m * np.log(found.leading_sse) + by_size[kind][held, units]
+        extra = states[:, -2:].sum(axis=1)
+        frame[kind] = found.leading_cost + by_size[kind][held, extra, units]
     frame["rho"] = found.leading_rho
-    assert outcome.scores is not None
-    mixture = mix_assignments(fit.moments, outcome.scores, masks, found.leading_weight)
-    error = mixture.errors.coef[:, -1]
+    # The test of the correction is made on its own scale: beta_H, or atanh rho.
+    members = Members(form, states, found.leading_weight)
+    gradient = np.eye(len(form.estimates))[[form.correction]]
+    values, error = members.estimates[:, form.correction], members.variances(gradient)[:, 0] ** 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
-        frame["imr"] = mixture.imr_coef
-        frame["imr_statistic"] = mixture.imr_coef / error
+        if not fit.is_binary:
+            frame["imr"] = members.terms[:, form.correction]
+        frame["imr_statistic"] = np.where(states[:, -2], values / error, np.nan)
     frame["imr_p_value"] = reference_of(fit).p_value(frame["imr_statistic"].to_numpy())
     return frame
 
 
-def mixture_of(fit: Fit) -> Mixture:
-    """Return the two-step fits behind the intervals of an average, made once for a fit."""
-    if fit not in _mixtures:
-        outcome = outcome_of(fit)
-        assert outcome.scores is not None
-        found = outcome.average
-        _mixtures[fit] = mix_assignments(
-            fit.moments, outcome.scores, found.component_masks, found.component_weights
-        )
-    return _mixtures[fit]
-
-
-def few_of(fit: Fit) -> Mixture:
-    """Return a representative part of `mixture_of`, for the predictions of many rows."""
-    if fit not in _few:
-        _few[fit] = mixture_of(fit).thinned(_FEW)
-    return _few[fit]
-
-
-def fewest_of(fit: Fit) -> Mixture:
-    """Return an even smaller part, for functions that are not linear in the estimates."""
-    if fit not in _fewest:
-        _fewest[fit] = mixture_of(fit).thinned(_FEWEST)
-    return _fewest[fit]
+def members_of(fit: Fit) -> Members:
+    """Return the assignments behind the intervals of an average, made once for a fit."""
+    if fit not in _members:
+        _members[fit] = outcome_of(fit).members()
+    return _members[fit]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +232,8 @@ class TermMixture:
     @classmethod
     def of(cls, fit: Fit) -> TermMixture:
         """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
-        refits = outcome_of(fit).refits
-        if refits is not None:
-            errors = np.sqrt(np.maximum(refits.variances, 0.0))
-            return cls(refits.weight, refits.estimates, errors)
-        mixture = mixture_of(fit)
-        return cls(mixture.weights, *mixture.estimates)
+        members, averaged = members_of(fit), averaged_terms(fit)
+        return cls(members.weights, members.terms[:, averaged], members.term_errors[:, averaged])
 
     @cached_property
     def std_errors(self) -> Floats:
@@ -250,8 +260,11 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     )
     mixture, averaged = TermMixture.of(fit), averaged_terms(fit)
     limits = mixture.quantiles(tails(conf_level), reference.df)
-    # Quantiles of two-step estimates may lie beyond any correlation, or below any deviation.
-    limits[-2], limits[-1] = limits[-2].clip(-1.0, 1.0), limits[-1].clip(min=0.0)
+    # Quantiles may lie beyond any correlation, or below any deviation.
+    rho = -1 if fit.is_binary else -2
+    limits[rho] = limits[rho].clip(-1.0, 1.0)
+    if not fit.is_binary:
+        limits[-1] = limits[-1].clip(min=0.0)
     table.loc[averaged, ["statistic", "p_value"]] = np.nan
     table.loc[averaged, "std_error"] = mixture.std_errors
     table.loc[averaged, ["ci_low", "ci_high"]] = limits
@@ -260,27 +273,8 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
 
 def averaged_terms(fit: Fit) -> Mask:
     """Which rows of ``fit.terms`` are averages: all but the selection equation of two steps."""
-    refitted = outcome_of(fit).refits is not None
+    refitted = outcome_of(fit).form.errors != "two-step"
     return np.array([refitted or equation != "selection" for equation, _ in fit.terms])
-
-
-def vcov_average(fit: Fit) -> Floats:
-    """Return the covariance of the mixture of all terms, within assignments and between them.
-
-    rho and sigma are NaN in the covariance of two-step fits, apart from their own variance.
-    """
-    if outcome_of(fit).refits is not None:
-        return fit.covariance.copy()
-    mixture = mixture_of(fit)
-    _, total = mixture.total_covariance()
-    k, size = mixture.coef.shape[1] - 2, len(fit.terms)
-    # The mixture has beta_H before the probit's coefficients, the terms after them.
-    order = [*range(k + 1), *range(k + 2, len(total)), k + 1]
-    covariance = np.full((size, size), np.nan)
-    covariance[: len(total), : len(total)] = total[np.ix_(order, order)]
-    last = np.arange(size - 2, size)
-    covariance[last, last] = TermMixture.of(fit).std_errors[-2:] ** 2
-    return covariance
 
 
 def refuse_test(fit: Fit, matrix: Floats) -> None:

@@ -181,12 +181,12 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
     if alone is None:
         why = passage(
             f"its chance is {chance_text(item.chance)}. Without it, "
-            f"{chance_text(item.rejected_without)} of the weight rejects rho = 0; with it, "
-            f"{chance_text(item.rejected_with)}."
+            f"{chance_text(item.corrected_without)} of the weight holds the correction; with it, "
+            f"{chance_text(item.corrected_with)}."
         )
     else:
         place = f"it and {evidence.words.correction} take each other's place"
-        if item.rejected_with > item.rejected_without:
+        if item.corrected_with > item.corrected_without:
             place = "selection is found only with it"
         why = passage(
             f"{chance_text(item.chance)} with the correction, {chance_text(alone)} without: "
@@ -207,8 +207,8 @@ def _no_selection(evidence: Evidence) -> list[Claim]:
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     if effect.excludes_zero:
         lead = "That there is selection on what was not observed:"
-        share = "" if evidence.rejected is None else chance_text(evidence.rejected)
-        why = f"only {share} of the weight rejects rho = 0." if share else ""
+        share = "" if evidence.corrected is None else chance_text(evidence.corrected)
+        why = f"only {share} of the weight holds the correction." if share else ""
         why = why or f"{what} is {value} ({low} to {high}), and rests on the exclusions."
     else:
         lead = "That there is no selection on what was not observed:"

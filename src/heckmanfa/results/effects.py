@@ -17,19 +17,21 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
+from heckmanfa.fit.full_form import two_step_form
 from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.rho_curve import RhoCurve
-from heckmanfa.model.score_moments import ScoreMoments, scores_for
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
 from heckmanfa.results.side_by_side import may_predict, refits_of
-from heckmanfa.search.averaging.uncorrected import average_uncorrected
+from heckmanfa.search.averaging.averages import without_correction
+from heckmanfa.search.averaging.members import Members
+from heckmanfa.search.form import Form
 
 CONF_LEVEL = 0.95
 _QUANTILE = Reference().quantile(CONF_LEVEL)
@@ -88,7 +90,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """One set of features, with its two-step estimates or those of a refit."""
+    """One set of features, with its estimates by the form or those of a refit."""
 
     mask: Mask
     """(K,) which columns predict"""
@@ -182,45 +184,49 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
         ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])
         values[fit.equation] = ends[1:]
         return Series(values), None
-    alike = average_uncorrected(fit.moments, fit.average.average, fit.average.by_bic)
+    alike, share = without_correction(fit.average.form, fit.average.average)
     columns = fit.equation
-    centres, errors = alike.each.coef[:, columns], alike.each.errors[:, columns]
-    values[columns, 0] = alike.coef[columns]
+    span = slice(1, 1 + len(columns))
+    values[columns, 0] = alike.weights @ alike.terms[:, span]
     values[columns, 1:] = mixture_quantiles(
-        alike.weights, centres, errors, tails(CONF_LEVEL), reference.df
+        *(alike.weights, alike.terms[:, span], alike.term_errors[:, span]),
+        tails(CONF_LEVEL),
+        reference.df,
     )
-    share = alike.share if np.isfinite(alike.share).all() else None
     return Series(values), share
 
 
-def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
-    """Estimate some sets of features, (N, K) masks, by two steps.
+def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
+    """Estimate some assignments, (N, K + 2) states, by the form of the model of everything.
 
-    A binary outcome has the refits of its search. A set that was not refitted has the estimates of
-    the quadratic form that ranked it, and no BIC.
+    A binary outcome has the refits of its search, where there are some.
     """
-    if not len(masks):
+    if not len(states):
         return []
-    if fit.is_binary:
+    if fit.is_binary and fit.search is not None:
+        masks = states[:, :-2]
         near = zip(*_by_form(fit, masks), strict=True)
         return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
-    mixture = mix_assignments(fit.moments, _scores(fit, masks), masks, np.ones(len(masks)))
-    solved = fit.moments.solve(masks)
-    values, errors = mixture.linear(np.eye(mixture.coef.shape[1]))
-    reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+    members = Members(form, states, np.full(len(states), 1.0 / len(states)))
+    slope = 1.0 if fit.binary is None else fit.binary.mean_slope
+    solved = fit.moments.solve(states[:, :-2])
+    reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
+    ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
+    place = form.correction
     found = []
-    for row, mask in enumerate(masks):
-        ends = np.column_stack([values[row], values[row] - reach[row], values[row] + reach[row]])
-        imr = Effect(*(float(value) for value in ends[-1]))
+    for row, state in enumerate(states):
         spread = np.full((fit.n_features, 3), np.nan)
-        spread[list(mixture.scores.columns)] = ends[1:-1]
-        spread[~mask] = np.nan
+        spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
+        spread[~state[:-2] & ~state[-1]] = np.nan
+        imr = UNKNOWN if fit.is_binary else Effect(*(float(end) for end in ends[row, place]))
+        rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
+        usual = bool(state[-2]) and not state[-1] and not fit.is_binary
         found.append(
             Assignment(
-                mask=mask,
-                bic=float(solved.bic[row]),
-                rho=float(mixture.rho[row]),
-                rho_interval=rho_ends(fit.moments, imr, float(mixture.sigma[row])),
+                mask=state[:-2],
+                bic=float(solved.bic[row]) if usual else float("nan"),
+                rho=float(members.terms[row, place + (not fit.is_binary)]),
+                rho_interval=(float(rho[1]), float(rho[2])),
                 imr=imr,
                 coef=Series(spread),
             )
@@ -265,13 +271,6 @@ def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
     return Assignment(mask, bic, float(rho_hat), (nan, nan), UNKNOWN, Series(values))
 
 
-def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
-    """What standard errors need: that of the average, or nothing for classical ones."""
-    columns = [int(column) for column in np.flatnonzero(masks.any(axis=0))]
-    scores = None if fit.average is None else fit.average.scores
-    return scores_for(columns, scores)
-
-
 def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     """Estimate the model in which every feature that may predict does.
 
@@ -283,13 +282,18 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     columns = may_predict(fit, never)
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):
         return None
-    if fit.is_binary:
+    if fit.is_binary and fit.average is None:
         return _searched_all(fit)
-    mask = np.zeros((1, fit.n_features), dtype=bool)
-    mask[0, columns] = True
-    if not fit.moments.solve(mask, exact=True).feasible[0]:
-        return None
-    return assignments_of(fit, mask)[0]
+    if fit.average is not None:
+        form = fit.average.form
+    else:
+        try:
+            form = two_step_form(fit, tuple(columns))
+        except NotIdentifiedError:
+            return None
+    state = np.zeros((1, fit.n_features + 2), dtype=bool)
+    state[0, [*form.columns, -2]] = True
+    return assignments_of(fit, form, state)[0]
 
 
 def _searched_all(fit: Fit) -> Assignment | None:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.results.average_tables import tidy_average, vcov_average
+from heckmanfa.results.average_tables import tidy_average
 from heckmanfa.results.reference import reference_of
 
 _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
@@ -68,5 +68,4 @@ def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
 def vcov(fit: Fit) -> pd.DataFrame:
     """Return the joint covariance with labels; see `Heckman.vcov`."""
     labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
-    covariance = fit.covariance.copy() if fit.average is None else vcov_average(fit)
-    return pd.DataFrame(covariance, index=labels, columns=labels)
+    return pd.DataFrame(fit.covariance.copy(), index=labels, columns=labels)

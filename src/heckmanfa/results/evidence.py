@@ -40,7 +40,7 @@ from heckmanfa.results.feature_evidence import (
     mode_of,
 )
 from heckmanfa.results.naming import Naming
-from heckmanfa.search.averaging.uncorrected import average_uncorrected
+from heckmanfa.search.averaging.averages import without_correction
 
 _LATER = (
     "The weights of all assignments take a while to compute, so chances are not given here; "
@@ -66,9 +66,9 @@ class StandInEvidence:
     name: str
     columns: tuple[int, ...]
     chance: float
-    rejected_with: float
-    """share of weight that rejects rho = 0, of the sets that hold it"""
-    rejected_without: float
+    corrected_with: float
+    """share of weight that holds the correction, of the sets that hold it"""
+    corrected_without: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +103,9 @@ class Evidence:
     """features that a search chose"""
     chosen_weight: float | None = None
     """their BIC weight"""
-    rejected: float | None = None
-    """share of BIC weight whose test rejects rho = 0"""
+    corrected: float | None = None
+    """share of BIC weight that holds the correction; None unless it is optional"""
     stand_in: StandInEvidence | None = None
-    imr_weight: float | None = None
-    """BIC weight of the sets with lambda, if lambda is optional"""
     rho_with_search: tuple[float, float] | None = None
     """95% interval of rho that allows for the search; None if there is none"""
     all_features: Assignment | None = None
@@ -232,7 +230,7 @@ def _with_weights(
 ) -> Evidence:
     """Add what the weights of all sets of features say."""
     average, naming = weights.average, evidence.naming
-    leading = assignments_of(evidence.fit, average.leading_masks[:2])
+    leading = assignments_of(evidence.fit, weights.form, average.leading_states[:2])
     best = [
         BestAssignment(**vars(item), names=_names(naming, units, item.mask), weight=float(weight))
         for item, weight in zip(leading, average.leading_weight[:2], strict=True)
@@ -245,8 +243,8 @@ def _with_weights(
             name=naming.name_of(first.columns),
             columns=first.columns,
             chance=weights.share(first.columns),
-            rejected_with=first.rejected_with,
-            rejected_without=first.rejected_without,
+            corrected_with=first.corrected_with,
+            corrected_without=first.corrected_without,
         )
     return replace(
         evidence,
@@ -256,9 +254,8 @@ def _with_weights(
         second=best[1] if len(best) > 1 else None,
         n_half=weights.n_half,
         chosen_weight=weights.chosen,
-        rejected=None if evidence.honest else weights.rejected,
+        corrected=None if evidence.honest else weights.corrected,
         stand_in=stand_in,
-        imr_weight=None if weights.imr is None else weights.imr["bic"],
     )
 
 
@@ -278,8 +275,7 @@ def _least_squares_share(
     if fit.average is not None or fit.is_binary or not isinstance(weights, AssignmentWeights):
         return effects.least_squares_share
     if fit not in _shares:
-        share = average_uncorrected(fit.moments, weights.average).share
-        _shares[fit] = share if np.isfinite(share).all() else None
+        _shares[fit] = without_correction(weights.form, weights.average)[1]
     return _shares[fit]
 
 

@@ -263,11 +263,11 @@ def columns_of(evidence: Evidence) -> AssignmentColumns | None:
 def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentColumns:
     average, features = weights.average, _may_predict(evidence)
     n = n_drawn(average.leading_weight)
-    masks, weight, is_draw = average.leading_masks[:n], average.leading_weight[:n], False
+    states, weight, is_draw = average.leading_states[:n], average.leading_weight[:n], False
     if not average.exhaustive and float(weight.sum()) < _TELLING:
-        masks, weight = _drawn(average, features)
+        states, weight = _drawn(average, features)
         is_draw = True
-    found = assignments_of(evidence.fit, masks)
+    found, masks = assignments_of(evidence.fit, weights.form, states), states[:, :-2]
     coef = np.array([item.coef.values[:, 0] for item in found])
     by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
     return AssignmentColumns(
@@ -293,7 +293,7 @@ def _drawn(average: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask,
     chosen, counts = np.unique(
         np.minimum(drawn, len(average.component_weights) - 1), return_counts=True
     )
-    masks = average.component_masks[chosen]
+    masks = average.component_states[chosen]
     # The likeliest feature decides first.
     likely = sorted(features, key=lambda feature: feature.chance or 1.0)
     order = np.lexsort([~masks[:, feature.columns[0]] for feature in likely])

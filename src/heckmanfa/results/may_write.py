@@ -204,15 +204,17 @@ def _selection(evidence: Evidence) -> Passage:
         )
     if found == "yes":
         share = ""
-        if evidence.rejected is not None:
-            share = f"; {chance_text(evidence.rejected)} of the BIC weight rejects rho = 0"
+        if evidence.corrected is not None:
+            share = f"; {chance_text(evidence.corrected)} of the BIC weight holds the correction"
         return passage(f"Selection on what was not observed took place ({numbers}{share}).")
     if found == "little":
         return passage(
             f"Selection on what was not observed mattered too little to change this ({numbers})."
         )
-    if effect.excludes_zero and evidence.rejected is not None:
-        numbers += f"; only {chance_text(evidence.rejected)} of the BIC weight rejects rho = 0"
+    if effect.excludes_zero and evidence.corrected is not None:
+        numbers += (
+            f"; only {chance_text(evidence.corrected)} of the BIC weight holds the correction"
+        )
     return passage(
         f"The data do not tell whether selection on what was not observed took place ({numbers})."
     )

@@ -327,7 +327,7 @@ def _guards(fit: Fit) -> list[tuple[Wald, Finding]]:
         found.append((variance, about_equal_variance(variance, per_feature=per_feature)))
     if fit.average is None:
         return found
-    where = "in the heaviest assignment"
+    where = "in the model of all features"
     return [(test, replace(item, value=f"{item.value} ({where})")) for test, item in found]
 
 

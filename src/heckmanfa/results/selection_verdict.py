@@ -107,7 +107,7 @@ def _mattered(evidence: Evidence) -> bool:
     # Honest rows had no part in the choice, so their interval needs no weights beside it.
     if evidence.mode == "given" or evidence.pseudo or evidence.honest:
         return excluded
-    return excluded and (evidence.rejected or 0.0) >= _MOST_REJECT
+    return excluded if evidence.corrected is None else evidence.corrected >= _MOST_REJECT
 
 
 def _rejects(evidence: Evidence) -> bool:
@@ -165,9 +165,11 @@ def _moved(evidence: Evidence) -> Passage:
 
 
 def _weight(evidence: Evidence) -> Passage:
-    if evidence.rejected is None:
+    if evidence.corrected is None:
         return passage()
-    return passage(f"Of the weight (by BIC), {chance_text(evidence.rejected)} rejects rho = 0.")
+    return passage(
+        f"Of the weight (by BIC), {chance_text(evidence.corrected)} holds the correction."
+    )
 
 
 def _hangs_on(stand_in: StandInEvidence | None, it: str) -> Passage:
@@ -175,7 +177,7 @@ def _hangs_on(stand_in: StandInEvidence | None, it: str) -> Passage:
     if stand_in is None:
         return passage()
     name = Name(stand_in.name)
-    shares = {"without ": stand_in.rejected_without, "with ": stand_in.rejected_with}
+    shares = {"without ": stand_in.corrected_without, "with ": stand_in.corrected_with}
     more, less = sorted(shares, key=lambda which: -shares[which])
     if shares[more] >= _MOST_REJECT and shares[less] < 1.0 - _MOST_REJECT:
         said = f" {it} is significant ({chance_text(shares[more])} of the weight); {less}"
@@ -188,9 +190,9 @@ def _hangs_on(stand_in: StandInEvidence | None, it: str) -> Passage:
 
 def _yes(evidence: Evidence) -> Passage:
     _, effect = _tested(evidence)
-    if evidence.rejected is not None:
-        share = chance_text(evidence.rejected)
-        return passage(f"Selection mattered: {share} of the weight (by BIC) rejects rho = 0.")
+    if evidence.corrected is not None:
+        share = chance_text(evidence.corrected)
+        return passage(f"Selection mattered: {share} of the weight (by BIC) holds the correction.")
     low, high = effects(effect.low, effect.high)
     ratio = ratio_of(evidence)
     if ratio is not None:
@@ -233,13 +235,13 @@ def _but_includes_zero(evidence: Evidence) -> str:
 
 def _unknown(evidence: Evidence) -> Passage:
     ends = evidence.rho_with_search
-    if evidence.rejected is not None and (ends is None or ends[0] * ends[1] > 0.0):
-        share = chance_text(evidence.rejected)
+    if evidence.corrected is not None and (ends is None or ends[0] * ends[1] > 0.0):
+        share = chance_text(evidence.corrected)
         # So much weight would say yes: what keeps it from that is the interval.
-        but = _but_includes_zero(evidence) if evidence.rejected >= _MOST_REJECT else ""
+        but = _but_includes_zero(evidence) if evidence.corrected >= _MOST_REJECT else ""
         return passage(
-            f"Whether selection mattered cannot be told: {share} of the weight (by BIC) rejects "
-            f"rho = 0{but}."
+            f"Whether selection mattered cannot be told: {share} of the weight (by BIC) holds the "
+            f"correction{but}."
         )
     if ends is None:
         return passage("Whether selection mattered cannot be told.")

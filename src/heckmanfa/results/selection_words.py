@@ -74,14 +74,14 @@ def _hangs_on(evidence: Evidence) -> Passage:
     one = evidence.stand_in
     if one is None:
         unsure = by_certainty(evidence)[1]
-        if evidence.rejected is None or not unsure:
+        if evidence.corrected is None or not unsure:
             return passage()
         return passage(
             "It hangs on no single feature: with or without any that cannot be told, the share of "
-            "weight that rejects rho = 0 differs by less than 50 points."
+            "weight that holds the correction differs by less than 50 points."
         )
     name, correction = Name(one.name), evidence.words.correction
-    if one.rejected_with > one.rejected_without:
+    if one.corrected_with > one.corrected_without:
         return passage("It hangs on one feature: whether ", name, " predicts.")
     feature = evidence.of_column(one.columns[0])
     if feature is not None and feature.drives_selection:
@@ -96,38 +96,15 @@ def _hangs_on(evidence: Evidence) -> Passage:
 def _as_rival(evidence: Evidence) -> Passage:
     """Say what weight a model that ignores selection would take, and what that would change."""
     weighed = _weights(evidence)
-    if weighed is None or weighed.imr_optional is None:
+    if weighed is None or weighed.correction is None:
         return passage()
-    share = 1.0 - weighed.imr_optional.imr["bic"]
-    if math.isnan(share):
-        return passage()
+    share = 1.0 - weighed.correction["bic"]
     words = passage(
-        f"Were {evidence.words.naive} let in as a rival, by the same BIC, it would take "
-        f"{chance_text(share)} of the weight",
-        passage() if evidence.honest else _moved(evidence, weighed),
+        f"{evidence.words.naive_start} takes {chance_text(share)} of the weight, by BIC"
     )
     if share >= 0.5:
         return words + ". BIC leans to fewer terms, and this is no proof that rho is zero."
     return words + ". This is so although BIC leans to fewer terms."
-
-
-def _moved(evidence: Evidence, weighed: AssignmentWeights) -> Passage:
-    """Name the feature whose chance would change most."""
-    assert weighed.imr_optional is not None
-    shares = weighed.imr_optional.features["bic"]
-    found = [feature for feature in evidence.features if feature.chance is not None]
-    if not found:
-        return passage()
-
-    def change(feature: FeatureEvidence) -> float:
-        return float(shares[feature.columns[0]]) - (feature.chance or 0.0)
-
-    most = max(found, key=lambda feature: abs(change(feature)))
-    if abs(change(most)) < _MOVES:
-        return passage()
-    way = "rise" if change(most) > 0.0 else "fall"
-    to = chance_text(float(shares[most.columns[0]]))
-    return passage(". The chance of ", Name(most.name), f" would then {way} to {to}")
 
 
 def _weights(evidence: Evidence) -> AssignmentWeights | None:
@@ -294,7 +271,7 @@ def _without_correction(evidence: Evidence) -> Passage:
         f"{chance_text(free)}",
     )
     takes_over = one is not None and feature.columns == one.columns and free > (feature.chance or 0)
-    if not takes_over or one is None or one.rejected_with > one.rejected_without:
+    if not takes_over or one is None or one.corrected_with > one.corrected_without:
         return words + "."
     because = f", because {evidence.words.correction} takes over what "
     return passage(words, because, Name(feature.name), " says.")

@@ -93,10 +93,8 @@ def _log_facts(fit: Fit) -> list[tuple[str, str]]:
 
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
     aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
-    if fit.is_binary:
-        return [("AIC", aic), ("BIC", bic)]
     judged = [("AIC", aic), ("BIC", bic)] if fit.average is None else average_facts(fit)
-    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged]
+    return judged if fit.is_binary else [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged]
 
 
 def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
@@ -105,7 +103,7 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
     tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
-    if not fit.is_binary or not tested:
+    if not fit.is_binary or not tested or fit.average is not None:
         return []
     ratio = rho_lr(fit)
     name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))

@@ -1,119 +1,75 @@
-"""`average`: weigh the assignments of some choices, all of them or a sample."""
+"""`average`: weigh the assignments of a form, all of them or a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
-from heckmanfa.model.moments import Moments
+from heckmanfa.data.rows import Mask, one_blas_thread
+from heckmanfa.errors import InputError, NoFeasibleAssignmentError, SearchWarning, warn
 from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.enumeration import enumerate_assignments
+from heckmanfa.search.averaging.enumeration import Enumeration, enumerate_assignments
 from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
-from heckmanfa.search.averaging.gibbs import (
-    AGREEMENT,
-    NoStateError,
-    most_sweeps,
-    sample_assignments,
+from heckmanfa.search.averaging.gibbs import AGREEMENT, most_sweeps, sample_assignments
+from heckmanfa.search.averaging.members import Members
+from heckmanfa.search.averaging.result import Average, put_together
+from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_kept
+from heckmanfa.search.averaging.weights import (
+    EVEN,
+    MOST_COLUMNS,
+    Correction,
+    Kind,
+    Odds,
+    Rule,
+    penalties,
 )
-from heckmanfa.search.averaging.result import Average, ImrShares, put_together
-from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_imr_shares, sampled_kept
-from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Refitted, Rule
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import no_feasible
-from heckmanfa.search.quadratic import QuadraticForm
+from heckmanfa.search.form import Form
 from heckmanfa.text.progress import progress_line
 
+# The same fit gets the same words.
+_SEED = 0
+
 MOST_UNITS = 22
-"""With more units than this, assignments are sampled."""
+"""With more units than this, the correction and the index among them, assignments are sampled."""
 
 
 def average(
-    moments: Moments,
+    form: Form,
     choices: Choices,
     *,
     weights: str = "aic",
+    correction: Correction = "optional",
+    odds: Odds = EVEN,
     rho_range: Any = None,
-    names: Sequence[str] | None = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
     max_sweeps: int | None = None,
     verbose: int = 0,
-    form: QuadraticForm | None = None,
-    refitted: Refitted | None = None,
 ) -> Average:
     """Average over all assignments of the choices, the empty one included.
 
-    An assignment weighs nothing if it is collinear, has more than ``max_features`` or m / 3
-    columns, or has rho-hat outside ``rho_range``. Above ``max_units`` units, assignments are
-    sampled, in at most ``max_sweeps`` sweeps. ``names`` label the columns of X in messages.
-    ``random_state`` seeds the sampler, and the draw of components if the heaviest assignments do
-    not suffice. With a likelihood's ``form``, the moments are those of
-    `QuadraticForm.as_moments`; assignments that were ``refitted`` weigh what their likelihood says,
-    unless assignments are sampled.
-
-    Examples
-    --------
-    >>> from heckmanfa import compress
-    >>> from heckmanfa.datasets import make_selection
-    >>> from heckmanfa.search import all_features
-    >>> from heckmanfa.search.averaging import average
-    >>> data = make_selection(2000, 6, 3, random_state=0)
-    >>> moments = compress(data.X, data.y).moments
-    >>> found = average(moments, all_features(moments), weights="bic")
-    >>> found.n_assignments, (found.shares["bic"] > 0.9).nonzero()[0].tolist()
-    (64, [2, 3, 4])
+    An assignment weighs nothing if it has more than ``max_features`` or m / 3 columns, if it holds
+    the index and drops fewer than two of its columns, or if rho lies outside ``rho_range``. Above
+    ``max_units`` units, assignments are sampled, in at most ``max_sweeps`` sweeps.
+    ``random_state`` seeds the sampler, and the draw of components if there are too many
+    assignments for intervals.
     """
-    return average_and_chances(
-        moments,
-        choices,
-        weights=weights,
-        rho_range=rho_range,
-        names=names,
-        random_state=random_state,
-        max_units=max_units,
-        max_sweeps=max_sweeps,
-        verbose=verbose,
-        form=form,
-        refitted=refitted,
-    )[0]
-
-
-def average_and_chances(
-    moments: Moments,
-    choices: Choices,
-    *,
-    weights: str,
-    rho_range: Any = None,
-    names: Sequence[str] | None = None,
-    random_state: Any = None,
-    max_units: int = MOST_UNITS,
-    max_sweeps: int | None = None,
-    verbose: int = 0,
-    form: QuadraticForm | None = None,
-    refitted: Refitted | None = None,
-) -> tuple[Average, Average | None]:
-    """Return `average`, and if assignments were sampled, that by BIC weights from the same chains.
-
-    Without the second, assignments can be weighed by BIC again in less time than the sampler's.
-    """
-    rule = Rule.of(moments, choices, weights, rho_range, form=form, refitted=refitted)
+    rule = Rule.of(form.n_selected, choices, weights, rho_range)
     _refuse_few_rows(rule, choices)
-    columns = Columns.of(moments, choices)
-    labels = [str(column) for column in range(choices.n_features)] if names is None else names
-    random = generator(random_state)
-    if len(choices.units) > max_units:
-        return _sampled(moments, columns, rule, labels, random, max_sweeps, verbose)
-    total = 1 << len(choices.units)
-    with one_blas_thread(), progress_line(verbose, "average", "assignments", total) as progress:
+    columns = Columns.of(form, choices, correction, odds)
+    random, n_units = generator(random_state), len(columns.order)
+    if n_units > max_units:
+        return _sampled(columns, rule, random, max_sweeps, verbose)
+    line = progress_line(verbose, "average", "assignments", 1 << n_units)
+    with one_blas_thread(), line as progress:
         found = enumerate_assignments(columns, rule, progress=progress)
-        kept = kept_of(found, labels, random)
-    return put_together(moments, columns, rule, estimates_of(found), kept), None
+        _refuse_empty(found)
+        kept = kept_of(found, random)
+    return put_together(columns, rule, estimates_of(found), kept)
 
 
 def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
@@ -132,75 +88,83 @@ def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
     )
 
 
+def _refuse_empty(found: Enumeration) -> None:
+    """Refuse a window of rho that holds no assignment."""
+    if np.isfinite(found.cost).any():
+        return
+    known = found.rho[np.isfinite(found.rho)]
+    seen = f": they have rho from {known.min():.3g} to {known.max():.3g}" if len(known) else ""
+    window = "" if found.rule.rho_range is None else f" with rho in {found.rule.rho_range}"
+    raise NoFeasibleAssignmentError(
+        f"no assignment{window} has weight among {len(found.rho):,}{seen}. Widen rho_range, or "
+        "raise max_features."
+    )
+
+
 def _sampled(
-    moments: Moments,
     columns: Columns,
     rule: Rule,
-    names: Sequence[str],
     random: np.random.Generator,
     max_sweeps: int | None,
     verbose: int,
-) -> tuple[Average, Average | None]:
-    """Average over sampled assignments, by own weights and by BIC if that is another."""
+) -> Average:
+    """Average over sampled assignments."""
+    if rule.rho_range is not None:
+        raise InputError(
+            f"rho_range needs every assignment evaluated, and that takes at most {MOST_UNITS} "
+            "features and groups, the correction and the index among them; there are "
+            f"{len(columns.order)}. Leave it out, name fewer in prediction_features, or group some "
+            "with feature_groups."
+        )
     most = most_sweeps(len(columns.order), max_sweeps)
     line = progress_line(verbose, "average", "sweeps of the sampler", most, at_most=True)
     with one_blas_thread(), line as progress:
-        try:
-            found = sample_assignments(
-                columns, rule, random, max_sweeps=max_sweeps, progress=progress
-            )
-        except NoStateError as error:
-            masks = columns.masks(error.inside)
-            raise no_feasible(rule.goal, error.n_evaluated, error.rho, masks, names) from None
+        found = sample_assignments(columns, rule, random, max_sweeps=max_sweeps, progress=progress)
     if found.disagreement > AGREEMENT:
         warn(
             "the shares of weight are uncertain: two halves of the sampled chains differ by up to "
-            f"{found.disagreement:.3f} after {len(found.sse)} sweeps. Nearly equal features and "
-            "narrow windows of rho do this: group such features with feature_groups, or widen "
-            "rho_range.",
+            f"{found.disagreement:.3f} after {len(found.cost)} sweeps. Nearly equal features do "
+            "this: group them with feature_groups.",
             SearchWarning,
         )
-    own, by_bic = (
-        put_together(
-            moments,
-            columns,
-            by,
-            sampled_estimates(found, columns, by),
-            sampled_kept(found, columns, by),
-        )
-        for by in (rule, replace(rule, weights="bic"))
-    )
-    return own, None if rule.weights == "bic" else by_bic
+    estimates = sampled_estimates(found, columns, rule)
+    return put_together(columns, rule, estimates, sampled_kept(found, columns, rule))
 
 
-def imr_shares(
-    moments: Moments,
-    choices: Choices,
-    *,
-    rho_range: Any = None,
-    random_state: Any = None,
-    max_units: int = MOST_UNITS,
-    form: QuadraticForm | None = None,
-) -> ImrShares:
-    """Weigh the assignments again, each of them also without lambda.
+def without_correction(form: Form, found: Average) -> tuple[Members, Floats | None]:
+    """Return the same assignments as least squares has them: none holds the correction.
 
-    Without lambda, rho is zero and there is one coefficient fewer; criteria are otherwise the same.
-    Assignments that weigh nothing with lambda do not compete without it either.
+    Beside them are the BIC shares of the columns of X, (K,), if they are known. Sampled assignments
+    are weighed again instead of sampled again: one that was drawn with or without the correction
+    counts by how much of its weight is without.
     """
-    if len(choices.units) > max_units:
-        return sampled_imr_shares(moments, choices, rho_range, generator(random_state), form)
-    both = []
-    for imr in (True, False):
-        rule = Rule.of(moments, choices, "bic", rho_range, imr=imr, form=form)
-        columns = Columns.of(moments, choices, imr=imr)
-        with one_blas_thread():
-            both.append(enumerate_assignments(columns, rule, estimates=False))
-    held, free = both
-    free.log_sse[np.isinf(held.log_sse)] = np.inf
-    with_imr, without = {}, {}
-    for kind in KINDS:
-        sums = held.sums[kind]
-        total = sums.total or np.nan
-        with_imr[kind] = np.append(1.0, sums.inclusion / total)
-        without[kind] = free.shares_of(free.weights(kind, sums.best, total))
-    return ImrShares.of(held.columns, with_imr, without)
+    if found.exhaustive or found.correction == "never":
+        alike = found
+        if found.correction != "never":
+            by = found.weights
+            alike = average(form, found.choices, weights=by, correction="never", random_state=_SEED)
+        members = Members(form, alike.component_states, alike.component_weights)
+        return members, alike.shares["bic"]
+    states, place = found.component_states, -2
+    without, inside = states.copy(), states.copy()
+    without[:, place], inside[:, place] = False, True
+    kind = "aic" if found.weights == "mean" else found.weights
+    apart = _criteria(form, found, inside, kind) - _criteria(form, found, without, kind)
+    ratio = found.component_weights / (1.0 + np.exp(-0.5 * np.clip(apart, -1400.0, 1400.0)))
+    weights = ratio / ratio.sum()
+    share = None
+    if kind == "bic":
+        moved = form.direction[:-1] != 0.0
+        either = without[:, :-2].copy()
+        either[:, list(form.columns)] |= without[:, -1:] & moved
+        share = weights @ either
+    return Members(form, without, weights), share
+
+
+def _criteria(form: Form, found: Average, states: Mask, kind: Kind) -> Floats:
+    """Criterion of some assignments, (N,)."""
+    costs = Members(form, states, np.full(len(states), 1.0 / len(states))).costs
+    held = states[:, :-2].sum(axis=1)
+    units = sum((states[:, unit[0]].astype(int) for unit in found.choices.units), 0 * held)
+    extra = states[:, -2:].sum(axis=1)
+    return np.asarray(costs + penalties(found.n_selected, found.choices)[kind][held, extra, units])

@@ -1,75 +1,221 @@
-"""The columns of an average: what every model holds first, then the units, then the outcome."""
+"""The columns of an average: what every assignment holds first, then the units, then the outcome.
+
+They are those of the regression that `heckmanfa.search.form.Form` describes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.model.linalg import DEPENDENT, column_norms, subset_factor
-from heckmanfa.model.moments import Moments
+from heckmanfa.model.linalg import DEPENDENT, column_norms
+from heckmanfa.search.averaging.weights import EVEN, Correction, Odds
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import Form
+
+LEAST_DROPPED = 2
+"""The index is offered where at least so many of its columns are dropped: with fewer, it says
+nothing that these do not say."""
+
+
+def as_counts(sums: Floats) -> tuple[Any, ...]:
+    """Split sums of `Columns.tally`, (..., 5): four numbers of units and columns, and a cost."""
+    whole = sums[..., :4].astype(np.intp)
+    return (*np.moveaxis(whole, -1, 0), sums[..., 4])
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The centred columns [fixed, units, y] of the selected rows, scaled to length one.
+    """The columns [fixed, units, R theta-hat] of a form, scaled to length one.
 
-    Fixed are lambda, if the models hold it, and the features that are always in. Groups of
-    features come before single ones.
+    Fixed are the features that are always in, and the correction if it is. The index, if it is
+    offered, is the first unit; the correction, if it is optional, is the next; groups of features
+    come before single ones.
     """
 
+    form: Form
     choices: Choices
-    imr: bool
-    """whether lambda is the first of the fixed columns"""
+    correction: Correction
+    has_index: bool
     order: tuple[int, ...]
-    """the unit of the choices that each unit here is, (U,)"""
-    positions: tuple[int, ...]
-    """the column of X behind each column but lambda and y"""
+    """the unit of the choices that each unit here is, (U,); -1 the correction, -2 the index"""
+    places: NDArray[np.intp]
+    """(c,) which free parameter each column is; -2 the index"""
     n_fixed: int
     matrix: Floats
-    """(c + 1, c + 1) triangular factor of the c columns and y"""
+    """(c + 1, c + 1) triangular factor of the c columns and R theta-hat"""
     norms: Floats
     """(c + 1,) lengths before scaling"""
-    least: Floats
-    """(c,) a residual this short or shorter makes a column collinear"""
+    costs: Floats
+    """(U,) what prior odds add to the criterion of an assignment that holds a unit"""
 
     @classmethod
-    def of(cls, moments: Moments, choices: Choices, *, imr: bool = True) -> Columns:
+    def of(
+        cls,
+        form: Form,
+        choices: Choices,
+        correction: Correction = "optional",
+        odds: Odds = EVEN,
+    ) -> Columns:
         """Arrange the columns of the choices."""
         units = choices.units
-        order = tuple(sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit)))
-        positions = (*choices.always, *(column for unit in order for column in units[unit]))
-        k = len(moments.columns)
-        places = [k + 1] * imr + moments.places(positions) + [k + 2]
-        r = subset_factor(moments.factor, [0, *places])
-        centred = r[1:, 1:]
-        norms, raw = column_norms(centred), column_norms(r[:, 1:])
+        place = {column: i for i, column in enumerate(form.columns)}
+        last = len(form.columns)
+        order = sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit))
+        in_index = [c for unit in units for c in unit if form.direction[place[c]] != 0.0]
+        has_index = odds.index > 0.0 and len(in_index) >= LEAST_DROPPED
+        fixed = [place[column] for column in choices.always]
+        if correction == "always":
+            fixed.append(last)
+        if correction == "optional":
+            order.insert(0, -1)
+        if has_index:
+            order.insert(0, -2)
+        free: list[int] = []
+        for unit in order:
+            free += (
+                [unit]
+                if unit == -2
+                else [last]
+                if unit == -1
+                else [place[column] for column in units[unit]]
+            )
+        places = np.array([*fixed, *free], dtype=np.intp)
+        ends = form.estimates[form.free]
+        raw = np.column_stack(
+            [form.root[:, i] if i >= 0 else form.root @ form.direction for i in places]
+            + [form.root @ ends]
+        )
+        norms = column_norms(raw)
         norms = np.where(norms > 0, norms, 1.0)
+        square = np.zeros((len(norms), len(norms)))
+        reduced: Floats = np.asarray(np.linalg.qr(raw / norms, mode="r"))
+        square[: len(reduced)] = reduced
+        prior = {-1: -2.0 * np.log(odds.correction), -2: -2.0 * np.log(odds.index or 1.0)}
         return cls(
+            form=form,
             choices=choices,
-            imr=imr,
-            order=order,
-            positions=positions,
-            n_fixed=imr + len(choices.always),
-            matrix=centred / norms,
+            correction=correction,
+            has_index=has_index,
+            order=tuple(order),
+            places=places,
+            n_fixed=len(fixed),
+            matrix=square,
             norms=norms,
-            least=np.maximum(DEPENDENT * raw[:-1] / norms[:-1], DEPENDENT),
+            costs=np.array([prior.get(unit, 0.0) for unit in order]),
         )
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Number of columns of each unit, (U,)."""
-        return [len(self.choices.units[unit]) for unit in self.order]
+        return [1 if unit < 0 else len(self.choices.units[unit]) for unit in self.order]
 
-    def masks(self, inside: Mask) -> Mask:
-        """Convert masks over the units in this order, (B, U), to masks over X, (B, K)."""
-        units = np.empty_like(inside)
-        units[:, list(self.order)] = inside
-        return self.choices.masks(units)
+    @cached_property
+    def n_columns(self) -> NDArray[np.intp]:
+        """(U,) columns of features in each unit: none in the correction and the index."""
+        return np.array([0 if unit < 0 else len(self.choices.units[unit]) for unit in self.order])
 
-    def slopes(self, scaled: Floats) -> Floats:
-        """Undo the scaling of coefficients, (c,)."""
-        return np.asarray(scaled * self.norms[-1] / self.norms[:-1])
+    @cached_property
+    def n_in_index(self) -> NDArray[np.intp]:
+        """(U,) columns of each unit that the index has too."""
+        moved = {c for c, g in zip(self.form.columns, self.form.direction, strict=False) if g}
+        return np.array(
+            [0 if unit < 0 else len(moved & {*self.choices.units[unit]}) for unit in self.order]
+        )
+
+    @cached_property
+    def is_feature(self) -> Mask:
+        """(U,) whether a unit is a feature or a group."""
+        return np.array(self.order) >= 0
+
+    @property
+    def least(self) -> Floats:
+        """(c,) a residual this short or shorter makes a column collinear."""
+        return np.full(len(self.places), DEPENDENT)
+
+    @property
+    def scale(self) -> Floats:
+        """(c,) what undoes the scaling of coefficients."""
+        return np.asarray(self.norms[-1] / self.norms[:-1])
+
+    @cached_property
+    def index_effects(self) -> Floats:
+        """(c,) what the index adds to the scaled effect of each column, per scaled coefficient."""
+        found = np.zeros(len(self.places))
+        if self.has_index:
+            own = self.places >= 0
+            found[own] = self.form.direction[self.places[own]] / self.scale[own]
+            found *= self.scale[self.n_fixed]
+        return found
+
+    @cached_property
+    def log_scale(self) -> tuple[float, Floats]:
+        """The log scale if nothing is held, and its slopes, (c,), in the scaled effects."""
+        slopes = np.zeros(len(self.places))
+        if self.form.errors == "binary":
+            return 0.0, slopes
+        free, follow = self.form.estimates[self.form.free], self.form.moves[-1]
+        own = self.places >= 0
+        slopes[own] = follow[self.places[own]] * self.scale[own]
+        return float(self.form.estimates[-1] - follow @ free), slopes
+
+    def counts(self, bits: Any, first: int) -> tuple[Any, ...]:
+        """Count what some units hold, those from ``first`` on, by masks over them, (..., units).
+
+        They are columns of features, how many of the correction and the index, units of features,
+        columns that the index has too, and what prior odds add.
+        """
+        found = bits @ self.tally[first : first + bits.shape[-1]]
+        return as_counts(found)
+
+    @cached_property
+    def tally(self) -> Floats:
+        """(U, 5) what `counts` sums over the units."""
+        feature = self.is_feature.astype(int)
+        parts = self.n_columns, 1 - feature, feature, self.n_in_index, self.costs
+        return np.column_stack(parts).astype(np.float64)
+
+    def penalty(self, table: Floats, counts: Sequence[Any], holds_index: Any) -> Floats:
+        """Look penalties up for the `counts` of all units, and whether the index is held.
+
+        A table of chains, with a fourth axis in front, has a row for each of the last axis.
+        """
+        n_columns, extra, n_units, in_index, cost = counts
+        key = (
+            n_columns + len(self.choices.always),
+            extra + (self.correction == "always"),
+            n_units,
+        )
+        found = table[key] if table.ndim == 3 else table[np.arange(len(table)), *key]
+        few = self.n_in_index.sum() - in_index < LEAST_DROPPED
+        return np.where(few & holds_index, np.inf, found + cost)
+
+    def place_of(self, free: int) -> int | None:
+        """Which column a free parameter, or the index, is here; None if it is not."""
+        found = np.flatnonzero(self.places == free)
+        return int(found[0]) if len(found) else None
+
+    def states(self, inside: Mask) -> Mask:
+        """Convert masks over the units here, (B, U), to states, (B, K + 2).
+
+        A state says which columns of X are held on their own, then whether the correction and the
+        index are.
+        """
+        k = self.choices.n_features
+        found = np.zeros((len(inside), k + 2), dtype=bool)
+        features = [unit for unit in self.order if unit >= 0]
+        units = np.empty((len(inside), len(features)), dtype=bool)
+        units[:, features] = inside[:, self.is_feature]
+        found[:, :k] = self.choices.masks(units)
+        found[:, k] = self.correction == "always"
+        for place, unit in enumerate(self.order):
+            if unit < 0:
+                found[:, k - 1 - unit] = inside[:, place]
+        return found

@@ -2,7 +2,8 @@
 
 Assignment a holds inner unit t if bit t of a is set, and unit e of the outer ones if bit q + e is
 set. Each set of outer units is one step: a QR decomposition, then `Subsets` of the q inner units.
-Weights are relative to the best criterion so far; a better one rescales the sums.
+The index is an outer unit. Weights are relative to the best criterion so far; a better one rescales
+the sums.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NUMBERS = 2**19
 # Weights below exp of this, relative to the heaviest, are zero.
 _LEAST = -700.0
 # The most vectors of penalties that are kept.
-_PENALTIES = 64
+_PENALTIES = 128
 
 
 @dataclass
@@ -40,21 +41,22 @@ class Sums:
     total: float = 0.0
     inclusion: Any = 0.0
     """(U,)"""
+    beside_index: Any = 0.0
+    """(U,) likewise, of assignments that hold the index as well"""
     values: Any = 0.0
-    """(c + 5,) coefficients of the scaled columns, a constant, rho, sigma, adjusted R^2, and
-    whether |rho| >= 1"""
+    """(c + 4,) effects of the scaled columns, a constant, rho, sigma, and whether |rho| >= 1"""
     positive: Any = 0.0
-    """(c,) coefficients above zero"""
+    """(c,) effects above zero"""
+    negative: Any = 0.0
+    """(c,) effects below zero"""
 
     def rescale(self, best: float) -> None:
         """Make the sums relative to a better assignment."""
         if best < self.best:
             factor = np.exp(0.5 * (best - self.best))
             self.best = best
-            self.total *= factor
-            self.inclusion *= factor
-            self.values *= factor
-            self.positive *= factor
+            for name in ("total", "inclusion", "beside_index", "values", "positive", "negative"):
+                setattr(self, name, getattr(self, name) * factor)
 
 
 @dataclass
@@ -64,8 +66,8 @@ class Enumeration:
     columns: Columns
     rule: Rule
     n_inner: int
-    log_sse: Floats
-    """(2^U,), infinite for assignments that weigh nothing; Q / m of a quadratic form"""
+    cost: Floats
+    """(2^U,), infinite for assignments that weigh nothing"""
     rho: Floats
     """(2^U,), NaN for assignments that cannot be solved"""
     sums: dict[Kind, Sums] = field(default_factory=dict)
@@ -76,51 +78,32 @@ class Enumeration:
         bits = [self.n_inner + e for e in range(n_outer)] + list(range(self.n_inner))
         return np.asarray((assignments[:, None] >> np.array(bits, dtype=np.intp)) & 1 > 0)
 
-    def sse(self, assignments: NDArray[np.intp]) -> Floats:
-        """Return the SSE of some assignments, or Q of a quadratic form."""
-        fit = self.log_sse[assignments]
-        if self.rule.goal.form is not None:
-            return np.asarray(self.rule.n_selected * fit)
-        return np.asarray(np.exp(fit))
-
-    def weights(self, kind: Kind, best: float, total: float) -> Floats:
-        """Weights of all assignments, (2^U,): exp((best - criterion) / 2) / total."""
-        steps = _Steps(self.columns, self.n_inner)
-        values = np.empty_like(self.log_sse)
+    def weights(self, kind: Kind) -> Floats:
+        """Weights of all assignments, (2^U,), summing to one."""
+        steps, sums = _Steps(self.columns, self.n_inner), self.sums[kind]
+        values = np.empty_like(self.cost)
         shape = (-1, 1 << self.n_inner)
-        least = best - 2.0 * np.log(total)
-        for outer, (log_sse, part) in enumerate(
-            zip(self.log_sse.reshape(shape), values.reshape(shape), strict=True)
+        least = sums.best - 2.0 * np.log(sums.total)
+        for outer, (cost, part) in enumerate(
+            zip(self.cost.reshape(shape), values.reshape(shape), strict=True)
         ):
-            np.multiply(log_sse, -self.rule.n_selected, out=part)
-            part += least - steps.penalty(self.rule, kind, outer)
+            np.subtract(least - steps.penalty(self.rule, kind, outer), cost, out=part)
             _halve_and_exp(part)
         return values
-
-    def shares_of(self, weights: Floats) -> Floats:
-        """Sum weights, (2^U,), over all assignments and over those with each unit, (1 + U,)."""
-        inclusion, total = _inclusion(weights[None], len(self.columns.order))
-        # The inner units are the lower bits of an assignment's number.
-        inner, outer = inclusion[0, : self.n_inner], inclusion[0, self.n_inner :]
-        return np.concatenate([total, outer, inner])
 
 
 class _Steps:
     """Which columns and how many of them each step and each subset hold."""
 
     def __init__(self, columns: Columns, n_inner: int) -> None:
-        sizes = columns.sizes
-        self.n_outer = len(sizes) - n_inner
-        self.outer_sizes, self.inner_sizes = sizes[: self.n_outer], sizes[self.n_outer :]
-        starts = columns.n_fixed + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        self._columns = columns
+        self.n_outer = len(columns.sizes) - n_inner
+        starts = columns.n_fixed + np.concatenate([[0], np.cumsum(columns.sizes)]).astype(int)
         self._spans = [range(a, b) for a, b in pairwise(starts)]
-        self.n_always = columns.n_fixed - columns.imr
-        self._penalties: dict[tuple[Kind, int, int], Floats] = {}
         self.first_inner = int(starts[self.n_outer])
-        subsets = np.arange(1 << n_inner)
-        bits = (subsets >> np.arange(n_inner)[:, None]) & 1
-        self.n_columns: NDArray[np.intp] = np.asarray(self.inner_sizes, dtype=np.intp) @ bits
-        self.n_units: NDArray[np.intp] = bits.sum(axis=0)
+        self._penalties: dict[tuple[Any, ...], Floats] = {}
+        subsets = np.arange(1 << n_inner)[:, None]
+        self._counts = columns.counts((subsets >> np.arange(n_inner)) & 1, self.n_outer)
 
     def held(self, outer: int) -> list[int]:
         """The outer units of a step."""
@@ -130,17 +113,21 @@ class _Steps:
         """The columns of a step's outer units."""
         return [column for unit in self.held(outer) for column in self._spans[unit]]
 
+    def holds_index(self, outer: int) -> bool:
+        """Whether a step holds the index, the first unit."""
+        return self._columns.has_index and bool(outer & 1)
+
     def penalty(self, rule: Rule, kind: Kind, outer: int) -> Floats:
-        """What a criterion adds to m log SSE, for every subset."""
-        units = self.held(outer)
-        n_columns = self.n_always + sum(self.outer_sizes[unit] for unit in units)
-        key = (kind, n_columns, len(units))
+        """What a criterion adds to the cost, for every subset; infinite if it is not offered."""
+        bits = (outer >> np.arange(self.n_outer)) & 1
+        counts = self._columns.counts(bits, 0)
+        key = (kind, self.holds_index(outer), *(float(count) for count in counts))
         if key not in self._penalties:
-            part = rule.penalties[kind][n_columns:, len(units) :]
-            found = np.take(part.ravel(), self.n_columns * part.shape[1] + self.n_units)
+            both = [mine + other for mine, other in zip(counts, self._counts, strict=True)]
+            found = self._columns.penalty(rule.penalties[kind], both, key[1])
             if len(self._penalties) == _PENALTIES:
                 self._penalties.clear()
-            self._penalties[key] = np.asarray(found)
+            self._penalties[key] = found
         return self._penalties[key]
 
 
@@ -148,22 +135,21 @@ def enumerate_assignments(
     columns: Columns,
     rule: Rule,
     *,
-    estimates: bool = True,
     progress: Callable[[int, str], None] | None = None,
 ) -> Enumeration:
-    """Evaluate all 2^U assignments; without ``estimates``, sum only the weights and inclusion."""
+    """Evaluate all 2^U assignments."""
     n_units = len(columns.order)
-    room = int(np.log2(_NUMBERS / (len(columns.positions) + 6)))
-    n_inner = min(n_units, _INNER, max(room, 1))
+    room = int(np.log2(_NUMBERS / (len(columns.places) + 5)))
+    n_inner = min(n_units - columns.has_index, _INNER, max(room, 1))
     found = Enumeration(
         columns=columns,
         rule=rule,
         n_inner=n_inner,
-        log_sse=np.full(1 << n_units, np.inf),
+        cost=np.full(1 << n_units, np.inf),
         rho=np.full(1 << n_units, np.nan),
         sums={kind: Sums() for kind in KINDS},
     )
-    step = _Step(found, _Steps(columns, n_inner), estimates)
+    step = _Step(found, _Steps(columns, n_inner))
     for outer in range(1 << (n_units - n_inner)):
         step.run(outer)
         if progress is not None:
@@ -174,110 +160,87 @@ def enumerate_assignments(
 class _Step:
     """Evaluates the assignments of one set of outer units after another."""
 
-    def __init__(self, found: Enumeration, steps: _Steps, estimates: bool) -> None:
-        self._found, self._steps, self._estimates = found, steps, estimates
+    def __init__(self, found: Enumeration, steps: _Steps) -> None:
+        self._found, self._steps = found, steps
         self._columns, self._rule = found.columns, found.rule
         columns, f = self._columns, self._columns.n_fixed
-        n_columns, n_subsets = len(columns.least), 1 << found.n_inner
-        self._values = np.zeros((n_columns + 5, n_subsets))
+        n_columns, n_subsets = len(columns.places), 1 << found.n_inner
+        self._values = np.zeros((n_columns + 4, n_subsets))
+        """coefficients, and what `Sums.values` has besides"""
+        self._moved = np.zeros_like(self._values)
+        """the same of a step that holds the index: effects in place of coefficients"""
         self._values[n_columns] = -1.0
         inner = self._values[steps.first_inner : n_columns + 1]
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
         self._weights = np.empty((len(KINDS), n_subsets))
-        self._exact = self._places()
-
-    def _places(self) -> dict[int, list[tuple[int, float]]]:
-        """Find the assignments whose cost is known exactly: by step, their places and costs."""
-        found: dict[int, list[tuple[int, float]]] = {}
-        refitted, n_inner = self._rule.refitted, self._found.n_inner
-        # A model without lambda is another model.
-        if refitted is None or not self._columns.imr:
-            return found
-        units = self._columns.choices.units
-        first = [units[unit][0] for unit in self._columns.order]
-        order = [*range(self._steps.n_outer, len(first)), *range(self._steps.n_outer)]
-        bits = refitted.masks[:, [first[unit] for unit in order]].astype(np.int64)
-        for number, cost in zip(bits @ (1 << np.arange(len(order))), refitted.cost, strict=True):
-            step, place = divmod(int(number), 1 << n_inner)
-            found.setdefault(step, []).append((place, float(cost)))
-        return found
+        self._correction = columns.place_of(len(columns.form.columns))
 
     def run(self, outer: int) -> None:
         """Evaluate all assignments with one set of outer units."""
         columns, steps, rule = self._columns, self._steps, self._rule
         known = [*range(columns.n_fixed), *steps.outer_columns(outer)]
         f = len(known)
-        last = len(columns.least)
+        last = len(columns.places)
         chosen = [*known, *range(steps.first_inner, last + 1)]
         r: Floats = np.asarray(np.linalg.qr(columns.matrix[:, chosen], mode="r"))
         if not np.all(np.abs(np.diagonal(r)[:f]) > columns.least[known]):
             return
         residual, feasible = self._subsets.solve(outer)
         here = slice(outer << self._found.n_inner, (outer + 1) << self._found.n_inner)
-        sse = np.square(residual * columns.norms[-1])
-        if columns.imr:
-            imr = self._solve(known, r)
-            variance = imr * imr
-            variance *= rule.mean_delta
-            variance += sse * (1.0 / rule.n_selected)
-            sigma = np.sqrt(variance)
-            if rule.goal.form is not None:
-                # atanh rho is in the place of beta_H.
-                rho = np.tanh(imr)
-            else:
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    rho = imr / sigma
-            rho[~feasible] = np.nan
-            self._found.rho[here] = rho
-            feasible = rule.goal.in_range(rho)
-        elif self._estimates:
-            self._solve(known, r)
-            rho, sigma = np.zeros_like(sse), np.sqrt(sse * (1.0 / rule.n_selected))
         feasible = feasible & np.isfinite(steps.penalty(rule, "bic", outer))
         if not feasible.any():
             return
-        log_sse = rule.goal.misfit(sse)
-        for place, cost in self._exact.get(outer, ()):
-            log_sse[place] = cost / rule.n_selected
-        log_sse[~feasible] = np.inf
-        self._found.log_sse[here] = log_sse
-        if self._estimates:
-            rho[~feasible] = 0.0
-            self._describe(outer, sse, rho, sigma)
-        self._add(outer, log_sse)
+        self._solve(known, r)
+        rho = self._describe(steps.holds_index(outer), feasible)
+        self._found.rho[here] = np.where(feasible, rho, np.nan)
+        feasible &= rule.in_range(rho)
+        cost = np.square(residual * columns.norms[-1])
+        cost[~feasible] = np.inf
+        self._found.cost[here] = cost
+        if feasible.any():
+            self._add(outer, cost)
 
-    def _solve(self, known: list[int], r: Floats) -> Floats:
-        """Solve for all coefficients; return lambda's, or the first column's without lambda."""
+    def _solve(self, known: list[int], r: Floats) -> None:
+        """Solve for the coefficients of all columns."""
         columns, f, first = self._columns, len(known), self._steps.first_inner
         self._subsets.back_substitute()
         if not known:
             self._values[:first] = 0.0
-            return np.asarray(self._values[0])
-        rows = known if self._estimates else known[:1]
+            return
         within = np.asarray(linalg.solve_triangular(r[:f, :f], r[:f, f:], check_finite=False))
-        spread = np.zeros((first if self._estimates else 1, r.shape[1] - f))
-        spread[rows] = -within[: len(rows)]
-        inner = self._values[first : len(columns.least) + 1]
-        np.matmul(spread, inner, out=self._values[: len(spread)])
-        return np.asarray(self._values[0] * (columns.norms[-1] / columns.norms[0]))
+        spread = np.zeros((first, r.shape[1] - f))
+        spread[known] = -within
+        inner = self._values[first : len(columns.places) + 1]
+        np.matmul(spread, inner, out=self._values[:first])
 
-    def _describe(self, outer: int, sse: Floats, rho: Floats, sigma: Floats) -> None:
-        """Fill in what is averaged besides the coefficients."""
-        m, steps, goal = self._rule.n_selected, self._steps, self._rule.goal
-        rows = self._values[-4:]
-        rows[0], rows[1] = rho, sigma
-        n_columns = steps.n_columns + steps.n_always + len(steps.outer_columns(outer))
-        free = np.maximum(m - n_columns - 1.0, 1.0)
-        rows[2] = 1.0 - sse * ((m - 1.0) / goal.total_squares) / free
-        rows[3] = np.abs(rho) >= 1.0
+    def _describe(self, holds_index: bool, feasible: Mask) -> Floats:
+        """Fill in the effects, sigma and rho; return the last."""
+        columns, n = self._columns, len(self._columns.places)
+        values = self._values
+        if holds_index:
+            # The index is the first column that is not fixed.
+            shared, values = values[columns.n_fixed], self._moved
+            np.multiply(columns.index_effects[:, None], shared, out=values[:n])
+            values[:n] += self._values[:n]
+            values[n] = -1.0
+        correction = np.zeros(values.shape[1])
+        if self._correction is not None:
+            correction = values[self._correction] * columns.scale[self._correction]
+        base, slopes = columns.log_scale
+        log_scale = base + slopes @ values[:n]
+        log_scale[~feasible] = 0.0
+        rho, sigma = columns.form.error_terms(correction, log_scale)
+        values[n + 1], values[n + 2] = rho, sigma
+        values[n + 3] = np.abs(rho) >= 1.0
+        values[n + 1 :, ~feasible] = 0.0
+        return np.asarray(values[n + 1])
 
-    def _add(self, outer: int, log_sse: Floats) -> None:
+    def _add(self, outer: int, cost: Floats) -> None:
         """Add the weights of a step to the sums."""
         rule, steps, sums = self._rule, self._steps, self._found.sums
-        fit = rule.n_selected * log_sse
         for kind, weight in zip(KINDS, self._weights, strict=True):
-            np.add(fit, steps.penalty(rule, kind, outer), out=weight)
+            np.add(cost, steps.penalty(rule, kind, outer), out=weight)
             sums[kind].rescale(float(weight.min()))
             np.subtract(sums[kind].best, weight, out=weight)
             _halve_and_exp(weight)
@@ -285,15 +248,18 @@ class _Step:
         held[steps.held(outer)] = 1.0
         inclusion, total = _inclusion(self._weights, self._found.n_inner)
         for row, kind in enumerate(KINDS):
+            shares = np.concatenate([held * total[row], inclusion[row]])
             sums[kind].total += total[row]
-            sums[kind].inclusion += np.concatenate([held * total[row], inclusion[row]])
-        if not self._estimates:
-            return
-        positive = (self._values[: len(self._columns.least)] > 0.0).astype(np.float64)
+            sums[kind].inclusion += shares
+            sums[kind].beside_index += shares * steps.holds_index(outer)
+        values = self._moved if steps.holds_index(outer) else self._values
+        effects = values[: len(self._columns.places)]
+        positive, negative = (effects > 0.0).astype(np.float64), (effects < 0.0).astype(np.float64)
         for kind in rule.own:
             weight = self._weights[KINDS.index(kind)]
-            sums[kind].values += self._values @ weight
+            sums[kind].values += values @ weight
             sums[kind].positive += positive @ weight
+            sums[kind].negative += negative @ weight
 
 
 def _halve_and_exp(values: Floats) -> None:

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.enumeration import Enumeration
-from heckmanfa.search.averaging.result import (
-    COMPONENT_SHARE,
-    MOST_COMPONENTS,
-    Estimates,
-    Kept,
-)
+from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept, pack_states
 from heckmanfa.search.averaging.weights import KINDS
-from heckmanfa.search.evaluation import KEPT, first_of_ties, no_feasible
-
-# The size of the sample of rho for the message when none is in the window.
-_SEEN = 2**14
+from heckmanfa.search.evaluation import KEPT, first_of_ties
 
 
 def estimates_of(found: Enumeration) -> Estimates:
     """Divide the sums of an enumeration by the sums of the weights."""
     own = [found.sums[kind] for kind in found.rule.own]
-    values = np.mean([sums.values / sums.total for sums in own], axis=0)
+    n = len(found.columns.places)
+
+    def mean(name: str) -> Floats:
+        return np.asarray(np.mean([getattr(sums, name) / sums.total for sums in own], axis=0))
+
+    values = mean("values")
     return Estimates(
         inclusion={kind: sums.inclusion / sums.total for kind, sums in found.sums.items()},
-        coef=values[:-5],
-        positive=np.asarray(np.mean([sums.positive / sums.total for sums in own], axis=0)),
-        others=values[-4:],
+        beside_index={kind: sums.beside_index / sums.total for kind, sums in found.sums.items()},
+        effects=values[:n],
+        positive=mean("positive"),
+        negative=mean("negative"),
+        others=values[n + 1 :],
     )
 
 
-def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generator) -> Kept:
-    """Find the heaviest assignments, and those for intervals; none at all is an error."""
+def kept_of(found: Enumeration, random: np.random.Generator) -> Kept:
+    """Find the heaviest assignments, and those for intervals."""
     rule = found.rule
-    n_assignments = int(np.count_nonzero(np.isfinite(found.log_sse)))
-    if n_assignments == 0:
-        raise no_feasible(rule.goal, len(found.rho), *_seen(found), names)
+    n_assignments = int(np.count_nonzero(np.isfinite(found.cost)))
     best_weight: dict[str, float] = {}
     n_half: dict[str, int] = {}
     own = np.zeros(0)
     for kind in KINDS:
-        weight = found.weights(kind, found.sums[kind].best, found.sums[kind].total)
+        weight = found.weights(kind)
         best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
         if kind in rule.own:
             own = weight if len(own) == 0 else 0.5 * (own + weight)
@@ -60,7 +54,7 @@ def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generato
         n_half=n_half,
         leading=_packed(found, leading),
         leading_weight=weight,
-        leading_sse=found.sse(leading),
+        leading_cost=found.cost[leading],
         leading_rho=found.rho[leading],
         components=_packed(found, chosen),
         component_weights=component_weights,
@@ -69,7 +63,7 @@ def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generato
 
 
 def _packed(found: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
-    return np.packbits(found.columns.masks(found.inside(assignments)), axis=1)
+    return pack_states(found.columns.states(found.inside(assignments)))
 
 
 def _half(weight: Floats) -> int:
@@ -88,7 +82,7 @@ def _heaviest(found: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.i
     chosen.sort()
     chosen = chosen[own[chosen] > 0.0]
     loss = -2.0 / found.rule.n_selected * np.log(own[chosen])
-    ranked = first_of_ties(loss, found.columns.masks(found.inside(chosen)))
+    ranked = first_of_ties(loss, found.columns.states(found.inside(chosen)))
     chosen = chosen[ranked]
     return chosen, own[chosen]
 
@@ -96,11 +90,9 @@ def _heaviest(found: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.i
 def _components(
     own: Floats, leading: NDArray[np.intp], weight: Floats, random: np.random.Generator
 ) -> tuple[NDArray[np.intp], Floats, bool]:
-    """The assignments for intervals: the heaviest if they suffice, otherwise draws by weight."""
-    carried = np.cumsum(weight[:MOST_COMPONENTS])
-    if carried[-1] >= COMPONENT_SHARE:
-        count = int(np.searchsorted(carried, COMPONENT_SHARE)) + 1
-        return leading[:count], weight[:count] / carried[count - 1], False
+    """The assignments for intervals: all that weigh anything, otherwise draws by weight."""
+    if len(leading) <= MOST_COMPONENTS:
+        return leading, weight / weight.sum(), False
     # Evenly spaced places along the sum of the weights, from a random start.
     places = (random.random() + np.arange(MOST_COMPONENTS)) / MOST_COMPONENTS
     cumulated = np.cumsum(own)
@@ -108,9 +100,3 @@ def _components(
     chosen, counts = np.unique(np.minimum(drawn, len(own) - 1), return_counts=True)
     order = np.argsort(-own[chosen], kind="stable")
     return chosen[order], counts[order] / MOST_COMPONENTS, True
-
-
-def _seen(found: Enumeration) -> tuple[Floats, Mask]:
-    """An even sample of rho with those nearest to the window, and their assignments."""
-    rows = found.rule.goal.sample_of(found.rho, max(len(found.rho) // _SEEN, 1))
-    return found.rho[rows], found.columns.masks(found.inside(rows))

@@ -5,15 +5,15 @@ draws which of them a chain holds, given the rest, from their exact joint distri
 of the block are evaluated. Every second sweep puts correlated units into the same block, so they
 change places in one move. The shares of weight are averages of probabilities instead of counts.
 
-Each chain keeps the principal pivot transform M of the Gram matrix G of [lambda, X, y], from which
-the intercept and the features that are always in are projected out. For the columns D held, M_DD
-is the inverse of G_DD, M_yD holds the coefficients, and M_yy is the SSE. Rounding is kept in check
+Each chain keeps the principal pivot transform M of the Gram matrix G of the units' columns and y,
+from which what is always held is projected out. For the columns D held, M_DD is the inverse of
+G_DD, M_yD holds the coefficients, and M_yy is the cost. Rounding is kept in check
 by computing M afresh every few sweeps, and by taking columns as collinear well above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from scipy.linalg import blas
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import solve_upper
-from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.columns import Columns, as_counts
 from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 
 # Chains per kind of weights; halves of them are compared.
@@ -57,21 +57,22 @@ class Sampled:
 
     inside: Mask
     """(T, C, U)"""
-    coef: Floats
-    """(C, c) means over sweeps of the coefficients of scaled columns"""
+    effects: Floats
+    """(C, c) means over sweeps of the effects of scaled columns"""
     positive: Floats
     """(C, c) likewise, of whether they are above zero"""
-    sse: Floats
+    negative: Floats
+    """(C, c) and below zero"""
+    cost: Floats
     """(T, C)"""
     rho: Floats
     """(T, C)"""
     sigma: Floats
     """(T, C)"""
-    rival: Floats | None
-    """(C, 1 + U) means over sweeps of exp(-criterion / 2) without lambda, relative to with it: of
-    all assignments, and of those that hold each unit"""
     shares: Floats
     """(C, U) means over sweeps of the probability that a unit is held"""
+    beside_index: Floats
+    """(C, U) likewise, that a unit and the index are held"""
     disagreement: float
     """largest difference of a share between halves of the chains"""
 
@@ -82,32 +83,16 @@ class Sampled:
         return slice(first, first + n_chains)
 
 
-class NoStateError(Exception):
-    """No chain found an assignment with a positive weight."""
-
-    def __init__(self, n_evaluated: int, rho: Floats, inside: Mask) -> None:
-        super().__init__()
-        self.n_evaluated = n_evaluated
-        self.rho = rho
-        """(B,) where the chains began and where they ended"""
-        self.inside = inside
-        """(B, U)"""
-
-
 def sample_assignments(
     columns: Columns,
     rule: Rule,
     random: np.random.Generator,
     *,
-    free: Mapping[Kind, Floats] | None = None,
     max_sweeps: int | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> Sampled:
-    """Run the chains until halves of them agree, or for a fixed number of sweeps.
-
-    ``free`` are the penalties of models without lambda, if these are to be weighed too.
-    """
-    chains = _Chains(columns, rule, random, free)
+    """Run the chains until halves of them agree, or for a fixed number of sweeps."""
+    chains = _Chains(columns, rule, random)
     n_units = len(columns.order)
     most = _most(n_units, max_sweeps)
     least = min(LEAST_SWEEPS, most)
@@ -115,18 +100,19 @@ def sample_assignments(
         chains.sweep()
         if progress is not None:
             progress(done + 1, "")
-    chains.replace_stuck()
-    chains.rival[:] = 0.0
     states: list[tuple[Any, ...]] = []
-    shares = np.zeros((len(chains.inside), n_units))
-    coef, positive = np.zeros((2, len(chains.inside), len(columns.least)))
+    shares, beside = np.zeros((2, len(chains.inside), n_units))
+    effects, positive, negative = np.zeros((3, len(chains.inside), len(columns.places)))
     disagreement = np.inf
     while len(states) < most:
-        shares += chains.sweep()
-        states.append(chains.state())
-        now = chains.coef()
-        coef += now
+        held, with_index = chains.sweep()
+        shares += held
+        beside += with_index
+        now = chains.effects()
+        states.append(chains.state(now))
+        effects += now
         positive += now > 0.0
+        negative += now < 0.0
         done = len(states)
         if progress is not None:
             progress(_BURN_IN + done, "")
@@ -135,17 +121,16 @@ def sample_assignments(
             if disagreement <= _STOP * AGREEMENT:
                 break
     parts = [np.array(part) for part in zip(*states, strict=True)]
-    if np.isinf(disagreement):
-        disagreement = _disagreement(shares / len(states))
     return Sampled(
         inside=parts[0],
-        coef=coef / len(states),
+        effects=effects / len(states),
         positive=positive / len(states),
-        sse=parts[1],
+        negative=negative / len(states),
+        cost=parts[1],
         rho=parts[2],
         sigma=parts[3],
-        rival=None if free is None else chains.rival / len(states),
         shares=shares / len(states),
+        beside_index=beside / len(states),
         disagreement=disagreement,
     )
 
@@ -168,95 +153,64 @@ def _disagreement(shares: Floats) -> float:
 class _Chains:
     """The chains' states, and the steps that change them."""
 
-    def __init__(
-        self,
-        columns: Columns,
-        rule: Rule,
-        random: np.random.Generator,
-        free: Mapping[Kind, Floats] | None,
-    ) -> None:
-        self._rule, self._random = rule, random
-        self._n_always = columns.n_fixed - 1
-        order = [*range(1, columns.n_fixed), 0, *range(columns.n_fixed, len(columns.norms))]
-        r: Floats = np.asarray(np.linalg.qr(columns.matrix[:, order], mode="r"))
-        a = self._n_always
-        self._gram = r[a:, a:].T @ r[a:, a:]
-        self._within = solve_upper(r[:a, :a], r[:a, a:])
-        keep = [0, *range(columns.n_fixed, len(columns.norms))]
-        self._norms = columns.norms[keep]
-        self._least = np.maximum(columns.least[keep[:-1]] ** 2, _PIVOT)
+    def __init__(self, columns: Columns, rule: Rule, random: np.random.Generator) -> None:
+        self._columns, self._rule, self._random = columns, rule, random
+        f, r = columns.n_fixed, columns.matrix
+        self._gram = r[f:, f:].T @ r[f:, f:]
+        self._within = solve_upper(r[:f, :f], r[:f, f:])
+        self._cost = columns.norms[-1] ** 2
         self._sizes = np.array(columns.sizes, dtype=np.intp)
-        ends = 1 + np.cumsum(self._sizes)
+        ends = np.cumsum(self._sizes)
         self._spans = [
             np.arange(end - size, end) for end, size in zip(ends, self._sizes, strict=True)
         ]
         self._of_column = np.repeat(np.arange(len(self._sizes)), self._sizes)
         self._last = len(self._gram) - 1
         first = ends - self._sizes
-        correlation = np.abs(self._gram[1:-1, 1:-1])
-        if len(first):
-            correlation = np.maximum.reduceat(correlation, first - 1, axis=0)
-            correlation = np.maximum.reduceat(correlation, first - 1, axis=1)
-        self._close = correlation
+        correlation = np.abs(self._gram[:-1, :-1])
+        correlation = np.maximum.reduceat(correlation, first, axis=0)
+        self._close = np.maximum.reduceat(correlation, first, axis=1)
         n_chains = len(KINDS) * _CHAINS
-        self._target = np.repeat(np.arange(len(KINDS)), _CHAINS)
-        self._penalties = np.stack([rule.penalties[kind] for kind in KINDS])
-        self._free = None if free is None else np.stack([free[kind] for kind in KINDS])
-        self.rival = np.zeros((n_chains, 1 + len(self._sizes)))
-        """sums over sweeps of the weight without lambda relative to that with it, (C, 1 + U)"""
-        self._counts = np.arange(n_chains)
+        self._penalties = np.stack([rule.penalties[kind] for kind in KINDS for _ in range(_CHAINS)])
         self.inside: Mask = np.zeros((n_chains, len(self._sizes)), dtype=bool)
-        self._alive = np.zeros(n_chains, dtype=bool)
         self._matrix = np.empty((n_chains, *self._gram.shape))
-        self._n_sweeps = self._n_evaluated = 0
+        self._n_sweeps = 0
         self._start()
-        self._first = self.inside.copy(), self.state()[2]
 
     def _start(self) -> None:
         """Start from no unit, from as many as possible, and from random ones in between."""
-        n_units = len(self._sizes)
-        most = int(np.flatnonzero(np.isfinite(self._penalties[1]).any(axis=1))[-1:].sum())
+        columns, first = self._columns, int(self._columns.has_index)
+        allowed = np.isfinite(self._rule.penalties["bic"]).any(axis=(1, 2))
+        most = int(np.flatnonzero(allowed)[-1:].sum()) - len(columns.choices.always)
+        units = np.arange(first, len(self._sizes))
         for chain in range(len(self.inside)):
             matrix = self._gram.copy()
-            _pivot(matrix, np.array([0]))
-            held = self._n_always
-            tried = self._random.permutation(n_units)
-            wanted = min(int(n_units * (0.0, 1.0, 0.25, 0.5)[chain % 4]), _MOST_AT_START)
+            held = 0
+            tried = self._random.permutation(units)
+            wanted = min(int(len(units) * (0.0, 1.0, 0.25, 0.5)[chain % 4]), _MOST_AT_START)
             for unit in tried[:wanted]:
                 span = self._spans[unit]
-                if held + len(span) > most:
+                if held + columns.n_columns[unit] > most:
                     continue
                 left = np.linalg.eigvalsh(matrix[np.ix_(span, span)])[0]
-                if left > self._least[span].max():
+                if left > _PIVOT:
                     _pivot(matrix, span)
                     self.inside[chain, unit] = True
-                    held += len(span)
+                    held += int(columns.n_columns[unit])
             self._matrix[chain] = matrix
 
-    def replace_stuck(self) -> None:
-        """Restart chains without a positive weight from those of their kind that have one."""
-        if not self._alive.any():
-            inside, first = np.unique(
-                np.concatenate([self._first[0], self.inside]), axis=0, return_index=True
-            )
-            rho = np.concatenate([self._first[1], self.state()[2]])
-            raise NoStateError(self._n_evaluated, rho[first], inside)
-        for chain in np.flatnonzero(~self._alive):
-            own = np.flatnonzero(self._alive & (self._target == self._target[chain]))
-            source = own[chain % len(own)] if len(own) else np.flatnonzero(self._alive)[0]
-            self.inside[chain] = self.inside[source]
-            self._matrix[chain] = self._matrix[source]
-            self._alive[chain] = True
+    def sweep(self) -> tuple[Floats, Floats]:
+        """Draw every unit once, block by block; return probabilities, (C, U) each.
 
-    def sweep(self) -> Floats:
-        """Draw every unit once, block by block; return probabilities to be held, (C, U)."""
-        shares = np.empty(self.inside.shape)
+        They are those of each unit to be held, and to be held together with the index.
+        """
+        shares, beside = np.zeros((2, *self.inside.shape))
         for block in self._blocks():
-            shares[:, block] = self._draw(block)
+            shares[:, block], beside[:, block] = self._draw(block)
         self._n_sweeps += 1
         if self._n_sweeps % _REBUILD == 0:
             self._rebuild()
-        return shares
+        return shares, beside
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         """Random blocks; in every second sweep, a random unit each with those most correlated."""
@@ -276,88 +230,56 @@ class _Chains:
         """Compute every chain's transform afresh."""
         for chain, inside in enumerate(self.inside):
             matrix = self._gram.copy()
-            held = np.flatnonzero(inside[self._of_column]) + 1
-            _pivot(matrix, np.append(0, held))
+            _pivot(matrix, np.flatnonzero(inside[self._of_column]))
             self._matrix[chain] = matrix
 
-    def _draw(self, block: NDArray[np.intp]) -> Floats:
-        """Draw the units of a block given the others; return their probabilities, (C, B)."""
-        now = self.inside[:, block]
-        sse, imr, spread, feasible = self._subsets(block, now)
+    def _draw(self, block: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Draw the units of a block given the others; return `sweep`'s of these, (C, B) each."""
+        columns, now = self._columns, self.inside[:, block]
+        cost, feasible = self._subsets(block, now)
         bits = _bits(len(block))
-        rest_units = self.inside.sum(axis=1) - now.sum(axis=1)
-        sizes = self._sizes[block]
-        rest_columns = self._n_always + self.inside @ self._sizes - now @ sizes
-        held = (
-            self._target,
-            rest_columns + (bits @ sizes)[:, None],
-            rest_units + bits.sum(axis=1)[:, None],
-        )
-        penalty = self._penalties[held]
-        goal = self._rule.goal
-        criterion = goal.n_selected * goal.misfit(sse) + penalty
+        tally = columns.tally
+        rest = self.inside @ tally - now @ tally[block]
+        counts = as_counts(rest + (bits @ tally[block])[:, None])
+        with_index = np.zeros(cost.shape, dtype=bool)
+        if columns.has_index:
+            # The index is the first unit; a block is sorted.
+            inside = bits[:, :1] > 0 if block[0] == 0 else self.inside[:, 0]
+            with_index = np.broadcast_to(inside, cost.shape)
+        criterion = cost + columns.penalty(self._penalties, counts, with_index)
         criterion[~feasible] = np.inf
-        away = None
-        if goal.rho_range is not None:
-            rho, _ = self._rho(sse, imr)
-            away = np.where(np.isfinite(criterion), goal.distance(rho), np.inf)
-            criterion[~goal.in_range(rho)] = np.inf
-        best = criterion.min(axis=0)
-        alive = np.isfinite(best)
-        self._alive = alive
-        weight = np.exp(0.5 * (np.where(alive, best, 0.0) - criterion))
+        weight = np.exp(0.5 * (criterion.min(axis=0) - criterion))
         total = np.cumsum(weight, axis=0)
-        places = self._random.random(len(alive)) * total[-1]
+        places = self._random.random(len(now)) * total[-1]
         chosen = np.minimum((total <= places).sum(axis=0), len(weight) - 1)
-        shares = (weight.T @ bits) / np.where(alive, total[-1], 1.0)[:, None]
-        if self._free is not None:
-            without = sse + (self._norms[-1] * imr) ** 2 / spread
-            fit = goal.n_selected * (goal.misfit(sse) - goal.misfit(without))
-            with np.errstate(invalid="ignore"):
-                ratio = np.where(
-                    weight > 0.0, np.exp(0.5 * (fit + penalty - self._free[held])), 0.0
-                )
-            rival = weight * ratio / np.where(alive, total[-1], 1.0)
-            self.rival[:, 0] += rival.sum(axis=0) * (len(block) / len(self._sizes))
-            self.rival[:, 1 + block] += rival.T @ bits
-        if not alive.all():
-            code = now @ (1 << np.arange(len(block)))
-            if away is not None:
-                near = np.argmin(away, axis=0)
-                code = np.where(np.isfinite(away[near, self._counts]), near, code)
-            chosen = np.where(alive, chosen, code)
-            shares[~alive] = bits[chosen[~alive]]
+        shares = (weight.T @ bits) / total[-1][:, None]
+        beside = ((weight * with_index).T @ bits) / total[-1][:, None]
         self._move(block, now, bits[chosen] > 0)
-        return np.asarray(shares)
+        return np.asarray(shares), np.asarray(beside)
 
-    def _subsets(self, block: NDArray[np.intp], now: Mask) -> tuple[Floats, Floats, Floats, Mask]:
-        """Evaluate all subsets of a block, (2^B, C) each.
-
-        Returns the SSE, lambda's coefficient and its entry of the inverse Gram matrix, both for
-        scaled columns, and whether a subset is feasible.
-        """
+    def _subsets(self, block: NDArray[np.intp], now: Mask) -> tuple[Floats, Mask]:
+        """Return the cost of all subsets of a block, and whether each is feasible, (2^B, C)."""
         columns = np.concatenate([self._spans[unit] for unit in block])
-        some = np.concatenate([columns, [self._last, 0]])
+        some = np.append(columns, self._last)
         small = self._matrix[:, some[:, None], some]
         held = np.zeros((len(now), len(some)), dtype=bool)
         held[:, : len(columns)] = np.repeat(now, self._sizes[block], axis=1)
         tableau = np.ascontiguousarray(np.moveaxis(_pivot_many(small, held), 0, 2))
-        feasible = np.ones((1, tableau.shape[2]), dtype=bool).ravel()
+        feasible = np.ones(tableau.shape[2], dtype=bool)
         for unit in block:
             size = self._sizes[unit]
             included, usable = tableau, feasible
-            for column in self._spans[unit]:
+            for _ in range(size):
                 pivot = included[0, 0]
-                good = pivot > self._least[column]
+                good = pivot > _PIVOT
                 usable = usable & good
                 factor = included[1:, 0] / np.where(good, pivot, 1.0)
                 included = included[1:, 1:] - factor[:, None] * included[0, 1:]
             tableau = np.concatenate([tableau[size:, size:], included], axis=2)
             feasible = np.concatenate([feasible, usable])
         shape = (-1, len(now))
-        sse, imr, spread = (tableau[at].reshape(shape) for at in ((0, 0), (0, 1), (1, 1)))
-        self._n_evaluated += sse.size
-        return self._norms[-1] ** 2 * np.maximum(sse, 0.0), imr, spread, feasible.reshape(shape)
+        cost = self._cost * np.maximum(tableau[0, 0].reshape(shape), 0.0)
+        return cost, feasible.reshape(shape)
 
     def _move(self, block: NDArray[np.intp], now: Mask, new: Mask) -> None:
         """Pivot the chains' matrices on what changes."""
@@ -369,28 +291,26 @@ class _Chains:
             _pivot(self._matrix[chain], columns[some], inverse[chain][some][:, some])
         self.inside[:, block] = new
 
-    def coef(self) -> Floats:
-        """Coefficients of the scaled columns, (C, c), zero where absent."""
-        held = np.ones((len(self.inside), self._last), dtype=bool)
-        held[:, 1:] = self.inside[:, self._of_column]
+    def effects(self) -> Floats:
+        """Effects of the scaled columns, (C, c), zero where a column is absent."""
+        columns, f = self._columns, self._columns.n_fixed
+        held = self.inside[:, self._of_column]
         free = np.where(held, self._matrix[:, self._last, :-1], 0.0)
         always = self._within[:, -1] - free @ self._within[:, :-1].T
-        return np.concatenate([free[:, :1], always, free[:, 1:]], axis=1)
+        coef = np.concatenate([always, free], axis=1)
+        return coef + coef[:, f, None] * columns.index_effects if columns.has_index else coef
 
-    def state(self) -> tuple[Mask, Floats, Floats, Floats]:
-        """What is held, the SSE, rho and sigma, (C, ...)."""
-        sse = self._norms[-1] ** 2 * np.maximum(self._matrix[:, self._last, self._last], 0.0)
-        return self.inside.copy(), sse, *self._rho(sse, self._matrix[:, self._last, 0])
-
-    def _rho(self, sse: Floats, imr: Floats) -> tuple[Floats, Floats]:
-        """Return rho and sigma from the SSE and lambda's scaled coefficient."""
-        slope = imr * (self._norms[-1] / self._norms[0])
-        if self._rule.goal.form is not None:
-            # atanh rho is in the place of beta_H.
-            return np.tanh(slope), np.ones_like(slope)
-        sigma = np.sqrt(sse / self._rule.n_selected + self._rule.mean_delta * slope**2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return slope / sigma, sigma
+    def state(self, effects: Floats) -> tuple[Mask, Floats, Floats, Floats]:
+        """What is held, the cost, rho and sigma, (C, ...), given the effects."""
+        columns = self._columns
+        cost = self._cost * np.maximum(self._matrix[:, self._last, self._last], 0.0)
+        place = columns.place_of(len(columns.form.columns))
+        correction = np.zeros(len(effects))
+        if place is not None:
+            correction = effects[:, place] * columns.scale[place]
+        base, slopes = columns.log_scale
+        rho, sigma = columns.form.error_terms(correction, base + effects @ slopes)
+        return self.inside.copy(), cost, rho, sigma
 
 
 def _bits(n_units: int) -> NDArray[np.intp]:

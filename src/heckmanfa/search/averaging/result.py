@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule, Weighting
+from heckmanfa.search.averaging.weights import KINDS, Correction, Kind, Rule, Weighting
 from heckmanfa.search.choices import Choices
 
 MOST_COMPONENTS = 5_000
@@ -21,23 +20,20 @@ MOST_COMPONENTS = 5_000
 FEW_LEADING = 100
 """The most leading assignments in a model file without candidates; pictures show so many."""
 
-COMPONENT_SHARE = 0.99
-"""The heaviest assignments with this share of the weight are enough for intervals."""
-
-
-# Rounding in a difference of shares.
-_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class Average:
     """Averages over assignments, weighted by exp(-criterion / 2).
 
-    Coefficients count as zero in assignments without their column. Own weights are those named by
-    ``weights``.
+    Own weights are those named by ``weights``. An assignment holds columns of X on their own, and
+    may hold the correction and the index. The effect of a column is its own coefficient, if the
+    assignment holds it, and what the index adds.
     """
 
     weights: Weighting
+    correction: Correction
+    has_index: bool
+    """whether the index was offered"""
     rho_range: tuple[float, float] | None
     choices: Choices
     """the assignments that were weighed, the empty one included"""
@@ -48,18 +44,27 @@ class Average:
     n_assignments: int
     """assignments with a positive weight, or distinct ones visited"""
     shares: dict[Kind, Floats]
-    """(K,) for each kind of weights: the share of weight that holds each column of X"""
+    """(K,) for each kind of weights: the share of weight in which each column of X predicts, on its
+    own or with the index"""
+    alone: dict[Kind, Floats]
+    """(K,) likewise, of the weight that holds it on its own"""
+    correction_share: dict[Kind, float]
+    """the share of weight that holds the correction, by each kind"""
+    index_share: dict[Kind, float]
+    """the share of weight that holds the index, by each kind"""
     own_share: Floats
-    """(K,) likewise, by own weights"""
+    """(K,) `shares` by own weights"""
     positive: Floats
-    """(K,) share of own weight in which a column's coefficient is above zero"""
-    coef: Floats
-    """(K,) averages by own weights, like those below"""
-    intercept: float
-    imr_coef: float
+    """(K,) share of own weight in which a column's effect is above zero"""
+    negative: Floats
+    """(K,) share of own weight in which it is below zero"""
+    correction_signs: tuple[float, float]
+    """share of own weight in which the correction is above zero, and below"""
+    free: Floats
+    """(k + 1,) averages by own weights of the free parameters: effects, and the correction"""
     rho: float
+    """average by own weights, like that of sigma"""
     sigma: float
-    adjusted_r2: float
     outside: float
     """own weight of assignments with rho-hat outside (-1, 1)"""
     best_weight: dict[str, float]
@@ -69,23 +74,24 @@ class Average:
     """how many of the heaviest assignments carry half of the weight, likewise; a lower bound if no
     assignment was visited twice"""
     leading: NDArray[np.uint8]
-    """(N, ceil(K / 8)) masks of the heaviest assignments by own weight, eight columns to a byte"""
+    """(N, 1 + ceil(K / 8)) states of the heaviest assignments by own weight, as `pack_states` has
+    them: whether the correction and the index are held, and which columns on their own"""
     leading_weight: Floats
     """(N,) own weight; exact up to one estimated factor if sampled"""
-    leading_sse: Floats
-    """(N,) SSE, or what an assignment costs by a quadratic form"""
+    leading_cost: Floats
+    """(N,) what it costs to drop the others"""
     leading_rho: Floats
     """(N,)"""
     components: NDArray[np.uint8]
-    """(C, ceil(K / 8)) masks of the assignments that intervals use"""
+    """(C, 1 + ceil(K / 8)) states of the assignments that intervals use"""
     component_weights: Floats
     """(C,) summing to one"""
     components_drawn: bool
-    """whether the components are a sample; otherwise they are the heaviest assignments"""
+    """whether the components are a sample; otherwise they are all that weigh anything"""
     disagreement: float | None = None
     """largest difference of a share between chains of the sampler; None if exhaustive"""
-    saved_share: float | None = None
-    """`component_share`; None unless a file was saved without the other leading assignments"""
+    has_few: bool = False
+    """whether a file was saved without the other leading assignments"""
 
     def with_few_leading(self) -> Average:
         """Return the same without most of the leading assignments."""
@@ -93,62 +99,54 @@ class Average:
             self,
             leading=self.leading[:FEW_LEADING],
             leading_weight=self.leading_weight[:FEW_LEADING],
-            leading_sse=self.leading_sse[:FEW_LEADING],
+            leading_cost=self.leading_cost[:FEW_LEADING],
             leading_rho=self.leading_rho[:FEW_LEADING],
-            saved_share=self.component_share,
+            has_few=True,
         )
 
     @property
-    def component_share(self) -> float:
-        """Own weight that the components carry, if they are the heaviest assignments."""
-        if self.saved_share is not None:
-            return self.saved_share
-        return float(self.leading_weight[: len(self.components)].sum())
+    def with_index(self) -> dict[Kind, Floats]:
+        """(K,) for each kind: the share in which a column predicts with the index alone."""
+        return {kind: self.shares[kind] - self.alone[kind] for kind in KINDS}
 
     @property
-    def negative(self) -> Floats:
-        """(K,) share of own weight in which a column's coefficient is below zero."""
-        difference = self.own_share - self.positive
-        return np.where(difference < _ROUNDING, 0.0, difference)
+    def leading_states(self) -> Mask:
+        """(N, K + 2) states of the heaviest assignments."""
+        return unpack_states(self.leading, self.choices.n_features)
+
+    @property
+    def component_states(self) -> Mask:
+        """(C, K + 2) states of the assignments that intervals use."""
+        return unpack_states(self.components, self.choices.n_features)
 
     @property
     def leading_masks(self) -> Mask:
-        """(N, K) masks of the heaviest assignments over the columns of X."""
-        return self._unpacked(self.leading)
+        """(N, K) which columns of X the heaviest assignments hold on their own."""
+        return self.leading_states[:, :-2]
 
     @property
     def component_masks(self) -> Mask:
-        """(C, K) masks of the assignments that intervals use."""
-        return self._unpacked(self.components)
-
-    def _unpacked(self, packed: NDArray[np.uint8]) -> Mask:
-        return np.unpackbits(packed, axis=1, count=self.choices.n_features).astype(bool)
+        """(C, K) which columns of X the assignments that intervals use hold on their own."""
+        return self.component_states[:, :-2]
 
 
-@dataclass(frozen=True, eq=False)
-class ImrShares:
-    """Shares of weight if each assignment also competes without lambda."""
+def pack_states(states: Mask) -> NDArray[np.uint8]:
+    """Put states, (N, K + 2), into bytes of eight; the first has the correction and the index."""
+    ends, columns = (np.packbits(part, axis=1) for part in (states[:, -2:], states[:, :-2]))
+    return np.concatenate([ends, columns], axis=1)
 
-    imr: dict[Kind, float]
-    """the share of weight that holds lambda"""
-    features: dict[Kind, Floats]
-    """(K,) for each kind of weights: the share that holds each column of X"""
 
-    @classmethod
-    def of(cls, columns: Columns, held: dict[Kind, Floats], rival: dict[Kind, Floats]) -> ImrShares:
-        """Add up what competes.
+def unpack_states(packed: NDArray[np.uint8], n_features: int) -> Mask:
+    """Undo `pack_states`."""
+    columns = np.unpackbits(packed[:, 1:], axis=1, count=n_features)
+    ends = np.unpackbits(packed[:, :1], axis=1, count=2)
+    return np.concatenate([columns, ends], axis=1).astype(bool)
 
-        ``held`` is the weight of assignments with lambda and ``rival`` that of those without it:
-        (1 + U,), of all and of those that hold each unit. Weights with lambda sum to one.
-        """
-        total = {kind: held[kind][0] + rival[kind][0] for kind in KINDS}
-        return cls(
-            imr={kind: float(held[kind][0] / total[kind]) for kind in KINDS},
-            features={
-                kind: over_columns(columns, (held[kind] + rival[kind])[1:] / total[kind])
-                for kind in KINDS
-            },
-        )
+
+def with_shares_of(found: Average, other: Average) -> Average:
+    """Return an average with the shares of another, which knows them better."""
+    names = ("shares", "alone", "correction_share", "index_share", "disagreement")
+    return replace(found, **{name: getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +155,16 @@ class Estimates:
 
     inclusion: Mapping[Kind, Floats]
     """(U,) share of weight that holds each unit, by each kind"""
-    coef: Floats
+    beside_index: Mapping[Kind, Floats]
+    """(U,) share of weight that holds each unit and the index"""
+    effects: Floats
     """(c,)"""
     positive: Floats
-    """(c,) share of own weight in which a coefficient is above zero"""
+    """(c,) share of own weight in which an effect is above zero"""
+    negative: Floats
+    """(c,) and below zero"""
     others: Floats
-    """(4,) rho, sigma, adjusted R^2, and the weight with rho-hat outside (-1, 1)"""
+    """(3,) rho, sigma, and the weight with rho-hat outside (-1, 1)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +177,7 @@ class Kept:
     n_half: dict[str, int]
     leading: NDArray[np.uint8]
     leading_weight: Floats
-    leading_sse: Floats
+    leading_cost: Floats
     leading_rho: Floats
     components: NDArray[np.uint8]
     component_weights: Floats
@@ -183,42 +185,79 @@ class Kept:
     disagreement: float | None = None
 
 
-def put_together(
-    moments: Moments, columns: Columns, rule: Rule, estimates: Estimates, kept: Kept
-) -> Average:
+def put_together(columns: Columns, rule: Rule, estimates: Estimates, kept: Kept) -> Average:
     """Undo the scaling of the estimates, and spread them over the columns of X."""
-    choices = columns.choices
-    slopes = columns.slopes(estimates.coef)
-    coef, positive = np.zeros((2, choices.n_features))
-    coef[list(columns.positions)] = slopes[1:]
-    positive[list(columns.positions)] = np.clip(estimates.positive[1:], 0.0, 1.0)
-    means = moments.means
-    places = [place - 1 for place in moments.places(columns.positions)]
-    shares = {kind: over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
-    rho, sigma, adjusted_r2, outside = (float(value) for value in estimates.others)
+    choices, form = columns.choices, columns.form
+    own = columns.places >= 0
+    places = columns.places[own]
+    free = np.zeros(len(form.columns) + 1)
+    free[places] = (estimates.effects * columns.scale)[own]
+    signs = np.zeros((2, choices.n_features))
+    slopes = own & (columns.places < len(form.columns))
+    of = np.array(form.columns)[columns.places[slopes]]
+    signs[0, of], signs[1, of] = estimates.positive[slopes], estimates.negative[slopes]
+    alone = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
+    extra = {kind: _beside(columns, estimates, kind) for kind in KINDS}
+    shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0) for kind in KINDS}
+    rho, sigma, outside = (float(value) for value in estimates.others)
+    always = float(columns.correction == "always")
     return Average(
         weights=rule.weights,
-        rho_range=rule.goal.rho_range,
+        correction=columns.correction,
+        has_index=columns.has_index,
+        rho_range=rule.rho_range,
         choices=choices,
         n_selected=rule.n_selected,
         shares=shares,
+        alone=alone,
+        correction_share={kind: _share(columns, estimates, kind, -1, always) for kind in KINDS},
+        index_share={kind: _share(columns, estimates, kind, -2) for kind in KINDS},
         own_share=np.asarray(np.mean([shares[kind] for kind in rule.own], axis=0)),
-        positive=positive,
-        coef=coef,
-        intercept=float(means[-1] - slopes[0] * means[-2] - slopes[1:] @ means[places]),
-        imr_coef=float(slopes[0]),
+        positive=np.clip(signs[0], 0.0, 1.0),
+        negative=np.clip(signs[1], 0.0, 1.0),
+        correction_signs=_correction_signs(columns, estimates),
+        free=free,
         rho=rho,
         sigma=sigma,
-        adjusted_r2=adjusted_r2,
         outside=outside,
         **vars(kept),
     )
 
 
-def over_columns(columns: Columns, inclusion: Floats) -> Floats:
+def _share(
+    columns: Columns, estimates: Estimates, kind: Kind, unit: int, otherwise: float = 0.0
+) -> float:
+    """Share of weight that holds the correction, -1, or the index, -2."""
+    if unit not in columns.order:
+        return otherwise
+    return min(float(estimates.inclusion[kind][columns.order.index(unit)]), 1.0)
+
+
+def _correction_signs(columns: Columns, estimates: Estimates) -> tuple[float, float]:
+    place = columns.place_of(len(columns.form.columns))
+    if place is None:
+        return 0.0, 0.0
+    return float(estimates.positive[place]), float(estimates.negative[place])
+
+
+def _over_columns(columns: Columns, inclusion: Floats) -> Floats:
     """Spread shares of units over the columns of X."""
     share = np.zeros(columns.choices.n_features)
     for unit, value in zip(columns.order, inclusion, strict=True):
-        share[list(columns.choices.units[unit])] = min(value, 1.0)
+        if unit >= 0:
+            share[list(columns.choices.units[unit])] = min(value, 1.0)
     share[list(columns.choices.always)] = 1.0
+    return share
+
+
+def _beside(columns: Columns, estimates: Estimates, kind: Kind) -> Floats:
+    """(K,) share of weight that holds the index, and not the column on its own."""
+    share = np.zeros(columns.choices.n_features)
+    if not columns.has_index:
+        return share
+    whole, held = float(estimates.inclusion[kind][0]), estimates.beside_index[kind]
+    moved = {c for c, g in zip(columns.form.columns, columns.form.direction, strict=False) if g}
+    for unit, value in zip(columns.order, held, strict=True):
+        if unit >= 0 and moved & {*columns.choices.units[unit]}:
+            share[list(columns.choices.units[unit])] = max(whole - value, 0.0)
     return share

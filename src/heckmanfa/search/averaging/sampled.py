@@ -7,49 +7,50 @@ comes from how often half of the chains visit what the other half has visited.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask, one_blas_thread
-from heckmanfa.model.moments import Moments
+from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.gibbs import NoStateError, Sampled, sample_assignments
-from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, ImrShares, Kept
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule, penalties
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.averaging.gibbs import Sampled
+from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept, pack_states
+from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 from heckmanfa.search.evaluation import KEPT
-from heckmanfa.search.quadratic import QuadraticForm
 
 
 def sampled_estimates(found: Sampled, columns: Columns, rule: Rule) -> Estimates:
     """Average over the chains of each kind."""
-    m = rule.n_selected
-    n_columns = found.inside @ np.array(columns.sizes) + len(columns.choices.always)
-    r2 = 1.0 - found.sse / rule.goal.total_squares
-    adjusted = 1.0 - (1.0 - r2) * (m - 1.0) / (m - n_columns - 1.0)
-    each = (found.rho, found.sigma, adjusted, np.abs(found.rho) >= 1.0)
+    each = (found.rho, found.sigma, np.abs(found.rho) >= 1.0)
     own = [found.chains(kind) for kind in rule.own]
-    # Shares are less noisy than counts of visits, so they replace them in means over states.
-    ratio = [np.repeat(_share_per_visit(found, chains), columns.sizes) for chains in own]
-    scale = np.array([np.append(np.ones(columns.n_fixed), part) for part in ratio])
-    coef = np.array([found.coef[chains].mean(axis=0) for chains in own])
-    positive = np.array([found.positive[chains].mean(axis=0) for chains in own])
+    scale = np.array([_share_per_visit(found, columns, chains) for chains in own])
+
+    def mean(values: Floats) -> Floats:
+        by_kind = np.array([values[chains].mean(axis=0) for chains in own])
+        return np.asarray((by_kind * scale).mean(axis=0))
+
     return Estimates(
         inclusion={kind: found.shares[found.chains(kind)].mean(axis=0) for kind in KINDS},
-        coef=(coef * scale).mean(axis=0),
-        positive=(positive * scale).mean(axis=0),
+        beside_index={kind: found.beside_index[found.chains(kind)].mean(axis=0) for kind in KINDS},
+        effects=mean(found.effects),
+        positive=mean(found.positive),
+        negative=mean(found.negative),
         others=np.array([np.mean([part[:, chains] for chains in own]) for part in each]),
     )
 
 
-def _share_per_visit(found: Sampled, chains: slice) -> Floats:
-    """The share of weight that holds a unit, divided by its share of the visits, (U,)."""
+def _share_per_visit(found: Sampled, columns: Columns, chains: slice) -> Floats:
+    """The share of weight in which a column acts, divided by its share of the visits, (c,).
+
+    Shares are less noisy than counts of visits, so they replace them in means over states. A column
+    that the index has too acts wherever the index is held; those are taken as they are.
+    """
     visits = found.inside[:, chains].mean(axis=(0, 1))
     share = found.shares[chains].mean(axis=0)
-    return np.asarray(np.divide(share, visits, out=np.ones_like(share), where=visits > 0.0))
+    ratio = np.divide(share, visits, out=np.ones_like(share), where=visits > 0.0)
+    if columns.has_index and share[0] > 0.0:
+        ratio[columns.n_in_index > 0] = 1.0
+    return np.append(np.ones(columns.n_fixed), np.repeat(ratio, columns.sizes))
 
 
 def sampled_kept(found: Sampled, columns: Columns, rule: Rule) -> Kept:
@@ -76,7 +77,7 @@ def sampled_kept(found: Sampled, columns: Columns, rule: Rule) -> Kept:
         n_half=n_half,
         leading=visited.packed(columns, leading),
         leading_weight=weight[leading],
-        leading_sse=visited.sse[leading],
+        leading_cost=visited.cost[leading],
         leading_rho=visited.rho[leading],
         components=visited.packed(columns, distinct[order]),
         component_weights=counts[order] / counts.sum(),
@@ -98,13 +99,12 @@ class _Visited:
         self._place = self._place.reshape(found.inside.shape[:2])
         self._found = found
         self.inside: Mask = states[first]
-        self.sse, self.rho = found.sse.ravel()[first], found.rho.ravel()[first]
-        n_columns = self.inside @ np.array(columns.sizes) + len(columns.choices.always)
-        n_chosen = self.inside.sum(axis=1)
-        fit = rule.n_selected * rule.goal.misfit(self.sse)
+        self.cost, self.rho = found.cost.ravel()[first], found.rho.ravel()[first]
+        counts = columns.counts(self.inside.astype(np.intp), 0)
+        holds_index = self.inside[:, 0] & columns.has_index
         self._weights: dict[Kind, Floats] = {}
         for kind in KINDS:
-            criterion = fit + rule.penalties[kind][n_columns, n_chosen]
+            criterion = self.cost + columns.penalty(rule.penalties[kind], counts, holds_index)
             relative = np.exp(0.5 * (criterion.min() - criterion))
             self._weights[kind] = relative * self._factor(kind, relative)
 
@@ -146,35 +146,5 @@ class _Visited:
         return float(ordered[0]), max(int(min(round(count), 2**62)), 1)
 
     def packed(self, columns: Columns, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
-        """Masks of some of the assignments over the columns of X, eight to a byte."""
-        return np.packbits(columns.masks(self.inside[rows]), axis=1)
-
-
-def sampled_imr_shares(
-    moments: Moments,
-    choices: Choices,
-    rho_range: Any,
-    random: np.random.Generator,
-    form: QuadraticForm | None = None,
-) -> ImrShares:
-    """Weigh assignments with and without lambda, from chains that hold it.
-
-    The weight without lambda, relative to that with it, is the mean over the chains of the ratio
-    of the two for each assignment. The ratio is bounded, since the SSE without lambda is larger.
-    """
-    columns = Columns.of(moments, choices)
-    rule = Rule.of(moments, choices, "bic", rho_range, form=form)
-    free = penalties(rule.n_selected, choices, imr=False)
-    with one_blas_thread():
-        try:
-            found = sample_assignments(columns, rule, random, free=free)
-        except NoStateError:
-            nowhere = dict.fromkeys(KINDS, np.full(1 + len(columns.order), np.nan))
-            return ImrShares.of(columns, nowhere, nowhere)
-    assert found.rival is not None
-    chains = {kind: found.chains(kind) for kind in KINDS}
-    return ImrShares.of(
-        columns,
-        {kind: np.append(1.0, found.shares[own].mean(axis=0)) for kind, own in chains.items()},
-        {kind: found.rival[own].mean(axis=0) for kind, own in chains.items()},
-    )
+        """States of some of the assignments, eight to a byte."""
+        return pack_states(columns.states(self.inside[rows]))

@@ -1,0 +1,125 @@
+"""The form of a fit: its estimates and their covariance, on the scales that `Form` has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.fit.fitted import Fit
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.linalg import dependencies, symmetric
+from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import Errors, Form
+
+
+def form_of_fit(fit: Fit) -> Form:
+    """Return the form of a fit in which every candidate predicts; refuse one that is singular."""
+    probit, moments = fit.probit, fit.moments
+    assert probit is not None
+    n = 2 + len(fit.features) + len(probit.features)
+    shown, bend = fit.covariance, 1.0 - fit.rho**2
+    errors: Errors = "likelihood"
+    jacobian = np.zeros((n + 2, len(shown) + 1))
+    jacobian[:n, :n] = np.eye(n)
+    # Of all terms, and sigma after them.
+    whole = np.zeros((len(shown) + 1, len(shown) + 1))
+    whole[:-1, :-1] = shown
+    if fit.is_binary:
+        errors, ends = "binary", [np.arctanh(fit.rho)]
+        jacobian = jacobian[:-1]
+        jacobian[n, n] = 1.0 / bend
+    elif fit.atanh_rho is not None:
+        ends = [fit.atanh_rho[0], float(np.log(fit.sigma))]
+        jacobian[n, n + 1], jacobian[n + 1, n + 2] = 1.0 / bend, 1.0 / fit.sigma
+    else:
+        errors = "two-step"
+        rest = max(fit.sigma**2 - moments.mean_delta * fit.imr_coef**2, np.finfo(float).tiny)
+        ends = [fit.imr_coef, 0.5 * float(np.log(rest))]
+        jacobian[n, n] = 1.0
+        of_sigma = fit.sigma_covariance
+        if of_sigma is not None:
+            whole[-1], whole[:, -1] = of_sigma, of_sigma
+            jacobian[n + 1, -1] = fit.sigma / rest
+            jacobian[n + 1, n] = -moments.mean_delta * fit.imr_coef / rest
+    columns, selection = fit.features, list(probit.features)
+    both = [fit.intercept, *fit.coef[columns]]
+    both += [fit.selection_intercept, *fit.selection_coef[selection]]
+    return Form(
+        columns=tuple(columns),
+        selection=tuple(selection),
+        n_features=fit.n_features,
+        n_selected=float(moments.n_selected),
+        errors=errors,
+        estimates=np.array([*both, *ends], dtype=np.float64),
+        covariance=symmetric(np.asarray(jacobian @ whole @ jacobian.T)),
+        mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
+    ).check()
+
+
+def form_of_candidates(fit: Fit, choices: Choices) -> Form:
+    """Return the form of the model in which every candidate of a search predicts.
+
+    A search of a binary outcome has it; another one has its two-step estimates in the compressed
+    data, with Heckman's covariance.
+    """
+    probit, moments = fit.probit, fit.moments
+    assert probit is not None
+    known = None if fit.search is None or fit.search.result is None else fit.search.result.goal.form
+    if not fit.is_binary:
+        return two_step_form(fit, choices.columns)
+    if known is None:
+        raise NotIdentifiedError("the search did not fit the model of all features.")
+    selection = tuple(probit.features)
+    k, rho = len(known.columns), known.atanh_rho
+    ends = [fit.selection_intercept, *fit.selection_coef[list(selection)]]
+    free = [*range(1, k + 1), k + len(selection) + 2]
+    covariance = np.zeros((free[-1] + 1, free[-1] + 1))
+    covariance[np.ix_(free[:-1], free[:-1])] = known.covariance
+    covariance[free[-1], free[-1]] = 1.0 if rho is None else rho.variance
+    if rho is not None:
+        covariance[free[-1], free[:-1]] = covariance[free[:-1], free[-1]] = rho.covariance
+    # Only the free parameters are asked for.
+    return Form(
+        columns=known.columns,
+        selection=selection,
+        n_features=fit.n_features,
+        n_selected=float(moments.n_selected),
+        errors="binary",
+        estimates=np.array(
+            [0.0, *known.estimates, *ends, 0.0 if rho is None else rho.estimate], dtype=np.float64
+        ),
+        covariance=covariance,
+        knows_correction=rho is not None,
+    ).check()
+
+
+def two_step_form(fit: Fit, columns: tuple[int, ...]) -> Form:
+    """Return the form of two-step estimates of all candidates, from the compressed data."""
+    moments, probit = fit.moments, fit.probit
+    assert probit is not None
+    few = moments.n_selected <= len(columns) + 2
+    if few or dependencies(moments.subset(columns, outcome=False)):
+        why = "more than the selected rows can identify" if few else "collinear among them"
+        raise NotIdentifiedError(
+            f"the {len(columns)} features that may predict cannot be fitted at once to the "
+            f"selected rows: they are {why}."
+        )
+    found = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
+    k = len(found.features)
+    order = [*range(k + 1), *range(k + 2, len(found.covariance)), k + 1]
+    whole = np.zeros((len(order) + 1, len(order) + 1))
+    whole[:-1, :-1] = found.covariance[np.ix_(order, order)]
+    sigma, imr_coef = float(found.solution.sigma), float(found.coef[-1])
+    rest = max(sigma**2 - moments.mean_delta * imr_coef**2, np.finfo(float).tiny)
+    both = [*found.coef[:-1], *probit.coef]
+    return Form(
+        columns=found.features,
+        selection=tuple(probit.features),
+        n_features=fit.n_features,
+        n_selected=float(moments.n_selected),
+        errors="two-step",
+        estimates=np.array([*both, imr_coef, 0.5 * float(np.log(rest))], dtype=np.float64),
+        covariance=whole,
+        mean_delta=moments.mean_delta,
+    ).check()

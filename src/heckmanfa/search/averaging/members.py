@@ -1,0 +1,217 @@
+"""Assignments one by one: their estimates and covariances, as the form has them.
+
+With B the columns that assignment S holds, P the inverse covariance of the free parameters, and
+C = B (B'PB)^-1/2, the free parameters of S are C C' P theta-hat, and their covariance is C C'. All
+else follows from these: linear functions of the estimates, in every family, and by the delta method
+any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.model.linalg import symmetric
+from heckmanfa.search.form import Form
+
+_BLOCK_BYTES = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Some assignments taken together: with their mean, and all of their spread."""
+
+    weight: float
+    members: NDArray[np.intp]
+    estimates: Floats
+    """(d,)"""
+    covariance: Floats
+    """(d, d) within assignments and between them"""
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """N assignments of a form, with their weights."""
+
+    form: Form
+    states: Mask
+    """(N, K + 2) which columns of X are held on their own, the correction and the index"""
+    weights: Floats
+    """(N,) summing to one"""
+
+    def only(self, members: NDArray[np.intp]) -> Members:
+        """Return some of the assignments, with the weights that they have."""
+        return replace(self, states=self.states[members], weights=self.weights[members])
+
+    @cached_property
+    def estimates(self) -> Floats:
+        """(N, d) all estimates of each assignment."""
+        form = self.form
+        pulled = form.root @ form.estimates[form.free]
+        free = np.zeros((len(self.states), len(form.free)))
+        for rows, factor in self._blocks():
+            # C'R'R theta-hat: the columns of R C are orthonormal.
+            along = np.einsum("nfj,f->nj", factor, form.root.T @ pulled)
+            free[rows] = np.einsum("nfj,nj->nf", factor, along)
+        held = self._design()[:, :, :-1].any(axis=1)
+        index = self.states[:, -1]
+        acts = held | (index[:, None] & (form.direction != 0.0))
+        # What an assignment does not hold is exactly zero.
+        return form.all_of(np.where(acts, free, 0.0))
+
+    @property
+    def costs(self) -> Floats:
+        """(N,) what each assignment costs: the Wald statistic of what it drops."""
+        form = self.form
+        away = self.estimates[:, form.free] - form.estimates[form.free]
+        return np.asarray(np.sum((away @ form.root.T) ** 2, axis=1))
+
+    @cached_property
+    def terms(self) -> Floats:
+        """(N, T) what tables show of each assignment."""
+        return self.form.terms(self.estimates)
+
+    @property
+    def mean_imr(self) -> float:
+        """Average of beta_H, or of rho if the outcome is binary."""
+        return float(self.weights @ self.terms[:, self.form.correction])
+
+    def variances(self, gradients: Floats) -> Floats:
+        """Variances, (N, q), of q linear functions of all estimates, (q, d)."""
+        form, q = self.form, len(gradients)
+        moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
+        shared = np.einsum("qi,ij,qj->q", gradients, form.unmoved, gradients)
+        found = np.empty((len(self.states), q))
+        for rows, factor in self._blocks():
+            along, apart = moved @ factor, rest @ factor
+            found[rows] = shared + np.sum(along * (along + 2.0 * apart), axis=2)
+        return np.asarray(np.maximum(found, 0.0))
+
+    @cached_property
+    def term_errors(self) -> Floats:
+        """(N, T) standard errors of the terms; zero for what an assignment does not hold."""
+        form, n = self.form, self.form.correction
+        errors = np.empty_like(self.terms)
+        errors[:, :n] = np.sqrt(self.variances(np.eye(len(form.estimates))[:n]))
+        slopes = form.slopes(self.estimates)
+        ends = np.zeros((len(errors), slopes.shape[1], len(form.estimates)))
+        ends[:, :, n:] = slopes
+        errors[:, n:] = np.sqrt(self._own_variances(ends))
+        errors[:, 1 : 1 + len(form.columns)] *= self.terms[:, 1 : 1 + len(form.columns)] != 0.0
+        return errors
+
+    def _own_variances(self, gradients: Floats) -> Floats:
+        """Variances, (N, q), of functions whose gradients, (N, q, d), differ by assignment."""
+        form = self.form
+        moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
+        found = np.einsum("nqi,ij,nqj->nq", gradients, form.unmoved, gradients)
+        for rows, factor in self._blocks():
+            along, apart = moved[rows] @ factor, rest[rows] @ factor
+            found[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
+        return np.asarray(np.maximum(found, 0.0))
+
+    def covariance(self, member: int) -> Floats:
+        """Covariance of all estimates of one assignment, (d, d)."""
+        only = replace(self, states=self.states[[member]], weights=np.ones(1))
+        return only.gathered(np.array([0])).covariance
+
+    def gathered(self, members: NDArray[np.intp]) -> Gathered:
+        """Take some assignments together."""
+        form, part = self.form, self.weights[members]
+        weight = float(part.sum())
+        share = part / weight if weight > 0.0 else np.full(len(part), 1.0 / len(part))
+        among = np.zeros(len(self.weights))
+        among[members] = share
+        within = np.zeros((len(form.free), len(form.free)))
+        for rows, factor in self._blocks(members):
+            scaled = factor * np.sqrt(among[rows])[:, None, None]
+            flat = scaled.transpose(1, 0, 2).reshape(len(within), -1)
+            within += flat @ flat.T
+        crossed = form.moves @ within @ (form.response - form.moves).T
+        covariance = form.unmoved + form.moves @ within @ form.moves.T + crossed + crossed.T
+        mean = share @ self.estimates[members]
+        apart = (self.estimates[members] - mean) * np.sqrt(share)[:, None]
+        return Gathered(weight, members, mean, symmetric(covariance + apart.T @ apart))
+
+    def groups(self, n_bits: int) -> list[Gathered]:
+        """Take assignments together that agree on what matters most: at most 2^n_bits groups.
+
+        What matters is in doubt, and moves the estimates where it is held. Mean and covariance of
+        every function that is linear in the estimates are kept.
+        """
+        share = self.weights @ self.states
+        size = np.sqrt(np.diag(self.form.covariance))
+        away = (self.estimates - self.weights @ self.estimates) / np.where(size > 0, size, 1.0)
+        moved = (self.states * self.weights[:, None]).T @ away
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # The variance between assignments that a unit explains.
+            explained = np.sum(moved**2, axis=1) / (share * (1.0 - share))
+        doubt = np.argsort(-np.nan_to_num(explained, posinf=0.0), kind="stable")[:n_bits]
+        codes = self.states[:, doubt] @ (1 << np.arange(len(doubt)))
+        return [self.gathered(np.flatnonzero(codes == code)) for code in np.unique(codes)]
+
+    def term_covariance(self) -> tuple[Floats, Floats]:
+        """Mean, (T,), and covariance, (T, T), of the terms: within assignments and between them."""
+        form, n = self.form, self.form.correction
+        whole = self.gathered(np.arange(len(self.weights)))
+        mean = self.weights @ self.terms
+        apart = (self.terms - mean) * np.sqrt(self.weights)[:, None]
+        covariance = apart.T @ apart
+        away = (self.estimates - whole.estimates) * np.sqrt(self.weights)[:, None]
+        within = whole.covariance - away.T @ away
+        covariance[:n, :n] += within[:n, :n]
+        slopes = form.slopes(self.estimates)
+        last = np.eye(len(form.estimates))[n:]
+        # W_S e for the last estimates e, weighted by how the terms follow them in S.
+        weighted = self.weights[:, None, None] * slopes
+        cross = np.einsum("nte,ei->it", weighted, last @ form.unmoved)
+        ends = np.einsum("nte,ef,nuf->tu", weighted, last @ form.unmoved @ last.T, slopes)
+        difference = form.response - form.moves
+        moved, rest = last @ form.moves, last @ difference
+        for rows, factor in self._blocks():
+            one, two = moved @ factor, rest @ factor
+            along = np.einsum("nte,nej->ntj", weighted[rows], one + two)
+            spread = np.einsum("nfj,ntj->ft", factor, along)
+            along = np.einsum("nte,nej->ntj", weighted[rows], one)
+            spread_apart = np.einsum("nfj,ntj->ft", factor, along)
+            cross += form.moves @ spread + difference @ spread_apart
+            pairs = np.einsum("nej,ngj->neg", one, one + two) + np.einsum("nej,ngj->neg", two, one)
+            ends += np.einsum("nte,neg,nug->tu", weighted[rows], pairs, slopes[rows])
+        covariance[:n, n:] += cross[:n]
+        covariance[n:, :n] += cross[:n].T
+        covariance[n:, n:] += ends
+        return mean, symmetric(covariance)
+
+    def _design(self) -> Mask:
+        """(N, 1, k + 2) which free parameters are held, and the index."""
+        held = [*self.form.columns, self.states.shape[1] - 2, self.states.shape[1] - 1]
+        return self.states[:, None, held]
+
+    def _blocks(
+        self, members: NDArray[np.intp] | None = None
+    ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+        """Yield assignments of one size each: their positions, and C, (b, k + 1, J)."""
+        form = self.form
+        design = np.column_stack([np.eye(len(form.free)), form.direction])
+        columns = form.root @ design
+        length = np.sqrt(np.sum(columns**2, axis=0))
+        length[length == 0.0] = 1.0
+        held = self._design()[:, 0]
+        sizes = held.sum(axis=1)
+        rows = np.arange(len(held)) if members is None else members
+        for size in np.unique(sizes[rows]):
+            same = rows[sizes[rows] == size]
+            step = max(_BLOCK_BYTES // (16 * len(form.free) * max(int(size), 1)), 1)
+            for start in range(0, len(same), step):
+                part = same[start : start + step]
+                chosen = np.nonzero(held[part])[1].reshape(len(part), size)
+                scaled = (columns / length).T[chosen].transpose(0, 2, 1)
+                triangle = np.asarray(np.linalg.qr(scaled, mode="r"))
+                inverse = np.linalg.inv(triangle)
+                yield part, (design / length).T[chosen].transpose(0, 2, 1) @ inverse

@@ -1,0 +1,175 @@
+"""The model with everything in it, from which every assignment follows.
+
+With theta-hat its estimates and V their covariance, leaving some of them out costs the Wald
+statistic theta_D' (V_DD)^-1 theta_D, and those that stay become theta_S - V_SD (V_DD)^-1 theta_D.
+What may be left out, the free parameters, are the slopes of the candidates and the correction:
+beta_H in two steps, atanh rho in a likelihood. With V^-1 = R'R for these, an assignment is a
+regression of R theta-hat on the columns of R that it holds.
+
+One more column may be held, the index R (g, 0), where g are the coefficients of the candidates in
+the selection equation: what drives selection moves the outcome too, in the same proportions. Held
+with coefficient b, it adds b g_j to the effect of every candidate j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.model.linalg import solve_upper, symmetric
+
+Errors = Literal["two-step", "likelihood", "binary"]
+"""what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
+mean of delta; atanh rho and log sigma; or atanh rho alone"""
+
+# Correlations of estimates whose smallest eigenvalue is below this are singular up to rounding.
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Estimates of everything, theta-hat, and their covariance V.
+
+    The d estimates are the prediction equation (intercept, k candidates), the selection equation
+    (intercept, p features), the correction, and the scale of the errors unless these are a binary
+    outcome's.
+    """
+
+    columns: tuple[int, ...]
+    """(k,) positions in X of the candidates, in order"""
+    selection: tuple[int, ...]
+    """(p,) positions in X of the selection features"""
+    n_features: int
+    """K"""
+    n_selected: float
+    """m"""
+    errors: Errors
+    estimates: Floats
+    """(d,)"""
+    covariance: Floats
+    """(d, d)"""
+    mean_delta: float = 0.0
+    """mean of delta over the selected rows, of two steps"""
+    knows_correction: bool = True
+    """whether the correction was estimated: a likelihood may have no maximum in rho"""
+
+    @property
+    def correction(self) -> int:
+        """Position of the correction among the estimates."""
+        return len(self.columns) + len(self.selection) + 2
+
+    @property
+    def free(self) -> list[int]:
+        """Positions of the k slopes and of the correction."""
+        return [*range(1, len(self.columns) + 1), self.correction]
+
+    @cached_property
+    def direction(self) -> Floats:
+        """(k + 1,) of the index: selection coefficients of the candidates, and zero."""
+        first = len(self.columns) + 2
+        of_selection = dict(zip(self.selection, self.estimates[first:], strict=False))
+        return np.array([*(of_selection.get(column, 0.0) for column in self.columns), 0.0])
+
+    @cached_property
+    def root(self) -> Floats:
+        """R, (k + 1, k + 1), with R'R the inverse of the free parameters' covariance."""
+        free = self.covariance[np.ix_(self.free, self.free)]
+        scale = np.sqrt(np.diag(free))
+        lower: Floats = np.asarray(np.linalg.cholesky(free / scale / scale[:, None]))
+        return solve_upper(lower.T, np.diag(1.0 / scale), transposed=True)
+
+    @cached_property
+    def response(self) -> Floats:
+        """(d, k + 1) how all estimates follow the free ones, by V: V_.f (V_ff)^-1."""
+        follow = np.asarray(self.covariance[:, self.free] @ self.root.T @ self.root)
+        follow[self.free] = np.eye(len(self.free))
+        return follow
+
+    @cached_property
+    def moves(self) -> Floats:
+        """(d, k + 1) likewise, zero for those that stay: the probit's, in two steps."""
+        moves = self.response.copy()
+        if self.errors == "two-step":
+            first = len(self.columns) + 1
+            moves[first : self.correction] = 0.0
+        return moves
+
+    @cached_property
+    def unmoved(self) -> Floats:
+        """(d, d) the part of the covariance that all assignments share."""
+        rest = np.eye(len(self.estimates))
+        rest[:, self.free] -= self.moves
+        return symmetric(rest @ self.covariance @ rest.T)
+
+    def all_of(self, free: Floats) -> Floats:
+        """Return all estimates, (..., d), given the free ones, (..., k + 1)."""
+        away = free - self.estimates[self.free]
+        return np.asarray(self.estimates + away @ self.moves.T)
+
+    def error_terms(self, correction: Floats, log_scale: Floats) -> tuple[Floats, Floats]:
+        """Return rho and sigma, given the correction and the log scale (of any shape)."""
+        if self.errors == "two-step":
+            sigma = np.sqrt(np.exp(2.0 * log_scale) + self.mean_delta * correction**2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(correction / sigma), sigma
+        return np.tanh(correction), np.exp(log_scale)
+
+    def log_scale(self, estimates: Floats) -> Floats:
+        """Return the log scale, (...,), of estimates (..., d); zero of a binary outcome."""
+        if self.errors == "binary":
+            return np.zeros(estimates.shape[:-1])
+        return np.asarray(estimates[..., -1])
+
+    def terms(self, estimates: Floats) -> Floats:
+        """Return what tables show, (..., T), given all estimates (..., d).
+
+        They are both equations, then beta_H, rho and sigma; or rho alone.
+        """
+        correction = estimates[..., self.correction]
+        rho, sigma = self.error_terms(correction, self.log_scale(estimates))
+        ends = [rho] if self.errors == "binary" else [rho * sigma, rho, sigma]
+        if self.errors == "two-step":
+            ends[0] = correction
+        shown = estimates[..., : self.correction]
+        return np.concatenate([shown, np.stack(ends, axis=-1)], axis=-1)
+
+    def slopes(self, estimates: Floats) -> Floats:
+        """Return derivatives of the last terms in the last estimates.
+
+        (..., 3, 2), or (..., 1, 1) of a binary outcome.
+        """
+        correction = estimates[..., self.correction]
+        rho, sigma = self.error_terms(correction, self.log_scale(estimates))
+        zero, one = np.zeros_like(rho), np.ones_like(rho)
+        if self.errors == "binary":
+            return np.asarray((1.0 - rho**2)[..., None, None])
+        if self.errors == "likelihood":
+            bend = 1.0 - rho**2
+            rows = [[sigma * bend, rho * sigma], [bend, zero], [zero, sigma]]
+        else:
+            rest = np.exp(2.0 * self.log_scale(estimates)) / sigma
+            in_rho = rest / sigma**2
+            rows = [[one, zero], [in_rho, -correction * in_rho]]
+            rows += [[self.mean_delta * correction / sigma, rest]]
+        return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+    def check(self, labels: Sequence[str] | None = None) -> Form:
+        """Refuse a covariance that is not known, or singular in the free parameters."""
+        free = self.covariance[np.ix_(self.free, self.free)]
+        variance = np.diag(free)
+        if np.isfinite(free).all() and np.all(variance > 0):
+            scale = np.sqrt(variance)
+            if np.linalg.eigvalsh(free / scale / scale[:, None])[0] > _SINGULAR:
+                return self
+        raise NotIdentifiedError(
+            f"assignments are weighed by the covariance of all {len(self.columns)} features that "
+            "may predict and of the correction, and it is singular or not known. Name fewer in "
+            "prediction_features, or leave some out with never=[...]; with cov_type='cluster' "
+            "there must be more clusters than features."
+        )
