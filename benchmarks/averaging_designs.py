@@ -1,27 +1,47 @@
 """The designs of docs/averaging_study.md, as they were fixed before any result.
 
-A design says how data are drawn; `draw` draws them. One seed, the name of the design and the number
-of the draw settle everything, so a draw is the same whatever process or machine makes it.
+A design says how data are drawn, and `draw` draws them. The coefficients belong to the design: its
+draws differ only in their rows. One seed, the name of the design and the number of the draw settle
+everything, so a draw is the same whatever process or machine makes it.
 """
 
 from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-SEED = 20261116
-STRONG = (0.5, 1.0)
+SEED = 20261117
+TRUTHS = {
+    "few": "2 strong",
+    "mixed": "2 strong, half of the others weak",
+    "half": "half middling",
+    "middling": "all middling",
+    "strong": "all strong",
+    "proportional": "proportional to gamma",
+    "part": "half of them proportional to gamma, the others zero",
+    "own": "proportional to gamma, and 2 strong ones of their own",
+    "rough": "roughly proportional to gamma",
+    "none": "nothing predicts",
+}
+"""what predicts, by the name of a truth"""
+STRONG = (0.4, 0.8)
 # Sizes of the other coefficients, in units of 1 / sqrt(m): about one standard error.
 MIDDLING, WEAK = (2.0, 5.0), (1.0, 3.0)
-SELECTION = (0.5, 1.0)
-LEVELS = 4
-HETEROSCEDASTIC = 0.5
-BOOTSTRAP_DRAWS, REPLICATES = 200, 200
+SHARE = (0.2, 0.5)
+"""beta / gamma of a proportional truth, in size"""
+ROUGHNESS = 0.4
+EXCLUDED = {"weak": 0.15, "strong": 0.7}
+"""gamma of the feature that is excluded without being named"""
+LEVELS = (0.4, 0.3, 0.2, 0.1)
+CLUSTER_ROWS, CLUSTER_SHARE = 20, 0.2
+SPREAD = 0.5
+NEW_ROWS = 12
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -29,66 +49,88 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Design:
-    """How data are drawn."""
+    """How data are drawn, and with which model they are fitted."""
 
     part: str
-    """excess, coverage, recovery or columns: the table that it is for"""
-    kind: str
-    """its class in that table"""
-    words: str
+    """the table that it is for"""
     draws: int
-    n: int = 2000
-    features: int = 12
-    """units: numeric features and, last, categories with four levels"""
-    strong: int = 0
-    middling: int = 0
-    weak: int = 0
-    rho: float = 0.5
+    truth: str
+    n: int = 1000
+    features: int = 8
+    """candidates: numeric features and, last, categories with four levels"""
+    rho: float = 0.0
+    exclusion: str = "none"
+    """none, weak or strong (one candidate, not named), or named"""
+    instrument: float = 0.0
+    """gamma of the named exclusion"""
+    errors: str = "normal"
+    """normal, t4, skewed or spread (heteroscedastic)"""
+    binary: bool = False
+    """whether half of the numeric features are 0 or 1"""
+    correlation: float = 0.3
+    """of neighbouring numeric features; that of others falls geometrically"""
     rate: float = 0.5
     """share of rows that are selected"""
     strength: float = 1.0
-    """standard deviation of the part of the selection index that features explain"""
-    correlation: float = 0.3
-    """of neighbouring numeric features; that of others falls geometrically"""
-    errors: str = "normal"
-    """normal, t4, skewed, spread (heteroscedastic outcome) or spread all"""
+    """standard deviation of the part of the selection index that candidates explain"""
+    share: float = 0.0
+    """beta / gamma of a proportional truth; drawn if 0"""
+    clustered: bool = False
     categories: int = 0
-    """how many of the features are categories"""
-    excluded: int = 0
-    """how many features are known not to predict"""
+    """how many of the candidates are categories"""
+    outcome: str = "linear"
+    """linear or binary"""
+    method: str = "two-step"
+    """two-step or ml"""
+    both: bool = False
+    """whether features may leave the selection equation too; half of them are not in it"""
 
     @property
     def selected(self) -> float:
         """m, the expected number of selected rows."""
         return self.n * self.rate
 
+    @property
+    def words(self) -> str:
+        """The design in a few words."""
+        own = [f"n = {self.n:,}, K = {self.features}, rho = {self.rho:g}", self.truth]
+        if self.exclusion == "named":
+            own.append(f"named exclusion {self.instrument:g}")
+        elif self.exclusion != "none":
+            own.append(f"{self.exclusion} exclusion")
+        own += [self.errors] if self.errors != "normal" else []
+        own += ["binary features"] if self.binary else []
+        own += ["clusters"] if self.clustered else []
+        own += [f"{self.categories} categories"] if self.categories else []
+        own += [self.outcome] if self.outcome != "linear" else []
+        own += ["ML"] if self.method == "ml" and self.outcome == "linear" else []
+        own += ["both equations"] if self.both else []
+        return ", ".join(own)
+
 
 @dataclass(frozen=True, eq=False)
-class Draw:
-    """A data set and its truth."""
+class Truth:
+    """The coefficients of a design, and the law of its features."""
 
-    X: Floats
-    """(n, K)"""
-    y: Floats
-    """(n,) NaN where a row is not selected"""
     coef: Floats
-    """(K,)"""
+    """(K,) of the prediction equation; a named exclusion is last, with 0"""
+    selection: Floats
+    """(K,) of the selection equation"""
+    selection_intercept: float
     intercept: float
     units: tuple[tuple[int, ...], ...]
-    """columns of each feature that may predict"""
-    kinds: tuple[str, ...]
-    """of each of these features: strong, middling, weak or zero"""
+    """columns of each candidate"""
     mean: Floats
     """(K,) of the features in all rows"""
     covariance: Floats
     """(K, K) of the features in all rows"""
-    rho: float
-    sigma: float
+    points: Floats
+    """(NEW_ROWS, K) rows at which expectations are asked"""
 
     @property
     def candidates(self) -> list[int]:
         """Columns that may predict."""
-        return sorted(column for unit in self.units for column in unit)
+        return [column for unit in self.units for column in unit]
 
     def excess(self, intercept: float, coef: Floats) -> float:
         """Mean of (x'b-hat - x'b)² over new rows, selected or not; exact."""
@@ -98,89 +140,150 @@ class Draw:
         )
 
 
-def _generator(name: str, draw: int) -> np.random.Generator:
-    return np.random.default_rng([SEED, zlib.crc32(name.encode()), draw])
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A data set."""
+
+    X: Floats
+    """(n, K)"""
+    y: Floats
+    """(n,) NaN where a row is not selected"""
+    groups: NDArray[np.int64] | None
+    """(n,) clusters, if rows are clustered"""
+
+
+@cache
+def truth_of(name: str) -> Truth:
+    """Draw the coefficients of a design."""
+    design = DESIGNS[name]
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+    X, units = _features(replace(design, n=NEW_ROWS), rng)
+    mean, covariance = _law(design)
+    K, own = X.shape[1], [column for unit in units for column in unit]
+    named = design.exclusion == "named"
+    free = [unit for unit in units if not (design.exclusion in EXCLUDED and unit == units[-1])]
+    scale = np.sqrt(np.diag(covariance))
+
+    pull = rng.uniform(0.5, 1.0, K) * rng.choice([-1.0, 1.0], K) / scale
+    if design.both:
+        pull[own[::2]] = 0.0
+    inside = [column for unit in free for column in unit]
+    block = covariance[np.ix_(inside, inside)]
+    pull[inside] *= design.strength / np.sqrt(pull[inside] @ block @ pull[inside])
+    if design.exclusion in EXCLUDED:
+        pull[units[-1][0]] = EXCLUDED[design.exclusion]
+    if named:
+        pull[-1] = design.instrument
+    spread = np.sqrt(1.0 + pull @ covariance @ pull)
+    start = float(stats.norm.ppf(design.rate) * spread - mean @ pull)
+
+    coef = np.zeros(K)
+    share = design.share or rng.uniform(*SHARE) * rng.choice([-1.0, 1.0])
+    order = [free[place] for place in rng.permutation(len(free))]
+    sizes = _sizes(design.truth, len(order))
+    if sizes is None:
+        held = order[: (len(order) + 1) // 2] if design.truth == "part" else order
+        for unit in held:
+            rough = 1.0 + ROUGHNESS * rng.standard_normal(len(unit))
+            coef[list(unit)] = share * pull[list(unit)] * (rough if design.truth == "rough" else 1)
+        sizes = ["strong"] * 2 if design.truth == "own" else []
+    small = (1.3 if design.outcome == "binary" else 1.0) / np.sqrt(design.selected)
+    for unit, size in zip(order, sizes, strict=False):
+        low, high = {"strong": STRONG, "middling": MIDDLING, "weak": WEAK}[size]
+        values = rng.uniform(low, high, len(unit)) * rng.choice([-1.0, 1.0], len(unit))
+        columns = list(unit)
+        coef[columns] += values * (1.0 if size == "strong" else small) / scale[columns]
+    return Truth(
+        coef=coef,
+        selection=pull,
+        selection_intercept=start,
+        intercept=0.3 if design.outcome == "binary" else 1.0,
+        units=tuple(units),
+        mean=mean,
+        covariance=covariance,
+        points=X,
+    )
+
+
+def _sizes(truth: str, units: int) -> list[str] | None:
+    """Return sizes of the effects, the first units' first; None if they follow gamma."""
+    return {
+        "few": ["strong"] * 2,
+        "mixed": ["strong"] * 2 + ["weak"] * ((units - 2) // 2),
+        "half": ["middling"] * (units // 2),
+        "middling": ["middling"] * units,
+        "strong": ["strong"] * units,
+        "none": [],
+    }.get(truth)
 
 
 def draw(name: str, number: int) -> Draw:
     """Draw the data set of a design that has this number."""
-    design, rng = DESIGNS[name], _generator(name, number)
-    X, units, mean, covariance = _features(design, rng)
-    order = rng.permutation(design.features)
-    # What is known not to predict is the first of the numeric features.
-    away = tuple(int(unit) for unit in np.sort(order[order < design.features - design.categories]))
-    away = away[: design.excluded]
-    free = [int(unit) for unit in order if unit not in away]
-    sizes = {"strong": STRONG, "middling": MIDDLING, "weak": WEAK}
-    names = ["strong"] * design.strong + ["middling"] * design.middling + ["weak"] * design.weak
-    coef, kinds = np.zeros(X.shape[1]), dict.fromkeys(free, "zero")
-    for unit, kind in zip(free, names, strict=False):
-        kinds[unit] = kind
-        low, high = sizes[kind]
-        scale = 1.0 if kind == "strong" else 1.0 / np.sqrt(design.selected)
-        columns = list(units[unit])
-        drawn = rng.uniform(low, high, len(columns)) * rng.choice([-1.0, 1.0], len(columns))
-        # A dummy varies less than a numeric feature; its coefficient is larger in proportion.
-        coef[columns] = scale * drawn / np.sqrt(np.diag(covariance)[columns])
-    pull = rng.uniform(*SELECTION, X.shape[1]) * rng.choice([-1.0, 1.0], X.shape[1])
-    pull *= design.strength / np.sqrt(pull @ covariance @ pull)
-    start = stats.norm.ppf(design.rate) * np.sqrt(1.0 + design.strength**2)
-    index = start + (X - mean) @ pull
-    v, e = _errors(design, rng, (X - mean) @ pull / design.strength)
-    y = np.where(index + v > 0, 1.0 + X @ coef + e, np.nan)
-    numbered = sorted(free)
-    return Draw(
-        X=X,
-        y=y,
-        coef=coef,
-        intercept=1.0,
-        units=tuple(units[unit] for unit in numbered),
-        kinds=tuple(kinds[unit] for unit in numbered),
-        mean=mean,
-        covariance=covariance,
-        rho=design.rho,
-        sigma=1.0,
-    )
+    design, truth = DESIGNS[name], truth_of(name)
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), number])
+    clusters = np.arange(design.n) // CLUSTER_ROWS if design.clustered else None
+    X, _ = _features(design, rng)
+    signal = X @ truth.selection
+    centred = (signal - truth.mean @ truth.selection) / max(design.strength, 0.1)
+    v, e = _errors(design, rng, centred, clusters)
+    latent = truth.intercept + X @ truth.coef + e
+    value = (latent > 0).astype(np.float64) if design.outcome == "binary" else latent
+    selected = truth.selection_intercept + signal + v > 0
+    return Draw(X, np.where(selected, value, np.nan), clusters)
 
 
-def new_rows(name: str, number: int, rows: int) -> Floats:
-    """Draw features of new rows, selected or not, for a draw of a design."""
-    rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), number, 2])
-    return _features(replace(DESIGNS[name], n=rows), rng)[0]
+def _numeric(design: Design) -> int:
+    """Count numeric columns, a named exclusion (the last of all columns) aside."""
+    return design.features - design.categories
 
 
-def _features(
-    design: Design, rng: np.random.Generator
-) -> tuple[Floats, list[tuple[int, ...]], Floats, Floats]:
-    """Draw the features; return their units, and their mean and covariance in all rows."""
-    numeric = design.features - design.categories
+def _features(design: Design, rng: np.random.Generator) -> tuple[Floats, list[tuple[int, ...]]]:
+    """Draw the features and return the columns of each candidate."""
+    numeric = _numeric(design)
     place = np.arange(numeric)
-    block = design.correlation ** np.abs(place[:, None] - place)
-    parts = [rng.standard_normal((design.n, numeric)) @ np.linalg.cholesky(block).T]
+    root = np.linalg.cholesky(design.correlation ** np.abs(place[:, None] - place))
+    rows = design.n
+    latent = rng.standard_normal((rows, numeric))
+    if design.clustered:
+        # Every other feature is the same for all rows of a cluster.
+        latent[:, ::2] = latent[(np.arange(rows) // CLUSTER_ROWS) * CLUSTER_ROWS, ::2]
+    values = latent @ root.T
+    if design.binary:
+        values[:, 1::2] = values[:, 1::2] > 0
+    if design.exclusion in EXCLUDED and not design.categories:
+        # The excluded feature is unrelated to the others.
+        values[:, -1] = rng.standard_normal(rows)
+    parts: list[Any] = [values]
     units: list[tuple[int, ...]] = [(column,) for column in range(numeric)]
-    dummies = LEVELS - 1
-    K = numeric + design.categories * dummies
-    mean, covariance = np.zeros(K), np.zeros((K, K))
-    covariance[:numeric, :numeric] = block
-    shares = np.array([0.4, 0.3, 0.2, 0.1])
-    for start in range(numeric, K, dummies):
-        level = rng.choice(LEVELS, design.n, p=shares)
-        parts.append((level[:, None] == np.arange(1, LEVELS)).astype(float))
-        columns = list(range(start, start + dummies))
-        units.append(tuple(columns))
-        mean[columns] = shares[1:]
-        covariance[np.ix_(columns, columns)] = np.diag(shares[1:]) - np.outer(
-            shares[1:], shares[1:]
-        )
-    return np.hstack(parts), units, mean, covariance
+    for _ in range(design.categories):
+        level = rng.choice(len(LEVELS), rows, p=LEVELS)
+        start = units[-1][-1] + 1
+        parts.append((level[:, None] == np.arange(1, len(LEVELS))).astype(np.float64))
+        units.append(tuple(range(start, start + len(LEVELS) - 1)))
+    if design.exclusion == "named":
+        parts.append(rng.standard_normal((rows, 1)))
+    return np.hstack(parts), units
 
 
-def _errors(design: Design, rng: np.random.Generator, index: Floats) -> tuple[Floats, Floats]:
+def _law(design: Design) -> tuple[Floats, Floats]:
+    """Mean and covariance of the features in all rows, from a large sample of them."""
+    key = zlib.crc32(repr((_numeric(design), design.categories, design.exclusion)).encode())
+    rng = np.random.default_rng([SEED, key])
+    X, _ = _features(replace(design, n=100_000, clustered=False), rng)
+    return X.mean(axis=0), np.cov(X.T)
+
+
+def _errors(
+    design: Design, rng: np.random.Generator, index: Floats, clusters: Any
+) -> tuple[Floats, Floats]:
     """Draw the errors of selection and of the outcome; each has mean 0 and variance 1.
 
     ``index``, standardised, is what the spread of heteroscedastic errors depends on.
     """
     v, w = rng.standard_normal((2, design.n))
+    if clusters is not None:
+        common = rng.standard_normal((2, int(clusters[-1]) + 1))[:, clusters]
+        v, w = np.sqrt(1 - CLUSTER_SHARE) * np.array([v, w]) + np.sqrt(CLUSTER_SHARE) * common
     rest = np.sqrt(1.0 - design.rho**2)
     e = design.rho * v + rest * w
     if design.errors == "t4":
@@ -189,195 +292,112 @@ def _errors(design: Design, rng: np.random.Generator, index: Floats) -> tuple[Fl
         return v * both, e * both
     if design.errors == "skewed":
         return v, (stats.gamma.ppf(stats.norm.cdf(e), 2.0) - 2.0) / np.sqrt(2.0)
-    spread = np.exp(HETEROSCEDASTIC * index - HETEROSCEDASTIC**2)
     if design.errors == "spread":
-        return v, design.rho * v + rest * spread * w
-    if design.errors == "spread all":
-        return v, spread * e
+        return v, design.rho * v + rest * np.exp(SPREAD * index - SPREAD**2) * w
     return v, e
 
 
-def _make(
-    part: str, kind: str, draws: int, *given: tuple[str, dict[str, Any]]
-) -> dict[str, Design]:
-    """Return designs of one class, named by their class and number."""
+RHOS = (-0.9, -0.8, -0.5, -0.3, 0.3, 0.5, 0.8, 0.9)
+LINEAR, ML, BINARY, BOTH, GRID, SPECIAL, LARGE = (
+    *("linear", "ML", "binary outcome", "both equations"),
+    *("exclusions", "clusters and groups", "many features"),
+)
+
+
+def _random(part: str, count: int, draws: int, **fixed: Any) -> dict[str, Design]:
+    """Draw designs; every truth occurs with rho = 0 and with another rho."""
+    rng = np.random.default_rng([SEED, zlib.crc32(part.encode())])
+    found = {}
+    for number in range(count):
+        n = int(rng.choice([100, 240, 500, 1000, 2000, 4000, 10_000], p=_P_ROWS))
+        exclusion = str(rng.choice(["none", "weak", "strong", "named"], p=[0.4, 0.2, 0.2, 0.2]))
+        settings: dict[str, Any] = {
+            "n": n,
+            "features": int(rng.integers(5, 7 if n < 500 else 11)),
+            "rho": 0.0 if (number // len(TRUTHS)) % 2 == 0 else float(rng.choice(RHOS)),
+            "truth": list(TRUTHS)[number % len(TRUTHS)],
+            "exclusion": exclusion,
+            "instrument": float(rng.choice([0.3, 0.6, 1.0])) if exclusion == "named" else 0.0,
+            "errors": str(
+                rng.choice(["normal", "t4", "skewed", "spread"], p=[0.55, 0.15, 0.15, 0.15])
+            ),
+            "binary": bool(rng.integers(2)),
+            "correlation": float(rng.choice([0.0, 0.3, 0.6])),
+            "rate": float(rng.choice([0.5, 0.7] if n < 500 else [0.3, 0.5, 0.7])),
+            "strength": float(rng.choice([0.5, 1.0, 1.5])),
+        }
+        found[f"{part} {number + 1}"] = Design(part, draws, **(settings | fixed))
+    return found
+
+
+_P_ROWS = [0.08, 0.08, 0.18, 0.26, 0.2, 0.12, 0.08]
+
+
+def _grid(draws: int) -> dict[str, Design]:
+    """The most ordinary design of wage data, with and without an exclusion that is named."""
+    found = {}
+    for size in (0.0, 0.3, 0.6, 1.0):
+        for rho in (0.0, 0.5, 0.8):
+            named: dict[str, Any] = {"exclusion": "named", "instrument": size}
+            name = f"{GRID} {size:g} {rho:g}"
+            found[name] = Design(
+                GRID, draws, "proportional", rho=rho, share=0.3, **(named if size else {})
+            )
+    return found
+
+
+def _special(draws: int) -> dict[str, Design]:
+    found = {}
+    for truth, rho in (("few", 0.0), ("proportional", 0.0), ("proportional", 0.5), ("half", 0.8)):
+        one = Design(SPECIAL, draws, truth, n=2000, features=7, rho=rho, clustered=True)
+        found[f"{SPECIAL} clusters {truth} {rho:g}"] = one
+        two = Design(SPECIAL, draws, truth, n=2000, features=7, rho=rho, categories=2)
+        found[f"{SPECIAL} groups {truth} {rho:g}"] = two
+    return found
+
+
+def _large() -> dict[str, Design]:
+    rows = (
+        (30, 2000, "few", 0.0, 20),
+        (30, 2000, "proportional", 0.0, 20),
+        (30, 2000, "proportional", 0.5, 20),
+        (30, 4000, "half", 0.5, 20),
+        (30, 1000, "mixed", -0.8, 20),
+        (60, 4000, "proportional", 0.0, 12),
+        (100, 10_000, "proportional", 0.0, 8),
+        (100, 10_000, "few", 0.5, 8),
+    )
     return {
-        f"{part} {kind} {number}": Design(part, kind, words, draws, **settings)
-        for number, (words, settings) in enumerate(given, start=1)
+        f"{LARGE} {K} {truth} {rho:g}": Design(LARGE, draws, truth, n=n, features=K, rho=rho)
+        for K, n, truth, rho, draws in rows
     }
 
 
-EXCESS = {
-    **_make(
-        "excess",
-        "few",
-        500,
-        ("K = 8, n = 500", {"features": 8, "n": 500, "strong": 2, "rho": 0.6}),
-        ("K = 12", {"strong": 3}),
-        ("K = 12, n = 500, rho = -0.8", {"n": 500, "strong": 3, "rho": -0.8}),
-        ("K = 15, correlation 0.7", {"features": 15, "strong": 4, "correlation": 0.7}),
-        (
-            "K = 15, strong selection, rho = 0.8",
-            {"features": 15, "strong": 4, "strength": 2.0, "rho": 0.8},
-        ),
-        ("K = 12, weak selection", {"strong": 3, "strength": 0.4}),
-        ("K = 12, rho = 0", {"strong": 3, "rho": 0.0}),
-        ("K = 10, 20% selected", {"features": 10, "strong": 3, "rate": 0.2, "rho": 0.7}),
-    ),
-    **_make(
-        "excess",
-        "mixed",
-        500,
-        ("K = 12", {"strong": 3, "weak": 4}),
-        ("K = 12, n = 500", {"n": 500, "strong": 3, "weak": 4, "rho": 0.7}),
-        ("K = 15, correlation 0.7", {"features": 15, "strong": 3, "weak": 6, "correlation": 0.7}),
-        (
-            "K = 12, strong selection, rho = -0.6",
-            {"strong": 3, "weak": 4, "strength": 2.0, "rho": -0.6},
-        ),
-    ),
-    **_make(
-        "excess",
-        "many",
-        500,
-        ("all 10 strong", {"features": 10, "strong": 10}),
-        ("all 10 strong, weak selection", {"features": 10, "strong": 10, "strength": 0.4}),
-        ("10 of 12 middling, n = 500", {"middling": 10, "n": 500}),
-        ("9 of 12 middling", {"middling": 9, "rho": 0.7}),
-        (
-            "all 15 predict: 3 strong, 6 middling, 6 weak",
-            {"features": 15, "strong": 3, "middling": 6, "weak": 6},
-        ),
-        (
-            "all 10 middling, n = 500, strong selection",
-            {"features": 10, "middling": 10, "n": 500, "strength": 2.0},
-        ),
-        ("all 12 middling, rho = 0", {"middling": 12, "rho": 0.0}),
-        ("6 of 12 middling, rho = 0.8, 20% selected", {"middling": 6, "rho": 0.8, "rate": 0.2}),
-    ),
-    **_make(
-        "excess",
-        "errors",
-        500,
-        ("t(4), 3 strong of 12", {"strong": 3, "errors": "t4"}),
-        ("t(4), all 10 middling", {"features": 10, "middling": 10, "errors": "t4"}),
-        ("skewed, 3 strong of 12", {"strong": 3, "errors": "skewed"}),
-        ("skewed, all 10 middling", {"features": 10, "middling": 10, "errors": "skewed"}),
-        ("heteroscedastic outcome, 3 strong of 12", {"strong": 3, "errors": "spread"}),
-        (
-            "heteroscedastic outcome, all 10 middling",
-            {"features": 10, "middling": 10, "errors": "spread"},
-        ),
-        (
-            "heteroscedastic in both parts, 3 strong and 4 weak of 12",
-            {"strong": 3, "weak": 4, "errors": "spread all"},
-        ),
-    ),
-    **_make(
-        "excess",
-        "groups",
-        500,
-        (
-            "6 numeric, 3 categories; 3 strong",
-            {"features": 9, "categories": 3, "strong": 3},
-        ),
-        (
-            "6 numeric, 3 categories; 2 strong, 5 middling",
-            {"features": 9, "categories": 3, "strong": 2, "middling": 5},
-        ),
-    ),
-    **_make(
-        "excess",
-        "excluded",
-        500,
-        ("one known exclusion, 3 strong of 11", {"strong": 3, "excluded": 1}),
-        ("one known exclusion, 3 strong and 4 weak", {"strong": 3, "weak": 4, "excluded": 1}),
-        (
-            "one known exclusion, all 9 others middling",
-            {"features": 10, "middling": 9, "excluded": 1},
-        ),
-    ),
-    **_make(
-        "excess",
-        "K = 30",
-        120,
-        ("5 strong", {"features": 30, "strong": 5}),
-        ("5 strong, n = 500", {"features": 30, "strong": 5, "n": 500}),
-        ("4 strong, 8 weak", {"features": 30, "strong": 4, "weak": 8}),
-        ("20 middling", {"features": 30, "middling": 20}),
-    ),
-    **_make(
-        "excess",
-        "K = 100",
-        40,
-        ("6 strong, n = 10,000", {"features": 100, "strong": 6, "n": 10_000}),
-        ("50 middling, n = 10,000", {"features": 100, "middling": 50, "n": 10_000}),
-    ),
+def _both(draws: int) -> dict[str, Design]:
+    rows = (
+        ("few", 0.0, 1000, "linear"),
+        ("few", 0.5, 2000, "linear"),
+        ("half", 0.8, 4000, "linear"),
+        ("mixed", -0.5, 2000, "linear"),
+        ("strong", 0.5, 2000, "linear"),
+        ("none", 0.0, 2000, "linear"),
+        ("few", 0.0, 2000, "binary"),
+        ("few", 0.8, 4000, "binary"),
+    )
+    return {
+        f"{BOTH} {number}": Design(
+            BOTH, draws, truth, n=n, features=5, rho=rho, outcome=outcome, method="ml", both=True
+        )
+        for number, (truth, rho, n, outcome) in enumerate(rows, start=1)
+    }
+
+
+DESIGNS = {
+    **_random(LINEAR, 120, 120),
+    **_grid(120),
+    **_special(120),
+    **_random(ML, 20, 80, method="ml"),
+    **_random(BINARY, 20, 80, method="ml", outcome="binary", errors="normal"),
+    **_both(60),
+    **_large(),
 }
-
-COVERAGE = _make(
-    "coverage",
-    "K = 8",
-    300,
-    ("n = 500", {"features": 8, "n": 500, "strong": 2, "weak": 3}),
-    ("n = 2,000", {"features": 8, "strong": 2, "weak": 3}),
-)
-COVERAGE |= _make(
-    "coverage",
-    "K = 15",
-    300,
-    ("n = 500, rho = 0.7", {"features": 15, "n": 500, "strong": 3, "weak": 5, "rho": 0.7}),
-    ("n = 2,000", {"features": 15, "strong": 3, "weak": 5}),
-    (
-        "n = 2,000, correlation 0.7",
-        {"features": 15, "strong": 3, "weak": 5, "correlation": 0.7},
-    ),
-    ("n = 2,000, t(4)", {"features": 15, "strong": 3, "weak": 5, "errors": "t4"}),
-    (
-        "n = 2,000, heteroscedastic outcome",
-        {"features": 15, "strong": 3, "weak": 5, "errors": "spread"},
-    ),
-)
-COVERAGE |= _make(
-    "coverage", "K = 30", 200, ("n = 2,000", {"features": 30, "strong": 4, "weak": 8})
-)
-
-RECOVERY = _make(
-    "recovery",
-    "sparse",
-    300,
-    ("K = 10, 4 strong", {"features": 10, "strong": 4, "n": 1000}),
-    ("K = 20, 4 strong", {"features": 20, "strong": 4, "n": 1000}),
-    ("K = 40, 4 strong", {"features": 40, "strong": 4, "n": 1000}),
-    ("K = 40, 4 strong", {"features": 40, "strong": 4, "n": 4000}),
-)
-RECOVERY |= _make(
-    "recovery",
-    "sparse, rho 0.8",
-    300,
-    ("K = 10, 3 strong, rho = 0.8", {"features": 10, "strong": 3, "n": 1000, "rho": 0.8}),
-    ("K = 20, 3 strong, rho = -0.8", {"features": 20, "strong": 3, "n": 1000, "rho": -0.8}),
-)
-RECOVERY |= _make(
-    "recovery",
-    "middling",
-    300,
-    ("K = 10, 2 strong, 3 middling", {"features": 10, "strong": 2, "middling": 3, "n": 1000}),
-    ("K = 20, 2 strong, 5 middling", {"features": 20, "strong": 2, "middling": 5, "n": 1000}),
-)
-
-COLUMNS = _make(
-    "columns",
-    "m near 3 K",
-    300,
-    ("K = 14, m = 45, 3 strong", {"features": 14, "strong": 3, "n": 450, "rate": 0.1}),
-    ("K = 14, m = 45, all strong", {"features": 14, "strong": 14, "n": 450, "rate": 0.1}),
-    ("K = 10, m = 30, 2 strong", {"features": 10, "strong": 2, "n": 300, "rate": 0.1}),
-    (
-        "K = 14, m = 60, 3 strong, 5 middling",
-        {"features": 14, "strong": 3, "middling": 5, "n": 300, "rate": 0.2},
-    ),
-    ("K = 14, m = 90, all middling", {"features": 14, "middling": 14, "n": 450, "rate": 0.2}),
-)
-
-DESIGNS = EXCESS | COVERAGE | RECOVERY | COLUMNS

@@ -1,286 +1,299 @@
-"""Figures of docs/averaging_study.md: from draws to ratios of errors, coverage and shares."""
+"""Figures of docs/averaging_study.md: from draws to rates, coverage and regrets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from benchmarks.averaging_designs import COLUMNS, COVERAGE, DESIGNS, EXCESS
-
-METHODS = (
-    *("all, two-step", "all, ML", "least squares", "bic weights", "aic weights"),
-    *("ebic weights", "mean weights", "chosen bic", "chosen ebic"),
-)
-AVERAGES = ("aic weights", "bic weights", "ebic weights", "mean weights")
-CHOSEN = "chosen bic"
-NORMAL = [name for name, one in COVERAGE.items() if one.errors == "normal"]
+from benchmarks.averaging_designs import DESIGNS, GRID, LINEAR, SPECIAL, Design, truth_of
 
 Floats = NDArray[np.float64]
-Draws = dict[str, list[dict[str, Any]]]
+Mask = NDArray[np.bool_]
+CRITICAL = float(stats.norm.ppf(0.975))
+PROPORTIONAL = ("proportional", "part", "own", "rough")
+NO_SIGN = {"aic": 0.3, "bic": 0.1, "half": 0.1}
+"""chances below this are 'no sign'; AIC shares never fall below 27%"""
+ENOUGH_ROWS = 500
 
 
-def file_name(part: str, design: str) -> str:
+def file_name(design: str) -> str:
     """Return the name of the file that holds the draws of a design."""
-    words = f"{part} of {design}".replace("=", " ").replace(",", " ").replace(".", "")
-    return "_".join(words.split()) + ".jsonl"
+    return "_".join(design.replace(".", "p").split()) + ".jsonl"
 
 
-def read_draws(folders: Sequence[Path], part: str, design: str) -> list[dict[str, Any]]:
-    """Read the draws of a design, in order; a draw that several folders hold counts once."""
-    found: dict[int, dict[str, Any]] = {}
-    for folder in folders:
-        path = folder / file_name(part, design)
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                one = json.loads(line)
-                found.setdefault(one["draw"], one)
-    return [found[number] for number in sorted(found)]
+def read_draws(folder: Path, design: str) -> list[dict[str, Any]]:
+    """Read the draws of a design, in order."""
+    path = folder / file_name(design)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return sorted((json.loads(line) for line in lines), key=lambda record: record["draw"])
 
 
-def read(folders: Sequence[Path]) -> tuple[Draws, Draws, dict[str, int]]:
-    """Read the draws of all designs, the bootstrap's, and how many failed in each design."""
-    main: Draws = {}
-    bootstrap: Draws = {}
-    failed: dict[str, int] = {}
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The draws of a design that could be fitted."""
 
-    def whole(part: str, name: str) -> list[dict[str, Any]]:
-        draws = read_draws(folders, part, name)
-        fitted = [one for one in draws if "failure" not in one]
-        if len(fitted) < len(draws):
-            failed[name] = failed.get(name, 0) + len(draws) - len(fitted)
-        return fitted
+    name: str
+    design: Design
+    records: list[dict[str, Any]]
+    failed: int
 
+    @property
+    def is_null(self) -> bool:
+        """Whether rho is 0."""
+        return self.design.rho == 0
+
+    @property
+    def aimed(self) -> bool:
+        """Whether the aim of 90% coverage is for this design."""
+        return self.design.errors == "normal" and self.design.n >= ENOUGH_ROWS
+
+    @cached_property
+    def predicts(self) -> Mask:
+        """Which units predict, (U,)."""
+        truth = truth_of(self.name)
+        return np.array([bool(truth.coef[list(unit)].any()) for unit in truth.units])
+
+    @property
+    def columns(self) -> int:
+        """How many columns may predict."""
+        return len(truth_of(self.name).candidates)
+
+    def has(self, method: str) -> bool:
+        """Whether the design has a method, ``robust aic index`` say."""
+        return bool(self.records) and _of(self.records[0], "errors", method) is not None
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """All methods that have an error."""
+        first = self.records[0]
+        names = [
+            f"{kind} {name}"
+            for kind in ("classical", "robust")
+            for name in first.get(kind, {}).get("errors", {})
+        ]
+        names += list(first.get("today", {}).get("errors", {}))
+        return names + (["least squares"] if "least squares" in first else [])
+
+    @cached_property
+    def errors(self) -> dict[str, float]:
+        """Mean error of every method."""
+        return {
+            method: float(np.mean([_of(record, "errors", method) for record in self.records]))
+            for method in self.methods
+        }
+
+    def regret(self, method: str) -> float:
+        """Error of a method over that of the best one."""
+        return self.errors[method] / min(self.errors.values())
+
+    def inside(self, method: str, kind: str) -> tuple[Floats, Floats]:
+        """Targets of a kind that are covered, and targets, by draw."""
+        tallies = [_of(record, "tallies", method).get(kind, [0, 0]) for record in self.records]
+        table = np.array(tallies, dtype=np.float64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
+
+    def shares(self, key: str) -> Floats:
+        """Chance of the correction by draw, with the weights of ``robust aic index``, say."""
+        kind, _, name = key.partition(" ")
+        return np.array([record[kind]["correction"][name] for record in self.records])
+
+    def says_yes(self, verdict: str, cut: float = 0.9) -> Mask:
+        """Whether a verdict is "Yes", by draw."""
+        if verdict == "today":
+            return np.array([record["today"]["yes"] for record in self.records])
+        if verdict.endswith(" z"):
+            kind = verdict.partition(" ")[0]
+            return np.array([abs(record[kind]["z"]) > CRITICAL for record in self.records])
+        return self.shares(verdict) >= cut
+
+
+def _of(record: dict[str, Any], what: str, method: str) -> Any:
+    if method.startswith("today"):
+        return record.get("today", {}).get(what, {}).get(method)
+    if method == "least squares":
+        return record.get(method) if what == "errors" else None
+    kind, _, name = method.partition(" ")
+    return record.get(kind, {}).get(what, {}).get(name)
+
+
+Study = dict[str, Drawn]
+
+
+def read(folder: Path) -> Study:
+    """Read all designs."""
+    study = {}
     for name, design in DESIGNS.items():
-        draws = whole(design.part, name)
-        if design.part == "recovery":
-            corrected = {one["draw"]: one for one in whole("corrected", name)}
-            draws = [one | corrected[one["draw"]] for one in draws if one["draw"] in corrected]
-        if draws:
-            main[name] = draws
-        again = whole("bootstrap", name)
-        if again:
-            bootstrap[name] = again
-    return main, bootstrap, failed
+        records = read_draws(folder, name)
+        fitted = [record for record in records if "failure" not in record]
+        if fitted:
+            study[name] = Drawn(name, design, fitted, len(records) - len(fitted))
+    return study
+
+
+def of_parts(study: Study, *parts: str) -> list[Drawn]:
+    """Return the designs of some parts."""
+    return [one for one in study.values() if one.design.part in parts]
+
+
+def two_step(study: Study) -> list[Drawn]:
+    """Linear designs in two steps with at most 10 features."""
+    return of_parts(study, LINEAR, GRID, SPECIAL)
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A ratio of two errors, with the standard error of its logarithm."""
+class Rate:
+    """A rate over designs: pooled, and the design in which it is worst."""
 
     value: float
     error: float
-
-    @property
-    def above_one(self) -> float:
-        """How many standard errors its logarithm is above zero."""
-        return float(np.log(self.value) / self.error) if self.error > 0 else 0.0
-
-    def __str__(self) -> str:
-        """Format the ratio with two or three digits."""
-        return digits(self.value)
+    worst: float
+    where: str
+    beyond: tuple[str, ...]
+    """designs beyond the bound"""
+    clear: tuple[str, ...]
+    """designs beyond it by more than two standard errors"""
+    designs: int
 
 
-def digits(value: float) -> str:
-    """Format a ratio."""
-    if value >= 99.5:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
-
-
-def mean_ratio(one: Floats, other: Floats) -> Ratio:
-    """Ratio of the means of two errors in the same draws."""
-    top, bottom = one.mean(), other.mean()
-    spread = np.std(one / top - other / bottom, ddof=1) if len(one) > 1 else 0.0
-    return Ratio(float(top / bottom), float(spread / np.sqrt(len(one))))
-
-
-def median_ratio(one: Floats, other: Floats) -> Ratio:
-    """Ratio of the medians of two errors."""
-    return Ratio(float(np.median(one) / np.median(other)), 0.0)
-
-
-def geometric(ratios: Sequence[Ratio]) -> Ratio:
-    """Geometric mean of independent ratios."""
-    error = np.sqrt(sum(one.error**2 for one in ratios)) / len(ratios)
-    return Ratio(float(np.exp(np.mean(np.log([one.value for one in ratios])))), float(error))
-
-
-def errors(draws: list[dict[str, Any]]) -> dict[str, Floats]:
-    """Errors of each method over draws."""
-    return {
-        method: np.array([one["errors"][method] for one in draws]) for method in draws[0]["errors"]
-    }
-
-
-def by_class(main: Draws) -> dict[str, list[str]]:
-    """Names of the designs of the first part that have draws, by class."""
-    classes: dict[str, list[str]] = {}
-    for name, design in EXCESS.items():
-        if name in main:
-            classes.setdefault(design.kind, []).append(name)
-    return classes
-
-
-def regrets(
-    main: Draws, names: Iterable[str], methods: Sequence[str]
-) -> dict[str, tuple[Ratio, str]]:
-    """The largest regret of each method, and the design in which it occurs."""
-    worst: dict[str, tuple[Ratio, str]] = {}
-    for name in names:
-        found = errors(main[name])
-        best = min(methods, key=lambda method: found[method].mean())
-        for method in methods:
-            ratio = mean_ratio(found[method], found[best])
-            if method not in worst or ratio.value > worst[method][0].value:
-                worst[method] = ratio, name
-    return worst
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Intervals of one kind: how many cover, and how wide they are."""
-
-    share: float
-    error: float
-    """standard error of the share; intervals of one draw are not independent"""
-    count: int
-    width: float
-
-
-def tally(draws: Iterable[dict[str, Any]], method: str, kind: str) -> Tally | None:
-    """Pool the intervals of a method over draws."""
-    parts = [one["tallies"].get(method, {}).get(kind) for one in draws]
-    rows = np.array([part for part in parts if part is not None], dtype=float)
-    if not len(rows):
+def coverage(drawn: Iterable[Drawn], method: str, kind: str, bound: float = 0.9) -> Rate | None:
+    """Return how often intervals of a method cover targets of a kind."""
+    rows = []
+    for one in drawn:
+        if not one.has(method) or method == "least squares":
+            continue
+        inside, count = one.inside(method, kind)
+        if count.sum():
+            share = float(inside.sum() / count.sum())
+            error = float(np.std(inside - share * count) * np.sqrt(len(count)) / count.sum())
+            rows.append((one.name, share, error, inside.sum(), count.sum()))
+    if not rows:
         return None
-    covered, count, width = rows.sum(axis=0)
-    share = covered / count
-    off = rows[:, 0] - share * rows[:, 1]
-    return Tally(share, float(np.sqrt(np.sum(off**2)) / count), int(count), width / count)
+    names, shares, errors, inside_sums, counts = zip(*rows, strict=True)
+    worst = int(np.argmin(shares))
+    weight = np.array(counts) / np.sum(counts)
+    return Rate(
+        value=float(np.sum(inside_sums) / np.sum(counts)),
+        error=float(np.sqrt(weight**2 @ np.array(errors) ** 2)),
+        worst=shares[worst],
+        where=names[worst],
+        beyond=tuple(name for name, share in zip(names, shares, strict=True) if share < bound),
+        clear=tuple(
+            name
+            for name, share, error in zip(names, shares, errors, strict=True)
+            if share < bound - 2 * max(error, 1e-9)
+        ),
+        designs=len(rows),
+    )
 
 
-def pooled(main: Draws, names: Iterable[str]) -> list[dict[str, Any]]:
-    """The draws of several designs together."""
-    return [one for name in names for one in main.get(name, [])]
+def yes_rate(
+    drawn: Sequence[Drawn], verdict: str, cut: float = 0.9, bound: float = 0.05
+) -> Rate | None:
+    """Return how often a verdict is "Yes"; the worst design says it most often."""
+    rows = [(one.name, one.says_yes(verdict, cut)) for one in drawn if _judges(one, verdict)]
+    if not rows:
+        return None
+    shares = [float(said.mean()) for _, said in rows]
+    limit = [bound + 2 * np.sqrt(bound * (1 - bound) / len(said)) for _, said in rows]
+    worst = int(np.argmax(shares))
+    total = np.concatenate([said for _, said in rows])
+    return Rate(
+        value=float(total.mean()),
+        error=float(total.std() / np.sqrt(len(total))),
+        worst=shares[worst],
+        where=rows[worst][0],
+        beyond=tuple(rows[i][0] for i, share in enumerate(shares) if share > bound),
+        clear=tuple(rows[i][0] for i, share in enumerate(shares) if share > limit[i]),
+        designs=len(rows),
+    )
+
+
+def _judges(one: Drawn, verdict: str) -> bool:
+    if verdict == "today":
+        return "today" in one.records[0]
+    kind, _, name = verdict.partition(" ")
+    own = one.records[0].get(kind, {})
+    return ("z" in own) if name == "z" else name in own.get("correction", {})
+
+
+def log_regret(drawn: Iterable[Drawn], method: str) -> tuple[float, float, str]:
+    """Mean log regret, largest regret, and the design that has it."""
+    regrets = {one.name: one.regret(method) for one in drawn if one.has(method)}
+    worst = max(regrets, key=lambda name: regrets[name])
+    return float(np.mean(np.log(list(regrets.values())))), regrets[worst], worst
+
+
+def ratio(drawn: Iterable[Drawn], method: str, other: str) -> float:
+    """Geometric mean over designs of the ratio of two methods' errors."""
+    logs = [np.log(one.errors[method] / one.errors[other]) for one in drawn]
+    return float(np.exp(np.mean(logs)))
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Features of some designs by the BIC share of weight that holds them."""
+    """How many units predict, by what is said of them."""
 
     above: int
     above_predict: float
+    between: int
+    between_predict: float
     below: int
     below_predict: float
-    below_weak: float
-    """share of those below that are weak ones, among those that predict"""
-    between: float
-    """share of all features that are neither"""
-    null_aic: float
-    null_bic: float
-    expected_bic: float
-    """1 / (1 + sqrt(m))"""
 
 
-def calibration(main: Draws, names: Iterable[str]) -> Calibration | None:
-    """Count features above 90% and below 10%."""
-    draws = pooled(main, names)
-    if not draws:
+def calibration(
+    drawn: Iterable[Drawn], kind: str, weights: str, of: str = "any"
+) -> Calibration | None:
+    """Calibrate the chances of features, over designs that have features of both kinds."""
+    chances, truths = [], []
+    for one in drawn:
+        if one.predicts.all() or not one.predicts.any():
+            continue
+        own = one.records[0].get(kind, {}).get("chances", {})
+        if weights not in own:
+            continue
+        rows = np.array([record[kind]["chances"][weights][of] for record in one.records])
+        chances.append(rows[:, : len(one.predicts)].ravel())
+        truths.append(np.tile(one.predicts, len(rows)))
+    if not chances:
         return None
-    kinds = np.array([kind for one in draws for kind in one["kinds"]])
-    bic, aic = (
-        np.array([share for one in draws for share in one["shares"][kind]])
-        for kind in ("bic", "aic")
-    )
-    predicts, null = kinds != "zero", kinds == "zero"
-    above, below = bic >= 0.9, bic < 0.1
-    missed = below & predicts
-    return Calibration(
-        above=int(above.sum()),
-        above_predict=float(predicts[above].mean()),
-        below=int(below.sum()),
-        below_predict=float(predicts[below].mean()),
-        below_weak=float((kinds[missed] == "weak").mean()) if missed.any() else 0.0,
-        between=float(np.mean(~above & ~below)),
-        null_aic=float(aic[null].mean()),
-        null_bic=float(bic[null].mean()),
-        expected_bic=float(np.mean([1.0 / (1.0 + np.sqrt(one["m"])) for one in draws])),
-    )
-
-
-def calibrated(rows: int | None, *, normal: bool) -> list[str]:
-    """Names of the designs of the first part that have features that do not predict."""
-    return [
-        name
-        for name, one in EXCESS.items()
-        if (rows is None or one.n == rows)
-        and (one.errors == "normal") == normal
-        and one.strong + one.middling + one.weak < one.features - one.excluded
+    chance, truth = np.concatenate(chances), np.concatenate(truths)
+    low = NO_SIGN[weights.partition(" ")[0]]
+    parts = [chance >= 0.9, (chance < 0.9) & (chance >= low), chance < low]
+    said = [
+        (int(part.sum()), float(truth[part].mean()) if part.any() else np.nan) for part in parts
     ]
+    return Calibration(*said[0], *said[1], *said[2])
 
 
-def column_regrets(main: Draws) -> dict[str, tuple[Ratio, str]]:
-    """The largest regret of each method of part 5."""
-    methods = list(main[next(iter(COLUMNS))][0]["errors"])
-    return regrets(main, COLUMNS, methods)
+def widths(drawn: Iterable[Drawn], kind: str, method: str) -> tuple[float, float]:
+    """Mean width relative to all features' intervals: effects that are not zero, and zero ones."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for one in drawn:
+        truth = truth_of(one.name)
+        nonzero = truth.coef[truth.candidates] != 0
+        for record in one.records:
+            own = record.get(kind, {}).get("widths")
+            if own:
+                relative = np.array(own[method]) / np.array(own["all features"])
+                found[0].extend(relative[nonzero])
+                found[1].extend(relative[~nonzero])
+    return float(np.mean(found[0])), float(np.mean(found[1]))
 
 
-def class_ratios(
-    main: Draws, names: list[str], ratio: Callable[[Floats, Floats], Ratio]
-) -> dict[str, Ratio]:
-    """Geometric means over designs of each method's error over that of the chosen assignment."""
-    if not names:
-        return {}
-    found = [errors(main[name]) for name in names]
-    return {
-        method: geometric([ratio(one[method], one[CHOSEN]) for one in found])
-        for method in ("true features", *METHODS)
-    }
-
-
-def refits(main: Draws, names: Iterable[str]) -> dict[str, Ratio]:
-    """Error of ML refits over that of the two-step average with AIC weights, by design."""
-    ratios = {}
-    for name in names:
-        draws = [one for one in main.get(name, []) if "refitted" in one]
-        if draws:
-            ratios[name] = mean_ratio(
-                np.array([one["refitted"]["error"] for one in draws]),
-                np.array([one["errors"]["aic weights"] for one in draws]),
-            )
-    return ratios
-
-
-def exact(draws: list[dict[str, Any]], criterion: str) -> Floats:
-    """Whether a criterion found exactly the truth, for each draw."""
-    return np.array([float(one[criterion]["exact"]) for one in draws])
-
-
-LABELS = {
-    "bic weights": "BIC weights",
-    "aic weights": "AIC weights",
-    "ebic weights": "EBIC weights",
-    "chosen bic": "chosen, BIC",
-    "chosen ebic": "chosen, EBIC",
-}
-
-
-def label(method: str) -> str:
-    """Return the name of a method in tables."""
-    return LABELS.get(method, method)
-
-
-def percent(share: float) -> str:
+def percent(value: float, digits: int = 1) -> str:
     """Format a share."""
-    return f"{100 * share:.1f}%"
+    return "–" if np.isnan(value) else f"{100 * value:.{digits}f}%"
 
 
-def points(gain: float) -> str:
-    """Format a difference of shares in points."""
-    return f"{100 * gain:+.0f}"
+def number(value: float) -> str:
+    """Format a ratio or a regret."""
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -1,227 +1,327 @@
-"""What docs/averaging_study.md computes in a single draw of a design, part by part.
+"""The engine of docs/averaging_study.md: what every assignment costs, and what it estimates.
 
-Each function takes a design's name and the number of a draw, and returns figures that JSON can
-hold. None of them depends on what was computed before, so draws may be split over machines.
+It is plain NumPy and shares no code with the library, so it checks the library's engine as well.
+The estimates theta-hat of the model with everything in it and their covariance V give, for the
+units that an assignment keeps,
+
+    Q = min (theta-hat - theta)' V^-1 (theta-hat - theta)  over the theta that it allows,
+
+a regression on the columns of R and on R (gamma-hat, 0), the index, where V^-1 = R'R.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from benchmarks.averaging_designs import SEED, Draw, draw
-from heckmanfa import HeckmanBestSubset, compress
-from heckmanfa.model.compressed import Compressed
-from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import fit_likelihood
-from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.search import Goal, best_subset
-from heckmanfa.search.averaging import Average, average
-from heckmanfa.search.averaging.averages import MOST_UNITS
-from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.gibbs import sample_assignments
-from heckmanfa.search.averaging.result import put_together
-from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_kept
-from heckmanfa.search.averaging.weights import Rule
-from heckmanfa.search.choices import Choices
-
-KINDS = ("aic", "bic", "ebic")
-REFITTED, REFIT_DRAWS, REFIT_COLUMNS = 20, 100, 15
-# Beyond this, the best assignment is the best of those that a sampler visited.
-PROVEN = 40
+KINDS = ("aic", "bic")
+BURN, SWEEPS, THIN, REFRESH = 60, 240, 2, 20
+ODDS = 3.0
+# A standard error below this share of the full model's is that of a fixed value.
+_FIXED = 1e-9
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-def sampler_seed(name: str, number: int) -> list[int]:
-    """Return the seed of whatever is random in the methods of a draw."""
-    return [SEED, zlib.crc32(name.encode()), number, 1]
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Estimates of the model with everything in it."""
+
+    estimates: Floats
+    """(p,)"""
+    covariance: Floats
+    """(p, p)"""
+    units: tuple[tuple[int, ...], ...]
+    """positions of each unit that may be dropped, the correction aside"""
+    index_units: int
+    """how many of them, the first ones, are of the prediction equation"""
+    correction: int
+    """position of the correction"""
+    direction: Floats
+    """(p,) gamma-hat of the features that may predict, zero elsewhere"""
+    rows: float
+    """m, or n if features may leave both equations"""
+
+    def system(self) -> tuple[Floats, Floats, float, Floats]:
+        """Gram matrix (p + 1, p + 1) and right side of the regression, its total, and its columns.
+
+        The last column is the index. Columns, (p, p + 1), map back to theta's own scale.
+        """
+        scale = np.sqrt(np.diag(self.covariance))
+        precision = np.linalg.inv(self.covariance / scale / scale[:, None])
+        ratios = self.estimates / scale
+        own = self.direction / scale
+        columns = np.column_stack([np.eye(len(scale)), own / np.sqrt(own @ precision @ own)])
+        product = precision @ columns
+        gram = columns.T @ product
+        right = product.T @ ratios
+        return gram, right, float(ratios @ precision @ ratios), scale[:, None] * columns
+
+    def penalty(self, kind: str) -> float:
+        """Half of what a parameter costs."""
+        return 1.0 if kind == "aic" else 0.5 * float(np.log(self.rows))
 
 
-def choices_of(data: Draw) -> Choices:
-    """Let every unit that may predict be in or out."""
-    return Choices(data.X.shape[1], (), data.units, len(data.candidates))
+@dataclass(frozen=True, eq=False)
+class Assignments:
+    """N assignments, and what they estimate."""
+
+    kept: Mask
+    """(N, U)"""
+    correction: Mask
+    """(N,)"""
+    index: Mask
+    """(N,)"""
+    cost: Floats
+    """(N,) Q"""
+    count: Floats
+    """(N,) parameters that could have been dropped"""
+    estimates: Floats
+    """(N, p)"""
+    values: Floats
+    """(N, q) of the targets"""
+    errors: Floats
+    """(N, q) their standard errors; 0 if a target is fixed"""
+
+    def weights(self, penalty: float, among: Mask, odds: float = 1.0) -> Floats:
+        """Weigh the assignments; those with the correction ``odds`` times as much."""
+        score = -0.5 * self.cost - penalty * self.count + np.log(odds) * self.correction
+        score = np.where(among, score, -np.inf)
+        weight = np.exp(score - score.max())
+        return np.asarray(weight / weight.sum())
 
 
-def averages(
-    data: Draw, compressed: Compressed, name: str, number: int, kinds: Sequence[str] = KINDS
-) -> dict[str, Average]:
-    """Average over all assignments with each kind of weight."""
-    moments, choices = compressed.moments, choices_of(data)
-    seed = sampler_seed(name, number)
-    if len(choices.units) <= MOST_UNITS:
-        return {
-            kind: average(moments, choices, weights=kind, random_state=np.random.default_rng(seed))
-            for kind in kinds
-        }
-    # The chains of all kinds run side by side, so one sample serves every average.
-    columns = Columns.of(moments, choices)
-    rules = {kind: Rule.of(moments, choices, kind) for kind in kinds}
-    sample = sample_assignments(columns, rules[kinds[0]], np.random.default_rng(seed))
-    return {
-        kind: put_together(
-            moments,
-            columns,
-            rule,
-            sampled_estimates(sample, columns, rule),
-            sampled_kept(sample, columns, rule),
-        )
-        for kind, rule in rules.items()
-    }
+def enumerate_all(form: Form, targets: Floats) -> Assignments:
+    """Evaluate every assignment, with and without the correction and the index.
 
-
-def chosen(data: Draw, compressed: Compressed, found: Average) -> Mask:
-    """Return the best assignment by the criterion of an average's weights."""
-    criterion, columns = found.weights, data.X.shape[1]
-    if criterion == "bic" and not found.exhaustive and columns <= PROVEN:
-        names = [f"x{column}" for column in range(columns)]
-        goal = Goal.of(compressed.moments, criterion)
-        return best_subset(
-            compressed.moments, choices_of(data), goal, names=names, tolerance=0.0
-        ).best
-    return found.leading_masks[0]
-
-
-def _least_squares(data: Draw, compressed: Compressed) -> float:
-    found = fit_least_squares(compressed.moments, data.candidates)
-    coef = np.zeros(data.X.shape[1])
-    coef[data.candidates] = found.coef[1:]
-    return data.excess(float(found.coef[0]), coef)
-
-
-def likelihood(compressed: Compressed, features: Sequence[int]) -> tuple[float, Floats, bool]:
-    """Fit by maximum likelihood; return intercept, coefficients (K,) and whether it converged."""
-    moments, probit = compressed.moments, compressed.probit
-    two_step = fit_two_step(moments, probit, features, CLASSICAL)
-    found = fit_likelihood(moments, probit, two_step, CLASSICAL, compressed.rows)
-    coef = np.zeros(moments.n_features)
-    coef[list(two_step.features)] = found.coef[1:]
-    return float(found.coef[0]), coef, bool(found.converged)
-
-
-def excess(name: str, number: int) -> dict[str, Any]:
-    """Excess error of every method, and the share of weight that holds each feature."""
-    data = draw(name, number)
-    compressed = compress(data.X, data.y)
-    moments, K = compressed.moments, data.X.shape[1]
-
-    def two_step(mask: Mask) -> float:
-        solved = moments.solve(mask)
-        return data.excess(float(solved.intercept), solved.coef)
-
-    everything = np.isin(np.arange(K), data.candidates)
-    found = averages(data, compressed, name, number)
-    best = {kind: chosen(data, compressed, found[kind]) for kind in ("bic", "ebic")}
-    intercept, coef, converged = likelihood(compressed, data.candidates)
-    both = [found["aic"], found["bic"]]
-    errors = {
-        "true features": two_step(data.coef != 0),
-        "all, two-step": two_step(everything),
-        "all, ML": data.excess(intercept, coef),
-        "least squares": _least_squares(data, compressed),
-        **{f"{kind} weights": data.excess(one.intercept, one.coef) for kind, one in found.items()},
-        # The mean of two sets of weights gives the mean of the two averages.
-        "mean weights": data.excess(
-            float(np.mean([one.intercept for one in both])),
-            np.mean([one.coef for one in both], axis=0),
-        ),
-        **{f"chosen {kind}": two_step(mask) for kind, mask in best.items()},
-    }
-    firsts = [unit[0] for unit in data.units]
-    answer: dict[str, Any] = {
-        "errors": errors,
-        "m": moments.n_selected,
-        "converged": converged,
-        "exhaustive": found["aic"].exhaustive,
-        "disagreement": {kind: one.disagreement for kind, one in found.items()},
-        "outside": {kind: float(one.outside) for kind, one in found.items()},
-        "kinds": list(data.kinds),
-        "shares": {
-            kind: [round(float(found["bic"].shares[kind][first]), 5) for first in firsts]
-            for kind in KINDS
-        },
-    }
-    if number < REFIT_DRAWS and K <= REFIT_COLUMNS:
-        answer["refitted"] = _refitted(data, compressed, found["aic"])
-    return answer
-
-
-def _refitted(data: Draw, compressed: Compressed, found: Average) -> dict[str, float]:
-    """Refit the heaviest assignments of an average by maximum likelihood."""
-    masks = found.leading_masks[:REFITTED]
-    weight = np.asarray(found.leading_weight[:REFITTED])
-    refits = [likelihood(compressed, np.flatnonzero(mask).tolist())[:2] for mask in masks]
-    share = weight / weight.sum()
-    intercept = float(share @ [one[0] for one in refits])
-    coef = share @ np.array([one[1] for one in refits])
-    return {"error": data.excess(intercept, coef), "weight": float(weight.sum())}
-
-
-def recovery(name: str, number: int) -> dict[str, Any]:
-    """Whether BIC and EBIC find exactly the features that predict."""
-    return {criterion: _found(name, number, criterion) for criterion in ("bic", "ebic")}
-
-
-def corrected(name: str, number: int) -> dict[str, Any]:
-    """Whether corrected BIC does."""
-    return {"corrected_bic": _found(name, number, "corrected_bic")}
-
-
-def _found(name: str, number: int, criterion: str) -> dict[str, Any]:
-    data = draw(name, number)
-    truth = data.coef != 0
-    model = HeckmanBestSubset(criterion=criterion).fit(data.X, data.y)
-    return {
-        "exact": bool((model.support_ == truth).all()),
-        "missed": int((truth & ~model.support_).sum()),
-        "added": int((model.support_ & ~truth).sum()),
-        "optimal": bool(model.optimal_),
-        "error": data.excess(float(model.intercept_), model.coef_),
-    }
-
-
-def columns(name: str, number: int) -> dict[str, Any]:
-    """Excess errors where columns are many: weights with and without the small-sample term."""
-    data = draw(name, number)
-    compressed = compress(data.X, data.y)
-    moments, K, m = compressed.moments, data.X.shape[1], compressed.moments.n_selected
-    masks = ((np.arange(2**K)[:, None] >> np.arange(K)) & 1).astype(bool)
-    solved = moments.solve(masks)
-    J = np.asarray(solved.n_features)
-    fit = np.where(solved.feasible, m * np.log(solved.sse / m), np.inf)
-    small = 2.0 * (J + 2) * m / (m - J - 3)
-    from_units = np.array([_log_binomial(K, j) for j in range(K + 1)])
-    bic = fit + (J + 2) * np.log(m)
-    limit = np.where(m / 3 >= J, 0.0, np.inf)
-    scores = {
-        "small-sample AIC, J up to m/3": fit + small + limit,
-        "small-sample AIC": fit + small,
-        "AIC, J up to m/3": fit + 2.0 * (J + 2) + limit,
-        "AIC": fit + 2.0 * (J + 2),
-        "BIC, J up to m/3": bic + limit,
-        "EBIC, J up to m/3": bic + 2.0 * from_units[J] + limit,
-    }
-    coef, start = np.nan_to_num(solved.coef), np.nan_to_num(solved.intercept)
-    errors = {}
-    for words, score in scores.items():
-        weight = np.exp(-0.5 * (score - score.min()))
-        weight /= weight.sum()
-        errors[f"{words} weights"] = data.excess(float(weight @ start), weight @ coef)
-    best = int(np.argmin(bic))
-    errors["chosen by BIC"] = data.excess(float(start[best]), coef[best])
-    errors["all, two-step"] = data.excess(float(start[-1]), coef[-1])
-    errors["least squares"] = _least_squares(data, compressed)
-    return {"errors": errors, "m": m}
-
-
-def _log_binomial(units: int, taken: int) -> float:
-    return float(
-        np.sum(np.log(np.arange(units - taken + 1, units + 1)))
-        - sum(np.log(np.arange(1, taken + 1)))
+    ``targets``, (q, p), are linear functions of theta.
+    """
+    gram, right, total, columns = form.system()
+    p, U = len(form.estimates), len(form.units)
+    kept = ((np.arange(2**U)[:, None] >> np.arange(U)) & 1).astype(bool)
+    grid = [
+        (kept[keep], np.full(keep.sum(), corrected), np.full(keep.sum(), indexed))
+        for corrected in (False, True)
+        for indexed in (False, True)
+        for keep in [_dropped(form, kept) >= 2 if indexed else np.full(len(kept), True)]
+    ]
+    units, correction, index = (np.concatenate(part) for part in zip(*grid, strict=True))
+    held = np.ones((len(units), p + 1), dtype=bool)
+    for unit, places in enumerate(form.units):
+        held[:, list(places)] = units[:, unit, None]
+    held[:, form.correction], held[:, -1] = correction, index
+    sizes = np.array([len(places) for places in form.units])
+    goal = targets @ columns
+    estimates, cost = np.empty((len(units), p)), np.empty(len(units))
+    values, errors = np.empty((2, len(units), len(targets)))
+    fixed = _FIXED * np.sqrt(np.einsum("qp,pr,qr->q", targets, form.covariance, targets))
+    for start in range(0, len(units), 2048):
+        part = slice(start, start + 2048)
+        inverse = masked_inverse(gram, held[part])
+        coef = inverse @ right
+        cost[part] = total - coef @ right
+        estimates[part] = coef @ columns.T
+        values[part] = coef @ goal.T
+        spread = np.sqrt(np.maximum(np.einsum("qk,nkq->nq", goal, inverse @ goal.T), 0.0))
+        errors[part] = np.where(spread > fixed, spread, 0.0)
+    count = units @ sizes + correction + index
+    return Assignments(
+        units, correction, index, cost, count.astype(np.float64), estimates, values, errors
     )
+
+
+def _dropped(form: Form, kept: Mask) -> NDArray[np.int64]:
+    """Count columns of the prediction equation that are dropped, (N,)."""
+    sizes = [len(places) for places in form.units[: form.index_units]]
+    return np.asarray(~kept[..., : form.index_units] @ np.array(sizes))
+
+
+def masked_inverse(gram: Floats, held: Mask) -> Floats:
+    """Inverse of the block of each mask, (N, k, k), with zeros elsewhere."""
+    inside = held.astype(np.float64)
+    system = gram * inside[:, :, None] * inside[:, None, :]
+    place = np.arange(len(gram))
+    system[:, place, place] += 1.0 - inside
+    inverse = np.linalg.inv(system)
+    inverse[:, place, place] -= 1.0 - inside
+    return np.asarray(inverse)
+
+
+def cdf(values: Floats, errors: Floats, at: Floats) -> tuple[Floats, Floats]:
+    """Probabilities of at most, and of less than, each point under each component."""
+    fixed = errors == 0
+    ratio = (at - values) / np.where(fixed, 1.0, errors)
+    inside = ndtr(ratio)
+    near = 1e-12 * (1.0 + np.abs(at))
+    most = np.where(fixed, (at >= values - near).astype(np.float64), inside)
+    less = np.where(fixed, (at > values + near).astype(np.float64), inside)
+    return most, less
+
+
+def covered(weights: Floats, parts: tuple[Floats, Floats], tail: float = 0.025) -> Mask:
+    """Whether points lie between the quantiles of the mixture, from `cdf` of its components."""
+    most, less = parts
+    return np.asarray((weights @ most >= tail) & (weights @ less <= 1.0 - tail))
+
+
+def quantile_width(weights: Floats, values: Floats, errors: Floats) -> Floats:
+    """Width of the 95% intervals of a mixture, (q,), by bisection."""
+    kept = weights > 1e-6
+    weights, values, errors = weights[kept], values[kept], errors[kept]
+    ends = []
+    for level in (0.025, 0.975):
+        low = (values - 9.0 * errors).min(axis=0) - 1e-9
+        high = (values + 9.0 * errors).max(axis=0) + 1e-9
+        for _ in range(32):
+            middle = 0.5 * (low + high)
+            below = weights @ cdf(values, errors, middle)[0] < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        ends.append(high)
+    return np.asarray(ends[1] - ends[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What Gibbs chains say of one kind of weights."""
+
+    values: Floats
+    """(N, q) of the targets; all components weigh the same"""
+    errors: Floats
+    """(N, q)"""
+    estimates: Floats
+    """(p,) mean"""
+    own: Floats
+    """(U,) chance that a unit is kept"""
+    any: Floats
+    """(U,) chance that it is kept or the index is there"""
+    correction: float
+    index: float
+    disagreement: float
+    """largest difference between the chances of the two chains"""
+
+
+def sample(form: Form, targets: Floats, seed: list[int]) -> dict[tuple[str, str], Sampled]:
+    """Sample by kind of weights, with the correction always, or optional with the index.
+
+    Two chains for each; all chains are swept together, a unit at a time.
+    """
+    runs = [(kind, mode) for kind in KINDS for mode in ("always", "index") for _ in range(2)]
+    rng = np.random.default_rng(seed)
+    gram, right, total, columns = form.system()
+    p, U, chains = len(form.estimates), len(form.units), len(runs)
+    start = np.zeros((p + 2, p + 2))
+    start[:-1, :-1], start[-1, -1] = gram, total
+    start[:-1, -1] = start[-1, :-1] = right
+    penalty = np.array([form.penalty(kind) for kind, _ in runs])
+    free = np.array([mode == "index" for _, mode in runs])
+    held = np.zeros((chains, p + 1), dtype=bool)
+    units = [*form.units, (form.correction,), (p,)]
+    fixed = sorted(set(range(p)) - {place for places in units for place in places})
+    held[:, fixed] = True
+    held[~free, form.correction] = True
+    # One chain of each pair starts with all features, the other with none.
+    held[::2, : p - 1] = True
+    state = _swept(start, held)
+    goal = targets @ columns
+    own, both = np.zeros((2, chains, U))
+    shares = np.zeros((2, chains))
+    values: list[Floats] = []
+    errors: list[Floats] = []
+    coefs = np.zeros((chains, p))
+    feature_sizes = np.array([len(places) for places in form.units[: form.index_units]])
+    firsts = [places[0] for places in form.units[: form.index_units]]
+    kept_sweeps = 0
+    for sweep in range(BURN + SWEEPS):
+        record = sweep >= BURN
+        uniform = rng.random((U + 2, chains))
+        for unit, places in enumerate(units):
+            now = held[:, places[0]]
+            gain = _gain(state, held, places)
+            chance = 1.0 / (1.0 + np.exp(np.clip(penalty * len(places) - 0.5 * gain, -700, 700)))
+            dropped = ~held[:, firsts] @ feature_sizes
+            if unit == U + 1:
+                chance = np.where(free & (dropped >= 2), chance, 0.0)
+            elif unit == U:
+                chance = np.where(free, chance, 1.0)
+            elif unit < form.index_units:
+                # The index needs two dropped columns.
+                without = dropped - np.where(now, 0, len(places))
+                chance = np.where(held[:, p] & (without < 2), 0.0, chance)
+            flip = (uniform[unit] < chance) != now
+            if flip.any():
+                for place in places:
+                    state[flip] = _sweep(state[flip], place)
+                    held[flip, place] ^= True
+            if record and unit < U:
+                own[:, unit] += chance
+                both[:, unit] += np.where(held[:, p], 1.0, chance)
+            elif record:
+                shares[unit - U] += chance
+        if record:
+            kept_sweeps += 1
+            coef = np.where(held, state[:, :-1, -1], 0.0)
+            coefs += coef @ columns.T
+            if sweep % THIN == 0:
+                inverse = state[:, :-1, :-1] * (held[:, :, None] & held[:, None, :])
+                values.append(coef @ goal.T)
+                spread = np.einsum("qk,nkq->nq", goal, inverse @ goal.T)
+                errors.append(np.sqrt(np.maximum(spread, 0.0)))
+        if sweep % REFRESH == REFRESH - 1:
+            state = _swept(start, held)
+    level = _FIXED * np.sqrt(np.einsum("qp,pr,qr->q", targets, form.covariance, targets))
+    all_values, all_errors = np.array(values), np.array(errors)
+    all_errors = np.where(all_errors > level, all_errors, 0.0)
+    found = {}
+    for run in dict.fromkeys(runs):
+        mine = [number for number, other in enumerate(runs) if other == run]
+        apart = np.abs(own[mine[0]] - own[mine[1]]).max() / kept_sweeps
+        found[run] = Sampled(
+            values=all_values[:, mine].reshape(-1, len(targets)),
+            errors=all_errors[:, mine].reshape(-1, len(targets)),
+            estimates=coefs[mine].mean(axis=0) / kept_sweeps,
+            own=own[mine].mean(axis=0) / kept_sweeps,
+            any=both[mine].mean(axis=0) / kept_sweeps,
+            correction=float(shares[0, mine].mean() / kept_sweeps),
+            index=float(shares[1, mine].mean() / kept_sweeps),
+            disagreement=float(apart),
+        )
+    return found
+
+
+def _gain(state: Floats, held: Mask, places: tuple[int, ...]) -> Floats:
+    """What a unit takes off Q, (chains,), whether it is in or out."""
+    if len(places) == 1:
+        place = places[0]
+        pivot = state[:, place, place]
+        # The index adds nothing where every feature is kept.
+        return np.asarray(state[:, place, -1] ** 2 / np.where(pivot > 1e-12, pivot, np.inf))
+    trial = state
+    for place in places:
+        trial = _sweep(trial, place)
+    return np.abs(trial[:, -1, -1] - state[:, -1, -1])
+
+
+def _sweep(state: Floats, place: int) -> Floats:
+    """Goodnight's sweep of a column, in or out, (chains, k, k)."""
+    pivot = state[:, place, place].copy()
+    row = state[:, place] / pivot[:, None]
+    column = state[:, :, place].copy()
+    swept = state - column[:, :, None] * row[:, None, :]
+    swept[:, place] = row
+    swept[:, :, place] = -column / pivot[:, None]
+    swept[:, place, place] = 1.0 / pivot
+    return np.asarray(swept)
+
+
+def _swept(start: Floats, held: Mask) -> Floats:
+    """Sweep the columns that each chain holds into the matrix of all."""
+    state = np.repeat(start[None], len(held), axis=0)
+    for place in range(held.shape[1]):
+        rows = held[:, place]
+        if rows.any():
+            state[rows] = _sweep(state[rows], place)
+    return state

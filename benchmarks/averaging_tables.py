@@ -2,73 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.averaging_designs import (
-    BOOTSTRAP_DRAWS,
-    COLUMNS,
-    COVERAGE,
+    BINARY,
+    BOTH,
     DESIGNS,
-    EXCESS,
-    RECOVERY,
-    REPLICATES,
+    GRID,
+    LARGE,
+    LINEAR,
+    ML,
     SEED,
+    SPECIAL,
+    TRUTHS,
+)
+from benchmarks.averaging_details import (
+    beyond_aims,
+    calibrated_chances,
+    errors_by_truth,
+    recovered,
+    table,
 )
 from benchmarks.averaging_figures import (
-    METHODS,
-    NORMAL,
-    Draws,
-    by_class,
-    calibrated,
-    calibration,
-    class_ratios,
-    column_regrets,
-    digits,
-    errors,
-    exact,
-    geometric,
-    label,
-    mean_ratio,
-    median_ratio,
+    NO_SIGN,
+    Drawn,
+    Rate,
+    Study,
+    coverage,
+    log_regret,
+    number,
+    of_parts,
     percent,
-    points,
-    pooled,
     read,
-    refits,
-    regrets,
-    tally,
+    two_step,
+    widths,
+    yes_rate,
 )
-from benchmarks.averaging_verdicts import verdicts
+from benchmarks.averaging_verdicts import (
+    LABELS,
+    WEIGHTS,
+    Defaults,
+    adopted,
+    aimed,
+    decide,
+    nulls,
+    sure,
+    verdicts,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "averaging_study.md"
 BEGIN = "<!-- figures: made by `python -m benchmarks.averaging_study` -->"
 END = "<!-- end of figures -->"
-CLASSES = {
-    "few": "few strong predictors",
-    "mixed": "strong and weak mixed",
-    "many": "many middling or all predict",
-    "errors": "other errors",
-    "groups": "categorical groups",
-    "excluded": "one known exclusion",
-    "K = 30": "K = 30",
-    "K = 100": "K = 100",
+MODES = {
+    "always": "always",
+    "optional": "optional",
+    "index": "optional, index",
+    "3:1": "optional 3 : 1, index",
+    "never": "never",
 }
-INTERVALS = {
-    "chosen": "chosen model's own",
-    "chosen, if chosen": "the same, of chosen features only",
-    "aic mixture": "mixture, AIC weights",
-    "bic mixture": "mixture, BIC weights",
-    "ebic mixture": "mixture, EBIC weights",
-    "mean mixture": "mixture, mean weights",
-    "aic mixture, robust": "mixture, AIC weights, robust",
-    "aic mean and sd": "AIC weights, mean ± 1.96 sd",
-    "bootstrap": "bootstrap, BIC inside",
-    "all features": "all features, two-step",
-    "all features, robust": "all features, robust",
-    "true features": "true features, two-step",
+TARGETS = {
+    "nonzero": "not zero",
+    "zero": "zero",
+    "correction": "beta_H",
+    "rho": "rho",
+    "expectation": "E[y given x]",
 }
 
 
@@ -80,291 +79,274 @@ def write(path: Path, text: str) -> None:
     path.write_text(f"{before}\n\n{BEGIN}\n\n{text}\n{END}\n{after.lstrip()}", encoding="utf-8")
 
 
-def page(folders: Sequence[Path]) -> str:
-    """Return every table that has its draws."""
-    main, bootstrap, failed = read(folders)
+def page(folder: Path) -> str:
+    """Return every table."""
+    study = read(folder)
+    decided = decide(study)
+    chosen = adopted(decided)
     parts = [
-        _head(main, failed),
-        _verdicts(main),
-        _classes(main),
-        _regrets(main),
-        _refits(main),
-        _coverage(main, bootstrap),
-        _recovery(main),
-        _calibration(main),
-        _columns(main),
-        _designs(main),
+        _head(study),
+        _decided(decided),
+        _statements(study, chosen, decided),
+        _methods(study),
+        _verdicts_by_truth(study, chosen),
+        _exclusions(study, chosen),
+        _coverage(study, chosen),
+        _coverage_by(study, chosen),
+        _parts(study, chosen),
+        errors_by_truth(study, chosen),
+        calibrated_chances(study, chosen),
+        recovered(study, chosen),
+        beyond_aims(study, chosen),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Format a table whose first columns hold words, and the others numbers."""
-    rule = ["---"] * words + ["---:"] * (len(head) - words)
-    lines = [head, rule, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _shown(rate: Rate | None, digits: int = 1) -> str:
+    """Format a rate and its worst design."""
+    return f"{percent(rate.value, digits)} ({percent(rate.worst, 0)})" if rate else "–"
 
 
-def _head(main: Draws, failed: dict[str, int]) -> str:
-    done = sum(len(draws) for draws in main.values())
+def _head(study: Study) -> str:
+    done = sum(len(one.records) for one in study.values())
     planned = sum(design.draws for design in DESIGNS.values())
-    short = {
-        name: len(main.get(name, [])) / design.draws
-        for name, design in DESIGNS.items()
-        if len(main.get(name, [])) + failed.get(name, 0) < design.draws
-    }
-    text = f"{done:,} draws of {planned:,} planned; seed {SEED}."
-    if short:
-        low, high = min(short.values()), max(short.values())
-        text += f" {len(short)} designs have fewer draws, {low:.0%} to {high:.0%} of the plan."
+    failed = {one.name: one.failed for one in study.values() if one.failed}
+    text = f"{done:,} draws of {planned:,} planned, in {len(study)} designs; seed {SEED}."
     if failed:
-        words = "; ".join(f"{name}: {count}" for name, count in failed.items())
-        text += f" Left out because a method could not be fitted: {words}."
-    chains = [
-        value
-        for name in EXCESS
-        for one in main.get(name, [])
-        if not one["exhaustive"]
-        for value in one["disagreement"].values()
-        if value is not None
-    ]
-    if chains:
-        over = np.mean(np.array(chains) > 0.01)
+        by_part: dict[str, int] = {}
+        for name, count in failed.items():
+            part = DESIGNS[name].part
+            by_part[part] = by_part.get(part, 0) + count
+        words = ", ".join(f"{part} {count}" for part, count in by_part.items())
+        most = max(failed, key=lambda name: failed[name] / DESIGNS[name].draws)
+        share = failed[most] / DESIGNS[most].draws
         text += (
-            f" With K = 30 and 100 the averages are sampled: chains disagree by more than 0.01 in "
-            f"{percent(float(over))} of them, by {max(chains):.3f} at most."
+            f" Left out because a model could not be fitted or had no covariance: {words}; most in "
+            f"{DESIGNS[most].words} ({percent(share, 0)})."
         )
     return "## The results\n\n" + text
 
 
-def _verdicts(main: Draws) -> str:
-    found = verdicts(main)
-    if not found:
-        return ""
-    rows = [(one.statement, "holds" if one.holds else "**falls**", one.figures) for one in found]
-    return "### What the plan asked\n\n" + table(["statement", "verdict", "figures"], rows, words=3)
+def _decided(chosen: Defaults) -> str:
+    head = ["default", "decision", "figures"]
+    return "### What the rules decide\n\n" + table(head, chosen.reasons, words=3)
 
 
-def _classes(main: Draws) -> str:
-    classes = by_class(main)
-    if not classes:
-        return ""
-    shown = ("true features", *METHODS)
-    parts = []
-    for words, ratio in (("means", mean_ratio), ("medians", median_ratio)):
-        rows = []
-        for kind, names in classes.items():
-            ratios = class_ratios(main, names, ratio)
-            best = min(ratios[method].value for method in METHODS)
-            cells = []
-            for method in shown:
-                cell = str(ratios[method])
-                marked = method in METHODS and ratios[method].value == best
-                cells.append(f"**{cell}**" if marked else cell)
-            rows.append([f"{CLASSES[kind]} ({len(names)})", *cells])
-        parts.append(
-            f"Geometric means over designs, from {words} over draws:\n\n"
-            + table(["truth", *(label(method) for method in shown)], rows)
-        )
-    title = "### Error of predictions, relative to the assignment chosen by BIC"
-    return title + "\n\n" + "\n\n".join(parts)
-
-
-def _regrets(main: Draws) -> str:
-    names = [name for names in by_class(main).values() for name in names]
-    if not names:
-        return ""
-    normal = [name for name in names if DESIGNS[name].errors == "normal"]
-    worst, of_normal = (regrets(main, some, METHODS) for some in (names, normal))
-    rows = [
+def _statements(study: Study, chosen: Defaults, decided: Defaults) -> str:
+    head = ["statement", "verdict", "figures"]
+    own, letter = (
         [
-            label(method),
-            f"{worst[method][0]} ({digits(worst[method][0].value * worst[method][0].error)})",
-            f"{DESIGNS[worst[method][1]].kind}: {DESIGNS[worst[method][1]].words}",
-            str(of_normal[method][0]),
+            (one.statement, "holds" if one.holds else "**falls**", one.figures)
+            for one in verdicts(study, defaults)
         ]
-        for method in sorted(METHODS, key=lambda method: worst[method][0].value)
-    ]
-    head = ["method", "largest regret (s.e.)", "in the design", "designs with normal errors only"]
-    return "### Largest regret\n\n" + table(head, rows)
-
-
-def _refits(main: Draws) -> str:
-    names = [name for names in by_class(main).values() for name in names]
-    found = refits(main, names)
-    if not found:
-        return ""
-    rows = []
-    for kind in CLASSES:
-        own = {name: one for name, one in found.items() if EXCESS[name].kind == kind}
-        if not own:
-            continue
-        if kind == "errors":
-            rows += [[EXCESS[name].words, "1", str(one), ""] for name, one in own.items()]
-            continue
-        better = sum(one.value < 1 for one in own.values())
-        mean = geometric(list(own.values()))
-        rows.append([CLASSES[kind], str(len(own)), str(mean), f"{better} of {len(own)}"])
-    words = (
-        "Error with the 20 heaviest assignments refitted by ML, over that of the two-step average "
-        "with AIC weights, in the same draws."
+        for defaults in (chosen, decided)
     )
-    head = ["designs", "number", "ratio", "better in"]
-    return f"### ML refits in an average\n\n{words}\n\n" + table(head, rows)
-
-
-def _coverage(main: Draws, bootstrap: Draws) -> str:
-    have = [name for name in COVERAGE if name in main]
-    if not have:
-        return ""
-    groups = {"All designs with normal errors": [name for name in have if name in NORMAL]}
-    for kind in dict.fromkeys(COVERAGE[name].kind for name in have):
-        groups[f"{kind}, normal errors"] = [
-            name for name in have if COVERAGE[name].kind == kind and name in NORMAL
-        ]
-    groups |= {
-        f"{COVERAGE[name].kind}, {COVERAGE[name].words}": [name]
-        for name in have
-        if name not in NORMAL
-    }
-    text = (
-        "### Coverage of nominal 95% intervals\n\n"
-        "Widths of strong coefficients are relative to the chosen model's own intervals, those of "
-        "weak ones to all features'. In parentheses: the standard error of a coverage, in points. "
-        f"The bootstrap has {BOOTSTRAP_DRAWS} draws with {REPLICATES} replicates each, with K = 8 "
-        "only."
+    other = [row for row in letter if row not in own]
+    return (
+        f"### What the plan asked\n\n{table(head, own, words=3)}\n\n"
+        f"With the chances that the letter of the plan decides, by {LABELS[decided.chances]}:\n\n"
+        + table(head, other, words=3)
     )
-    for words, names in groups.items():
-        if names:
-            text += f"\n\n**{words}**\n\n" + _intervals(main, bootstrap, names)
-    return text
 
 
-def _intervals(main: Draws, bootstrap: Draws, names: list[str]) -> str:
-    draws, extra = pooled(main, names), pooled(bootstrap, names)
-    kinds = {
-        "strong": "strong",
-        "weak": "weak",
-        "zero": "zero",
-        "imr": "beta_H",
-        "rho": "rho",
-        "sigma": "sigma",
-        "predicted": "E[y given x]",
+def _by_rho(drawn: list[Drawn]) -> dict[str, list[Drawn]]:
+    return {
+        "0": nulls(drawn),
+        ".3 and .5": [one for one in drawn if 0 < abs(one.design.rho) <= 0.5],
+        ".8 and .9": [one for one in drawn if abs(one.design.rho) >= 0.8],
     }
-    used = [kind for kind in kinds if tally(draws, "aic mixture", kind) is not None]
-    units = {
-        "strong": tally(draws, "chosen", "strong"),
-        "weak": tally(draws, "all features", "weak"),
-    }
+
+
+def _methods(study: Study) -> str:
+    drawn = two_step(study)
     rows = []
-    for method, words in INTERVALS.items():
-        if "robust" in method and tally(draws, method, "strong") is None:
-            continue
-        if method == "bootstrap" and (not extra or any(name not in bootstrap for name in names)):
-            continue
-        source = extra if method == "bootstrap" else draws
-        cells = []
-        for kind in used:
-            one = tally(source, method, kind)
-            cells.append(f"{percent(one.share)} ({100 * one.error:.1f})" if one else "")
-        for kind, unit in units.items():
-            one = tally(source, method, kind)
-            cells.append(digits(one.width / unit.width) if one and unit else "")
-        rows.append([words, *cells])
-    head = ["interval", *(kinds[kind] for kind in used), "width, strong", "width, weak"]
-    return table(head, rows)
-
-
-def _recovery(main: Draws) -> str:
-    rows = []
-    for name, design in RECOVERY.items():
-        if name not in main:
-            continue
-        found = {one: exact(main[name], one) for one in ("bic", "ebic", "corrected_bic")}
-        cells = [percent(float(one.mean())) for one in found.values()]
-        for other in ("ebic", "corrected_bic"):
-            gain = found[other] - found["bic"]
-            error = gain.std(ddof=1) / np.sqrt(len(gain))
-            cells.append(f"{points(gain.mean())} ({100 * error:.1f})")
-        rows.append([f"{design.words}, n = {design.n:,}", *cells])
-    if not rows:
-        return ""
-    head = ["design", "BIC", "EBIC", "corrected BIC", "EBIC − BIC (s.e.)"]
-    head.append("corrected − BIC (s.e.)")
-    words = (
-        "The share of draws in which exactly the true features are found; differences in points."
-    )
-    return f"### Exact recovery\n\n{words}\n\n" + table(head, rows)
-
-
-def _calibration(main: Draws) -> str:
-    groups = {
-        "n = 500": calibrated(500, normal=True),
-        "n = 2,000": calibrated(2000, normal=True),
-        "n = 10,000": calibrated(10_000, normal=True),
-        "n = 2,000, other errors": calibrated(2000, normal=False),
-    }
-    rows = []
-    for words, names in groups.items():
-        one = calibration(main, names)
-        if one is not None:
-            rows.append(
-                [
-                    words,
-                    f"{percent(one.above_predict)} ({one.above:,})",
-                    f"{percent(one.below_predict)} ({one.below:,})",
-                    percent(one.below_weak),
-                    percent(one.between),
-                    percent(one.null_aic),
-                    percent(one.null_bic),
-                    percent(one.expected_bic),
-                ]
-            )
-    if not rows:
-        return ""
+    names = {"today aic": "today, AIC", "today bic": "today, BIC"}
+    for covariance in ("robust", "classical"):
+        for mode, words in MODES.items():
+            for kind in WEIGHTS:
+                key = f"{covariance} {kind} {mode}"
+                names[key] = f"{LABELS[kind]}, {words}; {covariance}"
+        names[f"{covariance} all features"] = f"all features; {covariance}"
+        names[f"{covariance} half all features"] = f"half all features; {covariance}"
+    names["least squares"] = "least squares"
+    for method, words in names.items():
+        verdict = {"today bic": "today"}.get(method, method)
+        if method.endswith("all features") and "half" not in method:
+            verdict = method.partition(" ")[0] + " z"
+        said = "–"
+        mode = method.rpartition(" ")[2]
+        if mode in ("optional", "index", "3:1") or verdict in ("today", "robust z", "classical z"):
+            rates = [sure(yes_rate(part, verdict)) for part in _by_rho(drawn).values()]
+            said = " / ".join(percent(rate.value, 0) for rate in rates)
+            said += f" ({percent(rates[0].worst, 0)})"
+        cover = coverage(aimed(drawn), method, "nonzero")
+        below = f"{len(cover.beyond)}" if cover else "–"
+        mean, worst, _ = log_regret(drawn, method)
+        rows.append([words, said, _shown(cover), below, number(mean), number(worst)])
     head = [
-        *("designs", "of those with 90% or more, predict", "of those below 10%, predict"),
-        *("of these, weak", "in between", "share of a null feature, AIC"),
-        *("share of a null feature, BIC", "1 / (1 + √m)"),
+        "weights, correction; V",
+        '"Yes" with ρ = 0 / to .5 / .8 and more (worst design with ρ = 0)',
+        "coverage, not zero (worst design)",
+        "designs below 90%",
+        "mean log regret",
+        "largest regret",
     ]
     words = (
-        "Features by their BIC share, in designs that have features that do not predict; in "
-        "parentheses, how many there are. *In between* is the share of all features."
+        f"Linear designs in two steps ({len(drawn)}); coverage in the {len(aimed(drawn))} with "
+        'normal errors and n ≥ 500. "Yes" is a chance of 90%; that of all features, the z test.'
     )
-    return f"### Calibration of chances\n\n{words}\n\n" + table(head, rows)
+    return f"### All methods\n\n{words}\n\n" + table(head, rows)
 
 
-def _columns(main: Draws) -> str:
-    have = [name for name in COLUMNS if name in main]
-    if len(have) < len(COLUMNS):
-        return ""
-    worst = column_regrets(main)
+def _verdicts_by_truth(study: Study, chosen: Defaults) -> str:
+    drawn, judge = two_step(study), chosen.average(chosen.chances)
+    low = NO_SIGN[chosen.chances]
+    groups = {
+        words: [one for one in drawn if one.design.truth == truth]
+        for truth, words in TRUTHS.items()
+    }
+    for exclusion in ("none", "weak", "strong", "named"):
+        own = [one for one in drawn if one.design.exclusion == exclusion]
+        groups[f"exclusion: {exclusion}"] = own
     rows = []
-    for method in sorted(worst, key=lambda one: worst[one][0].value):
+    for title, group in groups.items():
         cells = []
-        for name in have:
-            found = errors(main[name])
-            best = min(found.values(), key=lambda one: one.mean())
-            cells.append(str(mean_ratio(found[method], best)))
-        rows.append([method, *cells, f"{worst[method][0]}"])
-    head = ["regret", *(COLUMNS[name].words for name in have), "largest"]
-    return "### Many columns\n\n" + table(head, rows)
+        for part in _by_rho(group).values():
+            shares = np.concatenate([one.shares(judge) for one in part] or [np.full(1, np.nan)])
+            yes, no = (shares >= chosen.cut).mean(), (shares < low).mean()
+            cells.append(f"{percent(yes, 0)} / {percent(no, 0)} ({len(part)})" if part else "–")
+        rows.append([title, *cells])
+    words = (
+        f'The chance of the correction by {LABELS[chosen.chances]} weights: how often it is "Yes" '
+        f'(at least {chosen.cut:.0%}) / "no sign" (below {low:.0%}); the rest cannot be told. In '
+        "parentheses: designs."
+    )
+    head = ["truth", "ρ = 0", "ρ = ±.3 and ±.5", "ρ = ±.8 and ±.9"]
+    return f"### Verdicts by truth\n\n{words}\n\n" + table(head, rows)
 
 
-def _designs(main: Draws) -> str:
-    names = [name for names in by_class(main).values() for name in names]
-    if not names:
-        return ""
-    shown = ("true features", *METHODS)
+def _exclusions(study: Study, chosen: Defaults) -> str:
     rows = []
-    for name in names:
-        found = errors(main[name])
-        best = min(METHODS, key=lambda method: found[method].mean())
-        cells = [
-            f"**{found[method].mean():.4f}**" if method == best else f"{found[method].mean():.4f}"
-            for method in shown
+    keys = {
+        **{f"{LABELS[kind]}": chosen.average(kind) for kind in WEIGHTS},
+        **{f"{LABELS[kind]}, 3 : 1": f"{chosen.covariance} {kind} 3:1" for kind in ("aic", "bic")},
+        "z test": f"{chosen.covariance} z",
+        "today": "today",
+    }
+    for words, key in keys.items():
+        cells = []
+        for size in (0.0, 0.3, 0.6, 1.0):
+            said = [
+                study[f"{GRID} {size:g} {rho:g}"].says_yes(key, chosen.cut).mean()
+                for rho in (0.0, 0.5, 0.8)
+            ]
+            cells.append(" / ".join(percent(share, 0) for share in said))
+        rows.append([words, *cells])
+    words = (
+        f'"Yes" (a chance of at least {chosen.cut:.0%}) with ρ = 0 / .5 / .8: n = 1,000, '
+        "8 features, β = .3 γ. The index is made of the features that may predict."
+    )
+    head = ["chance by", "no exclusion", "named, γ = .3", "γ = .6", "γ = 1"]
+    return f"### What a named exclusion restores\n\n{words}\n\n" + table(head, rows)
+
+
+def _coverage(study: Study, chosen: Defaults) -> str:
+    drawn = aimed(two_step(study))
+    rows = []
+    v = chosen.covariance
+    names = {
+        "today aic": "today, AIC",
+        "today bic": "today, BIC",
+        **{chosen.average(kind): f"{LABELS[kind]}, index" for kind in WEIGHTS},
+        f"{v} half all features": "half all features",
+        f"{v} all features": "all features",
+    }
+    for method, words in names.items():
+        cells = []
+        for kind in TARGETS:
+            rate = sure(coverage(drawn, method, kind))
+            cells.append(f"{percent(rate.value)} ({percent(rate.worst, 0)}; {len(rate.beyond)})")
+        own = method.removeprefix(f"{v} ")
+        if method.startswith("today"):
+            cells.append("–")
+        else:
+            cells.append(" / ".join(number(one) for one in widths(drawn, v, own)))
+        rows.append([words, *cells])
+    words = (
+        f"Linear designs in two steps with normal errors and n ≥ 500 ({len(drawn)}), {v} V. In "
+        "parentheses: the worst design, and how many designs are below 90%. Widths are relative to "
+        "those of all features: effects that are not zero / zero."
+    )
+    head = ["interval", *TARGETS.values(), "width"]
+    return f"### Coverage of nominal 95% intervals\n\n{words}\n\n" + table(head, rows)
+
+
+def _coverage_by(study: Study, chosen: Defaults) -> str:
+    drawn = two_step(study)
+    methods = {
+        "today aic": "today",
+        **{chosen.average(kind): LABELS[kind] for kind in WEIGHTS},
+        f"{chosen.covariance} all features": "all features",
+    }
+    groups: dict[str, list[Drawn]] = {
+        words: [one for one in aimed(drawn) if one.design.truth == truth]
+        for truth, words in TRUTHS.items()
+        if truth != "none"
+    }
+    enough = [one for one in drawn if one.design.n >= 500]
+    for errors, words in (("t4", "t(4)"), ("skewed", "skewed"), ("spread", "heteroscedastic")):
+        groups[f"errors: {words}"] = [one for one in enough if one.design.errors == errors]
+    for low, high in ((100, 240), (500, 500), (1000, 1000), (2000, 10_000)):
+        title = f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
+        groups[f"{title}, normal errors"] = [
+            one for one in drawn if low <= one.design.n <= high and one.design.errors == "normal"
         ]
-        words = f"{CLASSES[EXCESS[name].kind]}: {EXCESS[name].words}"
-        rows.append([words, str(len(main[name])), *cells])
-    head = ["design", "draws", *(label(method) for method in shown)]
-    return "### Excess error, design by design\n\n" + table(head, rows)
+    groups["binary features"] = [one for one in aimed(drawn) if one.design.binary]
+    rows = []
+    for words, part in groups.items():
+        cells = []
+        for method in methods:
+            cells.append(_shown(coverage(part, method, "nonzero")))
+        rows.append([f"{words} ({len(part)})", *cells])
+    words = (
+        "Effects that are not zero; the worst design in parentheses. Truths with normal errors and "
+        "n ≥ 500, other errors with n ≥ 500."
+    )
+    head = ["designs", *methods.values()]
+    return f"### Coverage by truth, errors and rows\n\n{words}\n\n" + table(head, rows)
+
+
+def _parts(study: Study, chosen: Defaults) -> str:
+    rows = []
+    groups = {
+        part: of_parts(study, part) for part in (LINEAR, GRID, SPECIAL, ML, BINARY, BOTH, LARGE)
+    }
+    for normal, title in ((True, "ML, normal errors"), (False, "ML, other errors")):
+        groups[title] = [one for one in groups[ML] if (one.design.errors == "normal") == normal]
+    del groups[ML]
+    for title, drawn in groups.items():
+        if not drawn:
+            continue
+        part = drawn[0].design.part
+        v = "robust" if part == LARGE else chosen.covariance
+        names = {LABELS[kind]: f"{v} {kind} {chosen.correction}" for kind in WEIGHTS}
+        names["all features, z test"] = f"{v} all features"
+        for weights, method in names.items():
+            verdict = method.replace("all features", "z")
+            cells = [
+                _shown(yes_rate(group, verdict, chosen.cut), 0) for group in _by_rho(drawn).values()
+            ]
+            cells += [
+                _shown(coverage(aimed(drawn), method, target))
+                for target in ("nonzero", "zero", "rho", "expectation")
+            ]
+            cells.append(number(log_regret(drawn, method)[0]))
+            rows.append([f"{title} ({len(drawn)})", weights, *cells])
+    words = (
+        '"Yes" by the size of ρ, with the design that says it most often; coverage with normal '
+        "errors and n ≥ 500, with the worst design. E[y given x] is a probability if the outcome "
+        "is binary. Regret is against the methods that the part has."
+    )
+    head = ["designs", "weights", '"Yes", ρ = 0', "to .5", ".8 and more"]
+    head += ["not zero", "zero", "rho", "E[y given x]", "mean log regret"]
+    return f"### Part by part\n\n{words}\n\n" + table(head, rows, words=2)

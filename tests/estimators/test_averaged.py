@@ -366,7 +366,7 @@ def test_words_never_say_that_a_feature_does_not_predict():
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [("aic", "cover about 90 to 95%"), ("bic", "93% of strong and 66% of weak coefficients")],
+    [("aic", "cover 94% of the effects"), ("bic", "93% of strong and 66% of weak coefficients")],
 )
 def test_the_stated_coverage_is_that_of_the_weights(weights, said):
     printed = " ".join(str(HeckmanAverage(weights).fit(X, Y).summary()).split())

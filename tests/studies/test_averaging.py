@@ -1,88 +1,132 @@
-"""The main findings of docs/averaging_study.md, from draws that the page does not use.
+"""The engine of docs/averaging_study.md against the library's, and the study's main findings.
 
-`python -m benchmarks.averaging_study` makes the page; these draws have higher numbers, so they are
+`python -m benchmarks.averaging_study` makes the page. Draws here have higher numbers, so they are
 fresh ones of the same designs.
 """
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pytest
-from benchmarks.averaging_designs import COLUMNS, DESIGNS, draw
-from benchmarks.averaging_figures import METHODS, class_ratios, mean_ratio, regrets, tally
-from benchmarks.averaging_methods import averages, columns
-from benchmarks.averaging_study import answer
+from benchmarks.averaging_answers import answer, full_form, weightings
+from benchmarks.averaging_designs import DESIGNS, draw, truth_of
+from benchmarks.averaging_figures import Drawn, coverage, yes_rate
+from benchmarks.averaging_methods import Form, enumerate_all, sample
 
-from heckmanfa import compress
-
-pytestmark = pytest.mark.study
+from heckmanfa import HeckmanAverage, HeckmanProbitAverage
+from heckmanfa.results.assignment_weights import weights_of
 
 FIRST = 10_000
-DRAWS = 60
-CLASSES = {
-    kind: [name for name in DESIGNS if name.startswith(f"excess {kind} ")]
-    for kind in ("few", "mixed", "many")
-}
 
 
-def drawn(names):
-    """Fresh draws of some designs, by name."""
-    tasks = [
-        (DESIGNS[name].part, name, number)
-        for name in names
-        for number in range(FIRST, FIRST + DRAWS)
-    ]
-    found = {name: [] for name in names}
-    for (_, name, _), one in joblib.Parallel(n_jobs=-1)(joblib.delayed(answer)(t) for t in tasks):
-        assert "failure" not in one, one["failure"]
-        found[name].append(one)
-    return found
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.NoExclusionWarning")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear 2",
+        "linear 4",
+        "clusters and groups groups half 0.8",
+        "clusters and groups clusters few 0",
+        "ML 2",
+        "binary outcome 1",
+    ],
+)
+def test_the_library_weighs_assignments_as_a_plain_enumeration_does(name):
+    design, truth, data = DESIGNS[name], truth_of(name), draw(name, FIRST)
+    cov_type = "cluster" if design.clustered else "classical"
+    form = full_form(name, FIRST, cov_type)
+    found = enumerate_all(form, np.eye(len(form.estimates)))
+    weight = weightings(form, found)["bic index"]
+
+    named = sorted(set(range(data.X.shape[1])) - set(truth.candidates))
+    options = {"never": named, "cov_type": "cluster" if design.clustered else None}
+    groups = [list(unit) for unit in truth.units if len(unit) > 1]
+    if groups:
+        options["feature_groups"] = groups
+    if design.outcome == "binary":
+        model = HeckmanProbitAverage(weights="bic", **options)
+    else:
+        model = HeckmanAverage(weights="bic", method=design.method, **options)
+    model.fit(data.X, data.y, groups=data.groups)
+
+    k = len(truth.candidates)
+    mean = weight @ found.estimates
+    np.testing.assert_allclose(model.coef_[truth.candidates], mean[1 : k + 1], atol=1e-10)
+    shares = model.inclusion_.iloc[: len(truth.units)]
+    either = weight @ (found.kept | found.index[:, None])
+    np.testing.assert_allclose(shares["bic"], either, atol=1e-10)
+    np.testing.assert_allclose(shares["bic_alone"], weight @ found.kept, atol=1e-10)
+    correction = weights_of(model._fit).correction["bic"]
+    np.testing.assert_allclose(correction, weight @ found.correction, atol=1e-10)
+
+
+def a_form(K=7):
+    """A form with effects of all sizes, a correction and an index that matter a little."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(40, K + 2))
+    covariance = np.linalg.inv(rows.T @ rows)
+    estimates = 2.0 * np.sqrt(np.diag(covariance)) * rng.normal(size=K + 2)
+    direction = np.concatenate([[0.0], rng.normal(size=K), [0.0]])
+    units = tuple((place,) for place in range(1, K + 1))
+    return Form(estimates, covariance, units, K, K + 1, direction, 500.0)
+
+
+def test_an_assignment_costs_and_estimates_what_generalized_least_squares_says():
+    form = a_form()
+    found = enumerate_all(form, np.eye(len(form.estimates)))
+    precision, identity = np.linalg.inv(form.covariance), np.eye(len(form.estimates))
+    for number in np.random.default_rng(0).integers(len(found.cost), size=100):
+        kept = [0, *(1 + np.flatnonzero(found.kept[number]))]
+        columns = [identity[place] for place in kept]
+        columns += [identity[-1]] if found.correction[number] else []
+        columns += [form.direction] if found.index[number] else []
+        basis = np.array(columns).T
+        covariance = np.linalg.inv(basis.T @ precision @ basis)
+        estimates = basis @ covariance @ basis.T @ precision @ form.estimates
+        off = form.estimates - estimates
+        np.testing.assert_allclose(found.cost[number], off @ precision @ off, atol=1e-9)
+        np.testing.assert_allclose(found.estimates[number], estimates, atol=1e-10)
+        errors = np.sqrt(np.diag(basis @ covariance @ basis.T))
+        np.testing.assert_allclose(found.errors[number], errors, atol=1e-8)
+
+
+def test_chains_find_the_chances_of_an_enumeration():
+    form = a_form()
+    targets = np.eye(len(form.estimates))
+    found, sampled = enumerate_all(form, targets), sample(form, targets, [1])
+    for kind in ("aic", "bic"):
+        weight = weightings(form, found)[f"{kind} index"]
+        chains = sampled[kind, "index"]
+        np.testing.assert_allclose(chains.own, weight @ found.kept, atol=0.05)
+        assert chains.correction == pytest.approx(weight @ found.correction, abs=0.05)
 
 
 @pytest.fixture(scope="module")
-def errors():
-    return drawn([name for names in CLASSES.values() for name in names])
+def drawn():
+    """Fresh draws of a truth that is proportional to gamma, with and without selection."""
+    names = ["exclusions 0 0", "exclusions 0.6 0", "exclusions 0.6 0.8"]
+    return {
+        name: Drawn(name, DESIGNS[name], [answer(name, FIRST + i) for i in range(60)], 0)
+        for name in names
+    }
 
 
-def test_an_average_with_bic_weights_beats_the_choice_by_bic(errors):
-    for names in CLASSES.values():
-        ratio = class_ratios(errors, names, mean_ratio)["bic weights"]
-        assert ratio.value < 1 + 2 * ratio.error
+@pytest.mark.study
+def test_selection_is_not_found_where_there_is_none(drawn):
+    null = [drawn["exclusions 0 0"], drawn["exclusions 0.6 0"]]
+    assert yes_rate(null, "today").value > 0.2
+    for kind in ("aic", "half", "bic"):
+        assert yes_rate(null, f"classical {kind} index").value <= 0.05
 
 
-def test_aic_weights_have_a_smaller_largest_regret_than_a_choice_or_all_features(errors):
-    worst = {method: one[0].value for method, one in regrets(errors, errors, METHODS).items()}
-    for other in ("chosen bic", "all, two-step", "least squares"):
-        assert worst["aic weights"] < worst[other]
+@pytest.mark.study
+def test_a_named_exclusion_finds_strong_selection(drawn):
+    assert yes_rate([drawn["exclusions 0.6 0.8"]], "classical aic index").value >= 0.75
 
 
-def test_few_strong_predictors_favour_bic_and_many_middling_ones_aic(errors):
-    few = class_ratios(errors, CLASSES["few"], mean_ratio)
-    many = class_ratios(errors, CLASSES["many"], mean_ratio)
-    assert few["bic weights"].value < few["aic weights"].value < few["all, two-step"].value
-    assert many["aic weights"].value < many["bic weights"].value
-    assert many["all, ML"].value < many["aic weights"].value
-
-
-def test_mixture_intervals_cover_where_those_of_the_chosen_model_do_not():
-    names = ["coverage K = 8 2", "coverage K = 15 2"]
-    found = drawn(names)
-    draws = [one for name in names for one in found[name]]
-    aic = {kind: tally(draws, "aic mixture", kind) for kind in ("strong", "weak")}
-    assert aic["strong"].share > 0.9
-    assert aic["weak"].share > 0.86
-    assert tally(draws, "chosen", "weak").share < 0.6
-    assert aic["weak"].width < tally(draws, "all features", "weak").width
-
-
-def test_the_average_is_that_of_an_enumeration_with_its_own_weights():
-    # Part 5 of the study solves every assignment and weighs it by itself.
-    name = next(name for name in COLUMNS if COLUMNS[name].features == 10)
-    for number in range(3):
-        data = draw(name, number)
-        found = averages(data, compress(data.X, data.y), name, number)
-        plain = columns(name, number)["errors"]
-        for kind, words in (("aic", "small-sample AIC"), ("bic", "BIC"), ("ebic", "EBIC")):
-            ours = data.excess(found[kind].intercept, found[kind].coef)
-            np.testing.assert_allclose(ours, plain[f"{words}, J up to m/3 weights"], rtol=1e-8)
+@pytest.mark.study
+def test_intervals_cover_effects_that_are_proportional_to_gamma(drawn):
+    own = coverage(drawn.values(), "classical aic index", "nonzero")
+    today = coverage(drawn.values(), "today aic", "nonzero")
+    assert own.value >= 0.9
+    assert today.value < own.value
