@@ -8,7 +8,6 @@ from scipy import stats
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbit
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
-from heckmanfa.inference.average_effects import members_of
 
 Z = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 MROZ = load_mroz()
@@ -69,28 +68,15 @@ def test_errors_of_the_index_carry_over_to_the_probability(cls, options, fit_opt
     assert values.shape == (40,)
 
 
-def test_refits_of_an_average_are_a_mixture():
-    options = {"prediction_features": Z[1:4], "method": "ml", "n_refits": 3}
-    model = HeckmanAverage(**options).fit(X, Y)
-    asked = {"return_interval": "confidence", "return_std": True}
-    _, ends, _ = model.predict_selection(ROWS, scale="link", **asked)
-    chance, limits, std = model.predict_selection(ROWS, **asked)
-    np.testing.assert_allclose(limits, stats.norm.cdf(ends), rtol=1e-9)
-    below, mean, square = 0.0, 0.0, 0.0
-    for weight, member in members_of(model.fit_):
-        one = Heckman(Z[1:4], method="ml").fit(X, Y)
-        one._fit = member
-        own, error, _ = by_hand(one, ROWS, 1.0)
-        below = below + weight * stats.norm.cdf(ends, own[:, None], error[:, None])
-        density, own = stats.norm.pdf(own) * error, stats.norm.cdf(own)
-        mean, square = mean + weight * own, square + weight * (own**2 + density**2)
-    np.testing.assert_allclose(below, np.tile([0.025, 0.975], (40, 1)), atol=1e-7)
-    np.testing.assert_allclose(chance, mean, rtol=1e-10)
-    np.testing.assert_allclose(std, np.sqrt(square - mean**2), rtol=1e-6)
-    expected = sum(
-        weight * _expected(member, ROWS.to_numpy()) for weight, member in members_of(model.fit_)
-    )
-    np.testing.assert_allclose(model.predict(ROWS, "expected"), expected, rtol=1e-10)
+def test_a_likelihood_averages_its_selection_equations():
+    model = HeckmanAverage(prediction_features=Z[1:4], method="ml").fit(X, Y)
+    members, rows = model.fit_.average.members(), ROWS.to_numpy()
+    expected = np.zeros(len(rows))
+    for weight, one in zip(members.weights, members.estimates, strict=True):
+        expected += weight * stats.norm.cdf(one[4] + rows @ one[5:12])
+    found, ends = model.predict_selection(ROWS, return_interval="confidence")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.all((ends[:, 0] < found) & (found < ends[:, 1]))
 
 
 def _expected(fit, rows):
