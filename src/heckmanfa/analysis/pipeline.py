@@ -68,9 +68,9 @@ class Analysis(Prepared):
     <Analysis of 'lwage' in frame: 753 rows, 428 with an outcome, 4 features, HeckmanAverage>
     >>> print(*(analysis.roles["feature"] + ": " + analysis.roles["role"]), sep="\n")
     educ: predicts
-    exper: predicts
-    age: cannot be told
-    kids5: cannot be told
+    exper: predicts, on its own or as it drives selection
+    age: cannot be told: only as it drives selection
+    kids5: cannot be told: only as it drives selection
     """
 
     model: Model
