@@ -143,7 +143,7 @@ def test_a_collinear_column_is_left_out_in_the_head_and_not_counted(shell, base)
         "fit", "coll.csv", "--outcome", "wage", "--search", "best-subset", "--json", "a.json"
     )
     assert code == 0
-    head, rest = said.split(" feature ", 1)
+    head, rest = said.split(" feature chance ", 1)
     assert "4 columns became 4 features: 3 numbers and 1 category." in head
     lost = [name for name in ("age", "age2") if f"Left out: '{name}'" in head]
     assert len(lost) == 1

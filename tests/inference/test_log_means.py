@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heckmanfa.model.mixture import mix_assignments
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm, qmc
@@ -16,7 +15,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.inference.log_means import log_mean, own_scale_mean
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
 from heckmanfa.inference.prediction import predict
-from heckmanfa.results.average_tables import mixture_of
+from heckmanfa.search.averaging.members import Members
 
 
 def integrated(kind, mean, index, rho, sigma, transform):
@@ -212,18 +211,13 @@ def test_without_a_transform_both_scales_are_the_same():
 
 
 def test_an_average_mixes_the_means_of_its_assignments():
-    options = {"always": [0], "never": [2], "outcome_transform": "log"}
+    options = {"always": [0], "never": [2], "outcome_transform": "log", "correction": "always"}
     two_step = HeckmanAverage(**options).fit(X, WAGE)
-    mixture, members = mixture_of(two_step.fit_), []
-    for features in ([0], [0, 1]):
-        members.append(Heckman(features, outcome_transform="log").fit(X, WAGE))
-    sizes = mixture.masks.sum(axis=1)
-    weights = [mixture.weights[sizes == size].sum() for size in (1, 2)]
-    for kind in ("marginal", "selected", "unselected", "expected"):
-        parts = [
-            weight * one.predict(X, kind) for weight, one in zip(weights, members, strict=True)
-        ]
-        np.testing.assert_allclose(two_step.predict(X, kind), sum(parts), rtol=1e-9)
+    members = two_step.fit_.average.members()
+    expected = np.zeros(len(X))
+    for weight, terms in zip(members.weights, members.terms, strict=True):
+        expected += weight * np.exp(terms[0] + X[:, :2] @ terms[1:3] + 0.5 * terms[-1] ** 2)
+    np.testing.assert_allclose(two_step.predict(X, "marginal"), expected, rtol=1e-4)
     ml = HeckmanAverage(**options, method="ml").fit(X, WAGE)
     for average in (two_step, ml):
         method = average.method
@@ -243,13 +237,15 @@ def test_an_average_mixes_the_means_of_its_assignments():
 def test_an_assignment_of_an_average_has_the_covariance_of_its_own_fit(cov_type):
     options = {"outcome_transform": "log", "cov_type": cov_type}
     average = HeckmanAverage(never=[2], **options).fit(X, WAGE).fit_
-    masks = np.array([[False, True, False], [True, True, False]])
-    mixture = mix_assignments(average.moments, average.average.scores, masks, np.ones(2))
     fit = Heckman([0, 1], **options).fit(X, WAGE).fit_
-    # The mixture has beta_H before the probit's coefficients.
-    order = [0, 1, 2, *range(4, 8), 3, 8]
-    np.testing.assert_allclose(mixture.with_sigma(1)[-1, order], fit.sigma_covariance, rtol=1e-6)
-    part = mixture.with_sigma(0)
+    states = np.array([[True, True, False, True, False], [False, True, False, True, False]])
+    whole, part = (
+        Members(average.average.form, state[None], np.ones(1)).term_covariance()[1]
+        for state in states
+    )
+    # Terms end with beta_H, rho and sigma.
+    order = [*range(len(fit.covariance)), -1]
+    np.testing.assert_allclose(whole[-1, order], fit.sigma_covariance, rtol=1e-6)
     assert not part[1].any()
     assert np.linalg.eigvalsh(part).min() > -1e-12
 

@@ -362,7 +362,7 @@ def test_functions_return_axes_that_show_the_numbers(average, mroz):
 
 
 def test_an_average_of_one_assignment_has_no_histogram(mroz):
-    model = fitted(HeckmanAverage(always=FEW), *mroz)
+    model = fitted(HeckmanAverage(always=FEW, correction="always"), *mroz)
     evidence = evidence_of(model.fit_)
     assert rho_by_assignment_of(evidence) is None
     assert [way.label for way in imr_estimates_of(evidence, None).estimates] == ["averaged"]

@@ -68,9 +68,9 @@ class Analysis(Prepared):
     <Analysis of 'lwage' in frame: 753 rows, 428 with an outcome, 4 features, HeckmanAverage>
     >>> print(*(analysis.roles["feature"] + ": " + analysis.roles["role"]), sep="\n")
     educ: predicts
-    exper: cannot be told
+    exper: predicts
     age: cannot be told
-    kids5: drives selection, no sign that it predicts
+    kids5: cannot be told
     """
 
     model: Model
@@ -415,7 +415,7 @@ def analyse(
     >>> table = load_mroz()[["lwage", "educ", "exper", "age", "kids5"]]
     >>> analysis = analyse(table, outcome="lwage", select_only=["kids5", "age"])
     >>> print(analysis.answer.headline)
-    educ predicts lwage. For exper the data cannot say.
+    educ and exper predict lwage.
     """
     in_python = not isinstance(question, Question) or bool(options) or isinstance(say, str)
     with naming_keywords(in_python or frame is not None):

@@ -255,8 +255,8 @@ categorical_features, reference, unknown
     Notes
     -----
     A fitted model also has all other attributes and methods of `HeckmanProbit`. If the likelihood
-    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by,
-    and the fit is refused.
+    of all features rises towards a rho of 1 or -1, it has no covariance to weigh assignments by:
+    the correction is then left out, with a warning.
 
     Examples
     --------
@@ -265,7 +265,7 @@ categorical_features, reference, unknown
     >>> data = make_selection(1000, 4, 2, outcome_kind="binary", random_state=0)
     >>> model = HeckmanProbitAverage().fit(data.X, data.y)
     >>> model.prediction_features_
-    [0, 1]
+    [0, 1, 2]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -16,7 +16,8 @@ from heckmanfa.search.form import Errors, Form
 def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
     """Return the form of a fit in which every candidate predicts; refuse one that is singular.
 
-    With ``both``, the selection equation is searched as well: the fit is a likelihood's.
+    A rho that is held must be zero: the form then has no correction. With ``both``, the selection
+    equation is searched as well: the fit is a likelihood's.
     """
     probit, moments = fit.probit, fit.moments
     assert probit is not None
@@ -28,10 +29,14 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
     # Of all terms, and sigma after them.
     whole = np.zeros((len(shown) + 1, len(shown) + 1))
     whole[:-1, :-1] = shown
+    held = fit.held_rho is not None
     if fit.is_binary:
         errors, ends = "binary", [np.arctanh(fit.rho)]
         jacobian = jacobian[:-1]
-        jacobian[n, n] = 1.0 / bend
+        jacobian[n, n] = 0.0 if held else 1.0 / bend
+    elif held:
+        ends = [0.0, float(np.log(fit.sigma))]
+        jacobian[n + 1, n + 2] = 1.0 / fit.sigma
     elif fit.atanh_rho is not None:
         ends = [fit.atanh_rho[0], float(np.log(fit.sigma))]
         jacobian[n, n + 1], jacobian[n + 1, n + 2] = 1.0 / bend, 1.0 / fit.sigma
@@ -45,6 +50,10 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
             whole[-1], whole[:, -1] = of_sigma, of_sigma
             jacobian[n + 1, -1] = fit.sigma / rest
             jacobian[n + 1, n] = -moments.mean_delta * fit.imr_coef / rest
+    covariance = symmetric(np.asarray(jacobian @ whole @ jacobian.T))
+    if held:
+        # A correction that was not estimated, on its own, costs nothing and moves nothing.
+        covariance[n, n] = 1.0
     columns, selection = fit.features, list(probit.features)
     slopes = [fit.intercept, *fit.coef[columns]]
     slopes += [fit.selection_intercept, *fit.selection_coef[selection]]
@@ -56,8 +65,9 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         errors=errors,
         searched=tuple(selection) if both else (),
         estimates=np.array([*slopes, *ends], dtype=np.float64),
-        covariance=symmetric(np.asarray(jacobian @ whole @ jacobian.T)),
+        covariance=covariance,
         mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
+        knows_correction=not held,
     ).check()
 
 

@@ -28,8 +28,9 @@ from heckmanfa.search.averaging.members import Gathered
 _LEAST = 0.01
 # In standard errors.
 _ROUNDING = 1e-6
-# Groups are the states of so many units.
+# Groups are the states of so many units; fewer for intervals of probabilities, which take time.
 _BITS = 5
+_FEW_BITS = 4
 
 ROWS_PRECISION = 1e-7
 """of the ends of rows' intervals, in standard errors; more digits would cost time in many rows"""
@@ -53,14 +54,19 @@ class Part:
         return self.group.weight
 
 
-_parts: WeakKeyDictionary[Fit, list[Part]] = WeakKeyDictionary()
+_parts: WeakKeyDictionary[Fit, dict[int, list[Part]]] = WeakKeyDictionary()
 
 
-def parts_of(fit: Fit) -> list[Part]:
-    """Return the groups of an average's assignments; made once, and kept as long as the fit is."""
-    if fit not in _parts:
-        _parts[fit] = [_part(fit, group) for group in members_of(fit).groups(_BITS)]
-    return _parts[fit]
+def parts_of(fit: Fit, *, few: bool = False) -> list[Part]:
+    """Return the groups of an average's assignments; made once, and kept as long as the fit is.
+
+    There may be a ``few`` of them only.
+    """
+    n_bits = _FEW_BITS if few else _BITS
+    known = _parts.setdefault(fit, {})
+    if n_bits not in known:
+        known[n_bits] = [_part(fit, group) for group in members_of(fit).groups(n_bits)]
+    return known[n_bits]
 
 
 def _part(fit: Fit, group: Gathered) -> Part:
@@ -171,8 +177,9 @@ def average_interval(
     A new outcome is normal in each assignment, with the variance that selection leaves it.
     ``wider`` scales the standard error of its expectation; None asks for expectations.
     """
-    found = [_of_one(estimates.again(part.fit), kind, design) for part in parts_of(fit)]
-    weights = np.array([part.weight for part in parts_of(fit)])
+    parts = parts_of(fit)
+    found = [_of_one(estimates.again(part.fit), kind, design) for part in parts]
+    weights = np.array([part.weight for part in parts])
     values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
     ends = tails(conf_level)
     if wider is None:

@@ -12,9 +12,17 @@ from typing import Any, Self
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.errors import NoExclusionWarning, TooFewRowsError, warn
+from heckmanfa.errors import (
+    ConvergenceWarning,
+    NoExclusionWarning,
+    NotIdentifiedError,
+    TooFewRowsError,
+    warn,
+)
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
+from heckmanfa.fit.binary import fit_binary
 from heckmanfa.fit.full_form import form_of_fit
+from heckmanfa.fit.linear import fit_linear
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.moments import Moments
@@ -24,6 +32,7 @@ from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
+from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import without_collinear
 
 
@@ -76,12 +85,12 @@ class Averaging(Choose):
         selecting = self.selecting
         if selecting is not None:
             selecting = selecting.without_columns([*selection.dropped, *selection.separating])
-        form = form_of_fit(fit, both=selecting is not None)
+        fit, form = _with_form(fit, selection, kind, both=selecting is not None)
         found = average(
             form,
             choices,
             weights=self.weights,
-            correction=self.correction,
+            correction=self.correction if form.knows_correction else "never",
             rho_range=self.rho_range,
             random_state=random_state,
             verbose=self.verbose,
@@ -109,6 +118,34 @@ class Averaging(Choose):
     def for_replicates(self) -> Self:
         """Return the same average for many fits of which only the estimates are used."""
         return replace(self, verbose=0, errors=False)
+
+
+def _with_form(
+    fit: Fit, selection: Selection, kind: CovarianceKind, *, both: bool
+) -> tuple[Fit, Form]:
+    """Return a fit of everything and its form.
+
+    A likelihood that rises towards |rho| = 1, or is flat in rho, has no covariance. The model is
+    then fitted with rho = 0, and nothing can be said of the correction.
+    """
+    try:
+        return fit, form_of_fit(fit, both=both)
+    except NotIdentifiedError:
+        if fit.atanh_rho is None:
+            raise
+    again = fit_binary if fit.is_binary else fit_linear
+    spec = replace(fit.spec, rho=0.0, start=None)
+    choice = Choice(tuple(fit.features), everything=True)
+    held = again(spec, selection, fit.moments, choice, kind, fit.row_counts)
+    form = form_of_fit(held, both=both)
+    warn(
+        "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
+        "errors could be taken from, so the correction cannot be weighed, and is left out. A "
+        "feature that drives selection alone, named in never=[...], may identify it.",
+        ConvergenceWarning,
+    )
+    held = replace(held, n_clusters=fit.n_clusters, weighted=fit.weighted, origin=fit.origin)
+    return replace(held, spec=fit.spec), form
 
 
 def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:

@@ -152,7 +152,7 @@ def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Fl
     estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
-    parts = [] if fit.average is None else parts_of(fit)
+    parts = [] if fit.average is None else parts_of(fit, few=True)
     weights = np.array([part.weight for part in parts])
     each = [estimates.again(part.fit) for part in parts]
 

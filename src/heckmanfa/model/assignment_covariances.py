@@ -12,7 +12,6 @@ these, whose covariance is Heckman's, so the joint covariance cannot become inde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -115,25 +114,6 @@ class CovarianceBlock:
     selection: Floats
     """(1 + p, 1 + p) covariance of the probit's coefficients"""
 
-    def full(self, k: int, *, selection: bool = True) -> Floats:
-        """Covariances over [constant, k candidates, lambda], then the probit's coefficients."""
-        b, size = len(self.rows), k + 2
-        row, column = self.held[:, :, None], self.held[:, None, :]
-        each = np.arange(b)[:, None, None]
-        spread = np.zeros((b, size + 1, size + 1))
-        spread[each, row, column] = self.prediction
-        if not selection:
-            return spread[:, :size, :size]
-        p = len(self.selection)
-        crossed = np.zeros((b, size + 1, p))
-        crossed[each[:, 0], self.held] = self.cross
-        joint = np.empty((b, size + p, size + p))
-        joint[:, :size, :size] = spread[:, :size, :size]
-        joint[:, :size, size:] = crossed[:, :size]
-        joint[:, size:, :size] = crossed[:, :size].transpose(0, 2, 1)
-        joint[:, size:, size:] = self.selection
-        return joint
-
 
 @dataclass(frozen=True, eq=False)
 class AssignmentCovariances:
@@ -162,16 +142,6 @@ class AssignmentCovariances:
     def selection(self) -> Floats:
         """Covariance of the probit's inner coefficients, (1 + p, 1 + p)."""
         return self.scores.selection_covariance(self._probit)
-
-    def blocks(self) -> Iterator[CovarianceBlock]:
-        """Yield all assignments, in blocks of similar size."""
-        n_held = self.masks.sum(axis=1)
-        order = np.argsort(n_held, kind="stable")
-        size = len(self.scaled.joint)
-        width = int(n_held.max(initial=0)) + 2
-        step = max(_BLOCK_BYTES // (16 * (size**2 + 2 * width * (width + size))), 1)
-        for start in range(0, len(order), step):
-            yield self.block(order[start : start + step])
 
     def block(self, rows: Groups) -> CovarianceBlock:
         """Covariances of some assignments."""
@@ -262,43 +232,6 @@ class AssignmentCovariances:
         spread[-(len(on) - len(held)) :] = on[len(held) :]
         return np.asarray(np.linalg.solve(back.T, spread)), rest
 
-    def with_sigma(self, block: CovarianceBlock) -> Floats:
-        """Covariance of beta_H and sigma for each assignment of a block, (b, 2, 2)."""
-        rows = block.rows
-        scores, inner = self.scores, self._probit.inner_covariance
-        imr, norm = self.coef[rows, -1], self.scaled.norms[-1]
-        p = len(inner)
-        residual_slope = self.residual_slope(rows)
-        by_imr, by_gamma = self._slopes_of_sigma(rows, residual_slope)
-        # Influences of all scores on beta_H, on by_gamma'gamma, and on sigma's own equation.
-        slope = block.slope[:, _IMR]
-        if self.classical:
-            slope = slope - block.inverse[:, _IMR, _IMR, None] * residual_slope / norm
-        influence = np.zeros((len(imr), 3, len(scores.middle)))
-        bread = self._bread(block.held, block.inverse[:, [_IMR]], slope[:, None])
-        influence[:, 0, :-2] = bread[:, 0] / norm
-        influence[:, 1, :p] = by_gamma @ inner
-        influence[:, 2, -2:] = self._own_equation(rows)
-        empirical = influence @ scores.middle @ influence.transpose(0, 2, 1)
-        if not self.classical:
-            of = np.zeros((len(imr), 2, 3))
-            of[:, 0, 0] = of[:, 1, 1] = of[:, 1, 2] = 1.0
-            of[:, 1, 0] = by_imr
-            return np.asarray(of @ empirical @ of.transpose(0, 2, 1))
-        pair = np.empty((len(imr), 2, 2))
-        pair[:, 0, 0] = block.prediction[:, _IMR, _IMR] / norm**2
-        shared = np.einsum("bi,bi->b", block.cross[:, _IMR], by_gamma) / norm
-        pair[:, 0, 1] = pair[:, 1, 0] = shared
-        pair[:, 1, 1] = np.einsum("bi,ij,bj->b", by_gamma, self.selection, by_gamma)
-        on_pair, rest = _project(empirical)
-        of = np.zeros((len(imr), 2, 2))
-        of[:, 0, 0] = 1.0
-        of[:, 1, 0] = by_imr + on_pair[0]
-        of[:, 1, 1] = 1.0 + on_pair[1]
-        joint = of @ pair @ of.transpose(0, 2, 1)
-        joint[:, 1, 1] += rest
-        return np.asarray(joint)
-
     @property
     def _probit(self) -> Probit:
         assert self.moments.probit is not None
@@ -365,20 +298,3 @@ def project_last(joint: Floats) -> tuple[Floats, float]:
     shared = joint[:-1, -1] * unit
     on = np.linalg.lstsq(of_others, shared, rcond=_DISTINCT)[0]
     return on * unit, max(float(joint[-1, -1] - shared @ on), 0.0)
-
-
-def _project(joint: Floats) -> tuple[tuple[Floats, Floats], Floats]:
-    """Project the third of three estimates on the others: coefficients, and the variance left.
-
-    ``joint`` is their covariance, (b, 3, 3). A second estimate that does not vary, or is the first
-    up to a factor, has the coefficient zero.
-    """
-    first = np.where(joint[:, 0, 0] > 0, joint[:, 0, 0], 1.0)
-    # No squares: outcomes in any unit stay within the range of numbers.
-    shared, third = joint[:, 0, 1] / first, joint[:, :2, 2]
-    left = joint[:, 1, 1] - shared * joint[:, 0, 1]
-    distinct = left > _DISTINCT * joint[:, 1, 1]
-    on_second = (third[:, 1] - third[:, 0] * shared) / np.where(distinct, left, np.inf)
-    on_first = third[:, 0] / first - on_second * shared
-    rest = joint[:, 2, 2] - on_first * third[:, 0] - on_second * third[:, 1]
-    return (on_first, on_second), np.maximum(rest, 0.0)

@@ -86,16 +86,6 @@ class ScoreMoments:
         return np.asarray(inverse @ self.middle[:p, :p] @ inverse)
 
 
-def gather_score_moments(
-    moments: Moments, columns: Positions, rows: Rows, kind: CovarianceKind
-) -> ScoreMoments:
-    """Read the rows once, for the covariances of every assignment of some candidate ``columns``.
-
-    See `gather_scores_and_more`.
-    """
-    return gather_scores_and_more(moments, columns, rows, kind, None)[0]
-
-
 def gather_scores_and_more(
     moments: Moments,
     columns: Positions,
@@ -147,30 +137,6 @@ def gather_scores_and_more(
         delta_slope=delta_slope / moments.n_selected,
     )
     return found, whole, tuple(sums)
-
-
-def classical_scores(columns: Positions) -> ScoreMoments:
-    """Return what the classical covariances of coefficients need, which is nothing of the rows.
-
-    The standard errors of sigma and rho need `gather_score_moments`.
-    """
-    none = np.zeros(0)
-    return ScoreMoments(
-        columns=tuple(int(column) for column in columns),
-        cov_type="classical",
-        middle=np.zeros((0, 0)),
-        coef=none,
-        variance=float("nan"),
-        residual_slope=none,
-        delta_slope=none,
-    )
-
-
-def scores_for(columns: Positions, gathered: ScoreMoments | None) -> ScoreMoments:
-    """Return what standard errors of some columns need: what was gathered, if it has them all."""
-    if gathered is not None and {*columns} <= {*gathered.columns}:
-        return gathered
-    return classical_scores(columns)
 
 
 def _residual_model(moments: Moments, columns: Positions) -> tuple[Floats, float]:

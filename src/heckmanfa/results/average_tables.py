@@ -120,8 +120,8 @@ def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
 def _correction_row(found: Average) -> pd.DataFrame:
     """Return the row of the correction."""
     shares = found.correction_share
-    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
-    role = fixed or _CORRECTION_ROLES[role_of(shares["bic"])]
+    roles: dict[str, str] = {"always": ALWAYS, "never": NEVER}
+    role = roles.get(found.correction) or _CORRECTION_ROLES[role_of(shares["bic"])]
     return pd.DataFrame([_row(CORRECTION, shares, found.correction_signs, role)])
 
 

@@ -236,6 +236,9 @@ def _with_weights(
         BestAssignment(**vars(item), names=_names(naming, units, item.mask), weight=float(weight))
         for item, weight in zip(leading, average.leading_weight[:2], strict=True)
     ]
+    if best and weights.chosen is not None and np.array_equal(best[0].mask, evidence.fit.support):
+        # A set of features has the weight that it has with and without the correction.
+        best[0] = replace(best[0], weight=weights.chosen)
     stand_in = None
     # Halves, not weights, say how sure an honest search is.
     if weights.stand_ins and not evidence.honest:

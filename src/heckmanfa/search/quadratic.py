@@ -115,38 +115,20 @@ class QuadraticForm:
             atanh_rho_variance=(np.nan if rho is None else rho.variance) - rho_gain,
         )
 
-    def as_moments(self, n_features: int, n_selected: float, *, with_rho: bool = False) -> Moments:
+    def as_moments(self, n_features: int, n_selected: float) -> Moments:
         """Return the regression of R theta-hat on the columns of R, as compressed rows.
 
         Its SSE with an assignment is `dropped`. The constant is orthogonal to all else, so it
-        changes nothing; so is lambda, or else atanh rho is in its place. X has ``n_features``
+        changes nothing; so is lambda. X has ``n_features``
         columns; ``n_selected`` is m.
         """
         k = len(self.columns)
-        if with_rho and self.atanh_rho is not None:
-            return self._with_rho(self.atanh_rho, n_features, n_selected)
         scale, correlation = self._standardized()
         root: Floats = np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
         factor = np.eye(k + 3)
         factor[-1, -1] = 0.0
         factor[1 : k + 1, 1 : k + 1] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
         factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
-        return self._moments(factor, n_features, n_selected)
-
-    def _with_rho(self, rho: AtanhRho, n_features: int, n_selected: float) -> Moments:
-        """Return the regression with atanh rho in the place of lambda."""
-        k = len(self.columns)
-        whole = np.zeros((k + 1, k + 1))
-        whole[:k, :k] = self.covariance
-        whole[k, :k] = whole[:k, k] = rho.covariance
-        whole[k, k] = rho.variance
-        scale = np.sqrt(np.diag(whole))
-        root: Floats = np.asarray(np.linalg.cholesky(whole / scale / scale[:, None]))
-        factor = np.eye(k + 3)
-        factor[-1, -1] = 0.0
-        inside = slice(1, k + 2)
-        factor[inside, inside] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
-        factor[inside, -1] = factor[inside, inside] @ np.append(self.estimates, rho.estimate)
         return self._moments(factor, n_features, n_selected)
 
     def _moments(self, factor: Floats, n_features: int, n_selected: float) -> Moments:
