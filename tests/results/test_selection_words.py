@@ -112,8 +112,8 @@ def test_which_features_predict(averaged):
     none = str(which_words(replace(averaged, features=lower)))
     half = chance_text(0.5 * chances["educ"])
     assert (
-        f"No feature predicts in nearly every assignment that counts; educ does in those with {half}"
-        in none
+        "No feature predicts in nearly every assignment that counts; educ does in those with "
+        f"{half}" in none
     )
 
 

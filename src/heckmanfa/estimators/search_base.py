@@ -258,8 +258,8 @@ class SearchModel(ChoiceModel):
         }.get(self.criterion)
         if why is not None:
             raise InputError(
-                f"criterion='{self.criterion}' is for search_in='prediction': {why}. Use 'bic', "
-                "'ebic' or 'aic'."
+                f"search_in='both' has the criteria 'bic', 'ebic' and 'aic', not "
+                f"'{self.criterion}': {why}"
             )
         if self.rho_range is not None:
             raise InputError(

@@ -87,6 +87,18 @@ def caveats_of_search(fit: Fit) -> list[Caveat]:
     return caveats
 
 
+_IGNORED = (
+    "Standard errors, intervals and p-values ignore the search: they are those of a model whose "
+    "features were known beforehand, and tend to be too small. bootstrap() repeats the search; "
+    "honest=True estimates on rows that had no part in it."
+)
+# A search of both equations has no honest halves.
+_IGNORED_IN_BOTH = (
+    "Standard errors, intervals and p-values ignore the search of both equations: they are those "
+    "of a model whose features were known beforehand, and tend to be too small."
+)
+
+
 def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     """Caveats of estimates in the rows that chose the features."""
     if outcome.n_possible == 1:
@@ -104,13 +116,7 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
         evaluated = f"{count(search.n_assignments)} of {count(outcome.n_possible)} were evaluated"
         claim, why = "That no assignment is better", f"{evaluated}{gap}."
         chosen = Caveat("search", "caution", f"{best}{gap}.", claim, why)
-    ignored = Caveat(
-        "search_ignored",
-        "caution",
-        "Standard errors, intervals and p-values ignore the search: they are those of a model "
-        "whose features were known beforehand, and tend to be too small. bootstrap() repeats the "
-        + ("search." if both else "search; honest=True estimates on rows that had no part in it."),
-    )
+    ignored = Caveat("search_ignored", "caution", _IGNORED_IN_BOTH if both else _IGNORED)
     return [chosen, ignored, *_of_near_ties(outcome, search)]
 
 

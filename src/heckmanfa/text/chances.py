@@ -25,12 +25,12 @@ LOW, HIGH = f"{NO_SIGN_BELOW:.0%}", f"{SURE_FROM:.0%}"
 """the cuts in words"""
 
 # The study's figures (docs/averaging_study.md, AIC weights and the classical covariance). README,
-# docs/faq.md, docs/searching.md and the docstring of HeckmanAverage repeat this sentence, and a test
-# holds them to it.
+# docs/faq.md, docs/searching.md and the docstring of HeckmanAverage repeat this sentence, and a
+# test holds them to it.
 COVERAGE: Final = (
-    "In simulations with normal errors and 500 rows or more, nominal 95% intervals cover 94% of the "
-    "effects that are not zero, also where what drives selection moves the outcome too, but 76% in "
-    "the worst design; with other errors they cover 92%."
+    "In simulations with normal errors and 500 rows or more, nominal 95% intervals cover 94% of "
+    "the effects that are not zero, also where what drives selection moves the outcome too, but "
+    "76% in the worst design; with other errors they cover 92%."
 )
 
 Says = Literal["sure", "unknown", "no sign"]
