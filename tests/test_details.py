@@ -219,24 +219,6 @@ def test_tables_of_latex_align_words_left_and_numbers_right(honest):
     assert any("r" in spec for spec in specs)
 
 
-def test_an_average_shows_the_share_of_each_sign(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = HeckmanAverage().fit(data.X, data.y)
-    header = next(line for line in str(model.summary()).splitlines() if "by EBIC" in line)
-    assert header.split() == [
-        "feature",
-        "chance",
-        "by",
-        "AIC",
-        "by",
-        "EBIC",
-        "positive",
-        "negative",
-        "role",
-    ]
-
-
 def test_more_restrictions_than_clusters_cannot_be_tested():
     reference = Reference(4)
     assert np.isnan(reference.wald(np.ones(4), np.eye(4)).p_value)
@@ -382,7 +364,7 @@ def test_chances_are_said_beside_that_of_a_feature_that_says_nothing():
     evidence = SimpleNamespace(honest=False, fit=fit, window=None, exhaustive=True)
     said = evidence_pictures._about_chances(evidence)
     # 1 / (1 + 20)
-    assert "gets about 5% with 400 rows" in said
+    assert "gets about 5% on its own with 400 rows" in said
 
 
 def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):
@@ -546,8 +528,8 @@ def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, wo
 
 @pytest.mark.parametrize(("least", "words"), [(0.995, "it stays above 99%"), (0.95, "or more")])
 def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
-    sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999)
-    unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4)
+    sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999, role="predicts")
+    unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4, role="cannot be told")
     found = SimpleNamespace(
         honest=False, ordered=lambda: [sure, unsure], outcome="y", mode="chosen", window=None
     )

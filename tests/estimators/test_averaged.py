@@ -21,6 +21,8 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
+from heckmanfa.text.chances import COVERAGE
+from heckmanfa.text.wording import chance_text
 
 FEATURES = ["educ", "exper", "age", "kids5"]
 MROZ = load_mroz()
@@ -99,7 +101,14 @@ def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(kind):
         is_feature = name in FEATURES
         sure = "predicts" if is_feature else "selection mattered"
         none = "no sign that it predicts" if is_feature else "no sign that selection mattered"
-        role = sure if chance >= 0.9 else none if chance < 0.1 else "cannot be told"
+        alone = table.loc[name, "bic_alone"]
+        if chance >= 0.9:
+            role = sure if alone >= 0.9 else "predicts, on its own or as it drives selection"
+        elif chance < 0.1:
+            role = none
+        else:
+            index = ": only as it drives selection" if alone < 0.1 else ""
+            role = f"cannot be told{index}"
         assert table.loc[name, "role"] == role
     np.testing.assert_array_equal(model.support_, table.loc[FEATURES, "bic"] >= 0.5)
 
@@ -143,8 +152,17 @@ def test_intervals_are_quantiles_of_the_mixture(method):
     for place, term in enumerate(("Intercept", *FEATURES)):
         errors = np.sqrt(np.maximum(covariances[:, place, place], 0.0))
         errors[estimates[:, place] == 0.0] = 0.0
+        chance = found.loc[("prediction", term), "chance"]
+        held = np.ones(len(weight), dtype=bool)
+        if chance >= 0.9:
+            # What predicts has the interval over the assignments in which it does.
+            held = estimates[:, place] != 0.0
         for name, level in (("ci_low", 0.025), ("ci_high", 0.975)):
-            expected = quantile(level, weight, estimates[:, place], errors)
+            own = weight[held] / weight[held].sum()
+            expected = quantile(level, own, estimates[held, place], errors[held])
+            if chance < 0.9:
+                # What does not surely predict has zero in its interval.
+                expected = min(expected, 0.0) if name == "ci_low" else max(expected, 0.0)
             got = found.loc[("prediction", term), name]
             assert got == pytest.approx(expected, abs=1e-6 * errors.max())
     rho = found.loc[("errors", "rho")]
@@ -179,7 +197,7 @@ def test_margins_are_averages_with_intervals_of_mixtures():
     shown = model.tidy().set_index(["equation", "term"])
     numbers = ["estimate", "std_error", "ci_low", "ci_high"]
     for name in FEATURES:
-        # On E[y | x] the effect is the coefficient, point mass included.
+        # On E[y | x] the effect is the coefficient, by the same rule.
         own, same = (
             table.loc[at, numbers].to_numpy(dtype=float)
             for table, at in ((found, ("marginal", name)), (shown, ("prediction", name)))
@@ -366,7 +384,7 @@ def test_words_never_say_that_a_feature_does_not_predict():
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [("aic", "cover 94% of the effects"), ("bic", "93% of strong and 66% of weak coefficients")],
+    [("aic", COVERAGE), ("bic", "95% intervals cover fewer of the weak effects than with AIC")],
 )
 def test_the_stated_coverage_is_that_of_the_weights(weights, said):
     printed = " ".join(str(HeckmanAverage(weights).fit(X, Y).summary()).split())
@@ -418,10 +436,12 @@ def test_a_profile_of_an_average_is_about_the_features_that_probably_predict():
 def test_groups_are_named_by_their_term_in_words():
     data = MROZ.assign(level=MROZ["educ"].clip(10, 13))
     model = HeckmanAverage.from_formula("lwage ~ exper + C(level)", "exper + C(level) + age", data)
-    assert "\nC(level) " in str(model.summary())
+    shown = [line.split()[:2] for line in str(model.summary()).splitlines() if "C(level)[" in line]
+    chance = chance_text(model.inclusion_["bic"][1])
+    assert shown == [[f"C(level)[T.{n}]", chance] for n in (11, 12, 13)]
     assert model.inclusion_["feature"][1] == tuple(f"C(level)[T.{n}]" for n in (11, 12, 13))
     positions = HeckmanAverage().fit(X.to_numpy(), Y.to_numpy())
-    assert "\nx0      " in str(positions.summary()).split("Chance that")[1]
+    assert "\nx0      " in str(positions.summary())
 
 
 def test_the_interval_of_sigma_is_positive():

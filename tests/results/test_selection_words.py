@@ -111,10 +111,8 @@ def test_which_features_predict(averaged):
     )
     none = str(which_words(replace(averaged, features=lower)))
     half = chance_text(0.5 * chances["educ"])
-    assert (
-        "No feature predicts in nearly every assignment that counts; educ does in those with "
-        f"{half}" in none
-    )
+    assert "No feature predicts in nearly every assignment that counts; " in none
+    assert f"educ does in those with {half}" in none
 
 
 def test_the_rule_says_what_a_feature_without_effect_has(averaged):

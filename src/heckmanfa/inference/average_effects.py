@@ -15,12 +15,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_equations
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import members_of, outcome_of
+from heckmanfa.results.average_tables import TermMixture, members_of, outcome_of, term_chances
 from heckmanfa.results.reference import reference_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
@@ -133,16 +134,28 @@ def average_functions(
         values[-1][none] = errors[-1][none] = 0.0
     share = np.array(weights)
     order = np.concatenate([part.group.members for part in parts_of(fit)])
-    limits = mixture_quantiles(
-        members.weights[order],
-        np.concatenate(values),
-        np.concatenate(errors),
-        tails(conf_level),
-        reference_of(fit).df,
-    )
+    mixture = TermMixture(members.weights[order], np.concatenate(values), np.concatenate(errors))
+    absent = (mixture.centres == 0.0) & (mixture.errors == 0.0)
+    chances = _chances(fit, members.terms[order], absent)
+    limits = mixture.intervals(tails(conf_level), reference_of(fit).df, chances)
     covariance = total_covariance(share, np.array(centres), np.array(within))
     with np.errstate(invalid="ignore"):
         return share @ np.array(centres), np.sqrt(np.diag(covariance)), limits, covariance
+
+
+def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
+    """Return the chance of each of q functions, (q,): that of the feature whose effect it is.
+
+    It is known by the assignments in which there is none, (N, q). NaN for other functions.
+    """
+    outcome = outcome_of(fit)
+    chances = np.full(absent.shape[1], np.nan)
+    for q in np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0)):
+        for place in range(len(outcome.form.columns)):
+            if np.array_equal(absent[:, q], terms[:, 1 + place] == 0.0):
+                chances[q] = term_chances(fit)[1 + place]
+                break
+    return chances
 
 
 def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:

@@ -18,7 +18,12 @@ _OFTEN_OUTSIDE = 0.05
 _COVERING = "aic"
 _LESS = "With these weights, 95% intervals cover fewer of the weak effects than with AIC weights."
 # Caveats that a summary of an average has besides its four sentences.
-_SUMMARIZED = frozenset({"window", "pseudo_weights", "sampled", "dropped_features"})
+_SUMMARIZED = frozenset(
+    {
+        *("window", "pseudo_weights", "sampled", "dropped_features"),
+        *("few_clusters", "second_maximum", "hausman", "equal_variance"),
+    }
+)
 _NO_CHOICE = Caveat(
     "no_choice",
     "note",
