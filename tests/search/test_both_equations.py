@@ -63,32 +63,37 @@ def every_state(theta, covariance, n, fixed):
         if with_index:
             columns = np.column_stack([columns, index])
         left = columns.T @ precision
-        estimate = np.zeros(2 * k + 1)
+        estimate, within = np.zeros(2 * k + 1), np.zeros((2 * k + 1, 2 * k + 1))
         if columns.shape[1]:
-            estimate = columns @ np.linalg.solve(left @ columns, left @ theta)
+            within = columns @ np.linalg.solve(left @ columns, columns.T)
+            estimate = within @ precision @ theta
         cost = (theta - estimate) @ precision @ (theta - estimate)
         p = fixed + held.sum() + with_index
         units = int(held.sum()) - int(held[k])
         bic = cost + p * np.log(n)
         aic = cost + 2 * p * n / (n - p - 1)
         ebic = bic + 2 * np.log(comb(2 * k, units))
-        found.append((held, with_index, estimate, cost, (aic, bic, ebic)))
+        found.append((held, with_index, estimate, within, cost, (aic, bic, ebic)))
     return [np.array(part) for part in zip(*found, strict=True)]
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("linear", 0), ("linear", 1), ("binary", 0)])
-def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed):
+@pytest.mark.parametrize(
+    ("kind", "seed", "cov_type"),
+    [("linear", 0, None), ("linear", 1, "robust"), ("binary", 0, None), ("binary", 0, "robust")],
+)
+def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
     data = data_of(kind, seed, n=400 if kind == "linear" else 600)
     X = frame_of(data)
     full, average = (
-        (Heckman(method="ml"), HeckmanAverage)
+        (Heckman(method="ml", cov_type=cov_type), HeckmanAverage)
         if kind == "linear"
-        else (HeckmanProbit(), HeckmanProbitAverage)
+        else (HeckmanProbit(cov_type=cov_type), HeckmanProbitAverage)
     )
     theta, covariance = free_parameters(full.fit(X, data.y), kind)
     k, fixed = 4, 3 if kind == "linear" else 2
-    held, with_index, estimates, cost, criteria = every_state(theta, covariance, len(X), fixed)
-    model = average("bic", search_in="both").fit(X, data.y)
+    found = every_state(theta, covariance, len(X), fixed)
+    held, with_index, estimates, within, cost, criteria = found
+    model = average("bic", search_in="both", cov_type=cov_type).fit(X, data.y)
     found = model.fit_.average.average
     assert found.exhaustive
     assert model.n_assignments_ == len(held)
@@ -107,6 +112,14 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed):
     np.testing.assert_allclose(model.coef_, mean[:k], **near)
     np.testing.assert_allclose(model.selection_coef_, mean[k + 1 :], **near)
     np.testing.assert_allclose(model.rho_, weights[:, 1] @ np.tanh(estimates[:, k]), **near)
+    own = weights[:, 1]
+    slopes = [*range(k), *range(k + 1, 2 * k + 1)]
+    away = (estimates - mean)[:, slopes]
+    total = np.einsum("n,nij->ij", own, within)[np.ix_(slopes, slopes)] + (away.T * own) @ away
+    names = [(eq, f"x{i}") for eq in ("prediction", "selection") for i in range(k)]
+    np.testing.assert_allclose(model.vcov().loc[names, names], total, rtol=1e-8, atol=1e-10)
+    signs = [own @ (estimates[:, k + 1 :] > 0), own @ (estimates[:, k + 1 :] < 0)]
+    np.testing.assert_allclose(found.selection_signs, signs, **near)
     # The heaviest assignments, with their costs.
     order = np.argsort(criteria[:, 1], kind="stable")[:20]
     np.testing.assert_allclose(found.leading_cost[:20], cost[order], **near)

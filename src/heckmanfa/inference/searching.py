@@ -45,10 +45,10 @@ from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.centring import centred
-from heckmanfa.search.choices import Choices, feasible_choices, join_equations
+from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.evaluation import Criterion, Goal
 from heckmanfa.search.full_model import FullModel, fit_all, without_collinear
-from heckmanfa.search.joint_model import fit_everything
+from heckmanfa.search.joint_model import everything
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.quadratic import QuadraticForm, form_of_all
 from heckmanfa.search.strategies import Problem, Strategy
@@ -100,7 +100,15 @@ class Searching:
                 "selected rows, or were left out for separation"
             )
         if self.selecting is not None:
-            return self._search_both(spec, selection, moments, choices, self.selecting)
+            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+            binary = spec.outcome_kind == "binary"
+            joint = everything(moments, selection, choices, self.selecting, binary=binary)
+            result, _ = self.strategy(joint.problem(self.criterion, spec.labels))
+            return SearchOutcome(
+                *(self.choices, choices.columns, result, joint.choices.n_assignments),
+                selecting=self.selecting,
+                form=joint.form,
+            )
         full: FullModel | None = None
         if spec.outcome_kind == "binary":
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
@@ -114,32 +122,6 @@ class Searching:
         problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state, full)
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
-
-    def _search_both(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        choices: Choices,
-        selecting: Choices,
-    ) -> SearchOutcome:
-        """Evaluate assignments of both equations by the joint likelihood."""
-        choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-        selecting = selecting.without_columns([*selection.dropped, *selection.separating])
-        binary = spec.outcome_kind == "binary"
-        full, form = fit_everything(moments, selection, choices.columns, binary=binary)
-        joint, n = join_equations(choices, selecting), form.n_selected
-        goal = Goal.of_form(full.form, joint, self.criterion, n)
-        problem = Problem(moments, selection.rows, joint, goal, spec.labels, None, full)
-        result, _ = self.strategy(problem)
-        return SearchOutcome(
-            self.choices,
-            choices.columns,
-            result,
-            joint.n_assignments,
-            selecting=self.selecting,
-            form=form,
-        )
 
     def _form(
         self,

@@ -8,10 +8,11 @@ equation is column K + c of an assignment, as in `heckmanfa.search.choices.join_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from heckmanfa.data.rows import Rows
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.climbing import newton
 from heckmanfa.model.covariance import CLASSICAL
@@ -24,12 +25,45 @@ from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+from heckmanfa.search.choices import Choices, join_equations
+from heckmanfa.search.evaluation import Criterion, Goal
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
 from heckmanfa.search.quadratic import QuadraticForm
+from heckmanfa.search.strategies import Problem as Search
 
 
-def fit_everything(
+@dataclass(frozen=True, eq=False)
+class Everything:
+    """The model with everything in both equations, and what may be left out."""
+
+    moments: Moments
+    rows: Rows
+    full: FullModel
+    form: Form
+    choices: Choices
+    """of both equations as one"""
+
+    def problem(self, criterion: Criterion, labels: Sequence[str]) -> Search:
+        """Return the problem that a search of both equations solves."""
+        goal = Goal.of_form(self.full.form, self.choices, criterion, self.form.n_selected)
+        return Search(self.moments, self.rows, self.choices, goal, labels, None, self.full)
+
+
+def everything(
+    moments: Moments, selection: Selection, choices: Choices, selecting: Choices, *, binary: bool
+) -> Everything:
+    """Fit the model with everything in both equations.
+
+    ``choices`` and ``selecting`` are those of the prediction and of the selection equation.
+    """
+    selecting = selecting.without_columns([*selection.dropped, *selection.separating])
+    full, form = _fit(moments, selection, choices.columns, binary=binary)
+    joint = join_equations(choices, selecting)
+    return Everything(moments, selection.rows, full, form, joint)
+
+
+def _fit(
     moments: Moments, selection: Selection, columns: Sequence[int], *, binary: bool
 ) -> tuple[FullModel, Form]:
     """Fit the model with all ``columns`` and all selection features; return it with its form."""
