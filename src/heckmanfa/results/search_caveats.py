@@ -246,8 +246,8 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
     if fit.average is not None and method in _OF_ONE_SET:
         names = [shown(name) for name in fit.prediction_features]
         notes.append(
-            f"This report needs one set of features. It uses those with a {BY} share of at least one "
-            f"half ({', '.join(names) or 'none'}), and ignores the others' weight."
+            f"This report needs one set of features. It uses those with a {BY} share of at least "
+            f"one half ({', '.join(names) or 'none'}), and ignores the others' weight."
         )
     after = _AFTER_SEARCH.get(method) if fit.search is not None and fit.search.chose else None
     if after is not None:
