@@ -160,7 +160,7 @@ def test_dummies_move_as_one_in_every_search(data):
     sets = [*best.candidates_["features"], *trained.candidates_["features"]]
     sets += [*average.assignments_["features"], *best.honest_.splits()["features"]]
     assert all({*features} <= whole for features in sets)
-    assert {*average.inclusion_["feature"]} == whole
+    assert {*average.inclusion_["feature"]} == {*whole, "correction"}
     assert trained.inclusion_prob_.shape == (4,)
     assert trained.path_["inclusion_prob"].shape == (2, 4)
     forced = HeckmanBestSubset(always=["c"], never=["d"], max_features=3, tolerance=1e4).fit(X, y)

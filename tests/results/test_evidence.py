@@ -143,7 +143,7 @@ def test_roles_of_mroz(mroz):
     assert found.best.names == ("educ", "exper")
     assert found.best.weight == pytest.approx(0.137, abs=0.001)
     assert found.stand_in is None
-    assert found.corrected == pytest.approx(0.15, abs=0.01)
+    assert found.judgement.chance == pytest.approx(0.15, abs=0.01)
     assert found.main.name == "educ"
 
 

@@ -163,16 +163,16 @@ SAID = {
     ),
     "search": (
         "exclusions imr_r2 condition rho rho_test search_ignored? "
-        "assignment_weight?(chosen) left_out stand_ins outside_weight weight_kinds? "
+        "assignment_weight(not drawn) left_out stand_ins outside_weight weight_kinds? "
         "imr_optional(no sign) all_features_test imr_range uncertainty what_if",
-        "search search_ignored? assignment_weight? left_out imr_optional kept_out? "
+        "search search_ignored? assignment_weight left_out imr_optional kept_out? "
         "two_step_errors adjusted_r2",
     ),
     "search, robust": (
         "exclusions imr_r2 condition rho rho_test search_ignored? "
-        "assignment_weight?(chosen) left_out stand_ins outside_weight weight_kinds? "
+        "assignment_weight(not drawn) left_out stand_ins outside_weight weight_kinds? "
         "imr_optional(no sign) all_features_test imr_range uncertainty what_if",
-        "search search_ignored? assignment_weight? left_out imr_optional kept_out? "
+        "search search_ignored? assignment_weight left_out imr_optional kept_out? "
         "two_step_errors adjusted_r2 classical_beside",
     ),
     "window": (

@@ -17,6 +17,7 @@ from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
 from heckmanfa.data.lost_rows import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
+from heckmanfa.text.chances import BY
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, some
@@ -110,7 +111,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
         )
     for name, chosen in found.features.items():
         listed = ", ".join(shown(feature) for feature in chosen) or "none"
-        half = " (BIC share of at least one half)" if name.startswith("average") else ""
+        half = f" ({BY} share of at least one half)" if name.startswith("average") else ""
         console.print(f"{name}: {listed}{half}", style="dim")
     for message in messages:
         console.print(f"warning: {message}", style="yellow")

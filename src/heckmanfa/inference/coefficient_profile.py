@@ -27,6 +27,7 @@ from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.plots.profile_curve import ProfileCurve
 from heckmanfa.results.document import Section
 from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, number, some
 
@@ -242,7 +243,7 @@ def _find(fit: Fit, term: Any) -> tuple[int, str]:
         raise InputError(f"term is missing: profile takes one of {some(names, 8)}")
     if fit.average is not None and ("prediction", term) in fit.terms:
         raise InputError(
-            f"a profile of an average uses the features with a BIC share of at least one half; "
+            f"a profile of an average uses the features with a {BY} share of at least one half; "
             f"{quoted(term)} is not among them. Fit Heckman with features chosen beforehand."
         )
     raise UnknownFeatureError(

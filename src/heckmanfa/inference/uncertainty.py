@@ -32,6 +32,7 @@ from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.results.selection_verdict import LITTLE_RHO
+from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
 
@@ -184,7 +185,7 @@ class UncertaintyInterval(Report):
             Finding(
                 "uncertainty",
                 f"rho from {low:g} to {high:g}"
-                + (", features with a BIC share of 50% or more" if self.averaged else ""),
+                + (f", features with a {BY} share of 50% or more" if self.averaged else ""),
                 f"{len(turning)} of {plural(len(table), 'coefficient')} "
                 f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "
                 f"{'stays' if clear == 1 else 'stay'} significant",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from heckmanfa.results.check_kinds import LITTLE, RELY, STRONGER, UNTESTED, CheckWords, Kind
 from heckmanfa.results.row_check_words import ROW_CHECK_WORDS
+from heckmanfa.text.chances import BY
 
 # In reading order within each kind: checks of one level and kind keep it.
 CHECK_WORDS: dict[str, CheckWords] = {
@@ -253,7 +254,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.SEARCH,
         "features that depend on the kind of weights",
         "The chances of some features depend on the kind of weights.",
-        "Say that chances are by BIC, and claim less for these features.",
+        f"Say that chances are by {BY}, and claim less for these features.",
         gravest="note",
     ),
     "pseudo_weights": CheckWords(

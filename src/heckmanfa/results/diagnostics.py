@@ -26,6 +26,7 @@ from heckmanfa.results.log_words import about_ratio
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters
 from heckmanfa.results.reports import Printed, Report
 from heckmanfa.results.rho_tests import rho_lr, rho_wald
+from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, percent
 
@@ -184,7 +185,7 @@ class Diagnostics(Printed):
         words = f"Lambda is {linear} a linear function of the prediction features."
         value = f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}"
         verdict: Verdict = "caution" if self.imr_collinear else "ok"
-        which = " with a BIC share of 50% or more" if self.averaged else ""
+        which = f" with a {BY} share of 50% or more" if self.averaged else ""
         return [Finding("imr_r2", f"lambda on the features{which}", value, verdict, words)]
 
     def _condition_check(self) -> Finding:

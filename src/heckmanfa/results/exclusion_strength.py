@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from heckmanfa.results.document import Finding
 from heckmanfa.results.reference import LEVEL, Wald
+from heckmanfa.text.chances import BY
 from heckmanfa.text.wording import number
 
 PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
@@ -71,5 +72,5 @@ def about_exclusions(
 def exclusions_line(*, averaged: bool) -> tuple[str, str]:
     """Return the key and the name of the finding about exclusions: an average has none."""
     if averaged:
-        return "less_likely", "selection features with a BIC share below 50%"
+        return "less_likely", f"selection features with a {BY} share below 50%"
     return "exclusions", "excluded features"

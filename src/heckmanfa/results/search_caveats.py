@@ -11,6 +11,7 @@ from heckmanfa.results.document import Caveat
 from heckmanfa.results.refit_words import best_refitted, caveat_of_refits, is_cut_short
 from heckmanfa.search.evaluation import KEPT, Search
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome
+from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, number, plural
 
@@ -253,8 +254,8 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
     if fit.average is not None and method in _OF_ONE_SET:
         names = [shown(name) for name in fit.prediction_features]
         notes.append(
-            "This report needs one set of features. It uses those with a BIC share of at least one "
-            f"half ({', '.join(names) or 'none'}), and ignores the others' weight."
+            f"This report needs one set of features. It uses those with a {BY} share of at least "
+            f"one half ({', '.join(names) or 'none'}), and ignores the others' weight."
         )
     after = _AFTER_SEARCH.get(method) if fit.search is not None and fit.search.chose else None
     if after is not None:
