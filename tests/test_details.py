@@ -39,12 +39,11 @@ from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.results import claims, evidence, evidence_pictures
+from heckmanfa.results import evidence, evidence_pictures
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
 from heckmanfa.results.caveats import _of_rows
-from heckmanfa.results.claims import _chance, _no_selection
-from heckmanfa.results.effects import Effect
+from heckmanfa.results.claims import _chance
 from heckmanfa.results.headline import CHOSEN, _of_halves
 from heckmanfa.results.may_write import _how
 from heckmanfa.results.reference import Reference
@@ -535,36 +534,3 @@ def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
     )
     said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
     assert words in said
-
-
-@pytest.mark.parametrize("method", ["two-step", "ml"])
-@pytest.mark.parametrize("low", [-0.3, 0.1])
-@pytest.mark.parametrize("rejected", [None, 0.31])
-def test_an_average_that_cannot_tell_claims_neither_selection_nor_its_absence(
-    method, low, rejected, monkeypatch
-):
-    monkeypatch.setattr(claims, "verdict", lambda evidence: SimpleNamespace(kind="unknown"))
-    found = SimpleNamespace(
-        mode="average",
-        imr=Effect(0.4, low, 0.7),
-        rho=Effect(0.4, low, 0.7),
-        rejected=rejected,
-        fit=SimpleNamespace(spec=SimpleNamespace(method=method)),
-    )
-    what = "rho" if method == "ml" else "the coefficient of lambda"
-    if low < 0:
-        expected = (
-            "That there is no selection on what was not observed: "
-            f"{what} is 0.400, 95% interval −0.300 to 0.700, which does not show that it is 0."
-        )
-    elif rejected:
-        expected = (
-            "That there is selection on what was not observed: "
-            "only 31% of the weight rejects rho = 0."
-        )
-    else:
-        expected = (
-            "That there is selection on what was not observed: "
-            f"{what} is 0.400 (0.100 to 0.700), and rests on the exclusions."
-        )
-    assert [str(claim) for claim in _no_selection(found)] == [expected]

@@ -65,6 +65,7 @@ def test_a_fit_with_a_transform_is_the_fit_of_the_logarithm_to_the_bit(transform
 @pytest.mark.parametrize(
     "search", [HeckmanBestSubset(never=["c"]), HeckmanLasso(never=["c"]), HeckmanAverage()]
 )
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.NoExclusionWarning")
 def test_searches_and_averages_read_the_logarithm(search):
     logs = search.fit(X, np.log(WAGE)).fit_
     found = search.set_params(outcome_transform="log").fit(X, WAGE).fit_

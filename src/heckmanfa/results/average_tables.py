@@ -256,6 +256,10 @@ def term_chances(fit: Fit) -> Floats:
         np.isin(columns, found.choices.always), np.nan, found.shares[CHANCES_BY][columns]
     )
     chances[1 : 1 + len(columns)] = shares
+    if found.selection_shares is not None and fit.probit is not None:
+        selects = [*fit.probit.features]
+        start = 2 + len(columns)
+        chances[start : start + len(selects)] = found.selection_shares[CHANCES_BY][selects]
     if found.correction == "optional" and found.rho_range is None:
         ends = [term in (("errors", "imr"), ("errors", "rho")) for term in fit.terms]
         chances[ends] = found.correction_share[CHANCES_BY]
@@ -265,9 +269,8 @@ def term_chances(fit: Fit) -> Floats:
 def all_features_terms(fit: Fit) -> Floats:
     """Return estimates and standard errors of the model with everything in it, (T, 2)."""
     form = outcome_of(fit).form
-    state = np.zeros((1, form.n_features + 2), dtype=bool)
-    state[0, [*form.columns, -2]] = True
-    whole = Members(form, state, np.ones(1))
+    everything = form.state_of(np.isin(np.arange(form.n_features), form.columns))
+    whole = Members(form, everything[None], np.ones(1))
     return np.column_stack([whole.terms[0], whole.term_errors[0]])
 
 
