@@ -159,7 +159,7 @@ OTHERS = {
         "rank", epochs=60, random_state=0, outcome_transform="log", max_features=3
     ).fit(X, MROZ["wage"].where(WORKS)),
     "average, categories": lambda: HeckmanAverage("bic", never=["kids5"]).fit(LEVELS, Y),
-    "average, ml": lambda: HeckmanAverage(method="ml", n_refits=6).fit(X, Y),
+    "average, ml": lambda: HeckmanAverage(method="ml").fit(X, Y),
     "average, window": lambda: HeckmanAverage("mean", rho_range=(-0.9, 0.9)).fit(X, Y),
     "average, sampled": lambda: HeckmanAverage().fit(*many_features()),
     "average, sampling weights": lambda: HeckmanAverage(

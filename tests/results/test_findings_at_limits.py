@@ -1,6 +1,7 @@
 """What findings say below, at and above each of their limits, whole, as it was recorded."""
 
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from heckmanfa.results.held_rho_words import (
 )
 from heckmanfa.results.log_words import about_ratio
 from heckmanfa.results.problems import (
+    Basis,
     about_clusters,
     about_convergence,
     about_equal_variance,
@@ -94,7 +96,10 @@ def assumptions():
         yield about_hausman(test, 0.1, 0.25)
         for flag in BOTH:
             yield about_equal_variance(test, per_feature=flag)
-            yield about_rho_test("key", "name", test, doubtful=flag, which=" Which.")
+            for basis in get_args(Basis):
+                yield about_rho_test(
+                    "key", "name", test, doubtful=flag, which=" Which.", basis=basis
+                )
     for estimate, n in product(([1.0, 2.0], [0.1]), (None, 2, 3, 40)):
         q = len(estimate)
         for covariance in (np.eye(q), np.ones((q, q)), np.full((q, q), NAN), -np.eye(q)):
