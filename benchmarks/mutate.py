@@ -21,12 +21,13 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +44,8 @@ _HEAVY = (
     *("polars", "pyarrow", "pyarrow.parquet", "pyarrow.dataset", "formulaic", "joblib", "skops.io"),
     *("matplotlib.pyplot", "dask.dataframe", "distributed", "torch", "mpmath", "duckdb"),
 )
-# The exit status of a forked process that did not get as far as running tests: ours, and those of
-# pytest for an error of its own, a test that is not there, and no tests at all.
+# The exit status of a forked process that did not get as far as running tests.
 _BROKEN = 99
-_NO_RUN = (_BROKEN, 3, 4, 5)
 
 
 class LineTests:
@@ -76,6 +75,13 @@ class LineTests:
                         self._tests[inside][line].update(
                             test for test in tests if test in self.seconds
                         )
+
+    def forget(self, there: Collection[str]) -> None:
+        """Forget the tests that are gone: naming one would end a run like a failure."""
+        self.seconds = {name: took for name, took in self.seconds.items() if name in there}
+        for by_line in self._tests.values():
+            for tests in by_line.values():
+                tests.intersection_update(self.seconds)
 
     def of(self, mutant: Mutant, seconds: float) -> list[str]:
         """Return the tests of a mutant, its room's and the fastest first, while there is time."""
@@ -197,7 +203,7 @@ def run(outcomes: Sequence[Outcome], times: LineTests, jobs: int, wall: float) -
                 code = os.waitstatus_to_exitcode(status)
                 outcome.noticed = code != 0
                 outcome.cpu = usage.ru_utime + usage.ru_stime
-                if code in _NO_RUN:
+                if code == _BROKEN:
                     raise SystemExit(place.log.read_text())
                 if code:
                     outcome.by = "time" if late or -code == signal.SIGXCPU else place.failed_test()
@@ -205,6 +211,13 @@ def run(outcomes: Sequence[Outcome], times: LineTests, jobs: int, wall: float) -
                 free.append(place)
                 yield outcome
             time.sleep(0.02)
+
+
+def collected() -> set[str]:
+    """Return the tests that there are."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {*done.stdout.splitlines()}
 
 
 def unreliable(tests: Sequence[str], times: LineTests) -> list[str]:
@@ -285,6 +298,7 @@ def main() -> None:
     equivalent = [mutant for mutant in mutants if mutant.key in reasons]
     mutants = [mutant for mutant in mutants if mutant.key not in reasons]
     times = LineTests(options.map)
+    times.forget(collected())
     for name in _HEAVY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
