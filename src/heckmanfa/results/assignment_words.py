@@ -30,7 +30,7 @@ from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.results.inclusion import selection_sections
 from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging import KINDS
-from heckmanfa.text.chances import BY
+from heckmanfa.text.chances import BY, CHANCES_BY
 from heckmanfa.text.wording import (
     chance_text,
     listed,
@@ -388,12 +388,14 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
         notes.append(_approximated())
     shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
-    shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})
+    shown = shares[["feature"]].copy()
     for kind in KINDS:
         shown[kind.upper()] = shares[kind].map(share_text)
+    shown[f"{BY} alone"] = shares[f"{CHANCES_BY}_alone"].map(share_text)
+    shown["role"] = shares["role"]
     remarks = [
         f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
-        f"{null_share(found.average.n_selected)}, on its own.",
+        f"{null_share(found.average.n_selected)}, on its own. Alone is without the index.",
     ]
     if found.moved():
         remarks.append(kinds_finding(fit, found).meaning)

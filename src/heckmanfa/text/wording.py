@@ -132,10 +132,16 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f}%"
 
 
+# A share is a sum of weights: CPUs round it differently by about this much.
+_CERTAIN = 1e-9
+
+
 def share_text(share: float) -> str:
-    """Format a share of weight; only certainty is 0% or 100%, and NaN is empty."""
+    """Format a share of weight; only certainty, up to rounding, is 0% or 100%, and NaN is empty."""
     if math.isnan(share):
         return ""
+    if share > 1.0 - _CERTAIN:
+        share = 1.0
     if 0.0 < share < 0.0005:
         return "<0.1%"
     if 0.995 < share < 1.0:
