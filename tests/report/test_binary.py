@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from heckmanfa import HeckmanProbitAverage
+from heckmanfa.datasets import make_selection
+
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "R\u00b2", "sigma", "residual", "two-step", "two steps")
 
@@ -42,3 +45,11 @@ def test_held_out_rows_are_judged_with_a_warning(case, page_of):
 )
 def test_details_say_which_model_was_fitted_and_how(page_of, words):
     assert words in page_of("binary").said("details")
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_a_picture_of_an_average_sets_a_probit_beside_it():
+    made = make_selection(500, 4, 2, outcome_kind="binary", random_state=0)
+    text = str(HeckmanProbitAverage().fit(made.X, made.y).pictures().forest.text())
+    assert "naive probit, averaged alike" in text
+    assert "least squares" not in text

@@ -88,7 +88,7 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
         return [Series(label, "this", "circle")]
     own, alike = "this model", f"{naive}, same features"
     if evidence.mode == "average":
-        own, alike = "this model, averaged", "least squares, averaged alike"
+        own, alike = "this model, averaged", f"{naive}, averaged alike"
     if evidence.honest:
         own = "this model, honest halves"
     found = [Series(own, "this", "circle"), Series(alike, "ols", "diamond")]
