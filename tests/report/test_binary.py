@@ -8,6 +8,7 @@ import pytest
 
 from heckmanfa import HeckmanProbitAverage
 from heckmanfa.datasets import make_selection
+from heckmanfa.results.caveats import caveats_of_fit
 
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "R\u00b2", "sigma", "residual", "two-step", "two steps")
@@ -48,8 +49,10 @@ def test_details_say_which_model_was_fitted_and_how(page_of, words):
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
-def test_a_picture_of_an_average_sets_a_probit_beside_it():
+def test_an_average_has_a_probit_beside_it_and_nothing_linear():
     made = make_selection(500, 4, 2, outcome_kind="binary", random_state=0)
-    text = str(HeckmanProbitAverage().fit(made.X, made.y).pictures().forest.text())
+    model = HeckmanProbitAverage().fit(made.X, made.y)
+    text = str(model.pictures().forest.text())
     assert "naive probit, averaged alike" in text
     assert "least squares" not in text
+    assert "adjusted_r2" not in [caveat.key for caveat in caveats_of_fit(model.fit_)]

@@ -107,11 +107,11 @@ def caveats_of_fit(
         words = f"Columns left out as collinear, constant or separating: {names}."
         found.append(Caveat("dropped_features", "caution", words))
     if fit.average is not None:
-        found += [*_of_kept_out(fit), _of_criteria(fit)]
+        found += [*_of_kept_out(fit), *_of_criteria(fit)]
     elif fit.held_rho is not None:
         kept_out = _of_exclusions(fit, table)
         found.append(caveat_of_held_rho(fit.held_rho, binary=fit.is_binary))
-        found += [] if fit.is_binary else [_of_criteria(fit)]
+        found += _of_criteria(fit)
         # Without an exclusion, rho identifies the model.
         found += [kept_out] if kept_out.key == "kept_out" else []
     elif fit.probit is not None:
@@ -120,7 +120,7 @@ def caveats_of_fit(
             found.append(_TWO_STEP_ERRORS)
         elif not fit.rho_is_conditioned:
             found.append(_RHO_SCALE)
-        found += [] if fit.is_binary else [_of_criteria(fit)]
+        found += _of_criteria(fit)
     if fit.search is not None or fit.average is not None or table is not None:
         found += _of_other_sets(fit)
     found += [*caveats_of_log(fit), *binary_caveats.caveats_of_classes(fit)]
@@ -138,20 +138,22 @@ def _of_other_sets(fit: Fit) -> list[Caveat]:
     return [Caveat("classical_beside", "note", words)]
 
 
-def _of_criteria(fit: Fit) -> Caveat:
+def _of_criteria(fit: Fit) -> list[Caveat]:
     """Say what the criteria of a linear outcome count."""
+    if fit.is_binary:
+        return []
     if fit.log_likelihood is None and fit.held_rho is not None:
         words = (
             "AIC and BIC do not count lambda: with rho held, its coefficient follows from sigma."
         )
-        return Caveat("held_criteria", "note", words)
+        return [Caveat("held_criteria", "note", words)]
     if fit.log_likelihood is None:
         words = f"The {_LEFT_OUT}; those of AIC and BIC count it."
     else:
         words = (
             f"Adjusted R2 is of the two-step estimates. The {_LEFT_OUT}. {binary_caveats.CRITERIA}"
         )
-    return Caveat("adjusted_r2", "note", words)
+    return [Caveat("adjusted_r2", "note", words)]
 
 
 def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
