@@ -37,6 +37,7 @@ from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
+from heckmanfa.text.chances import CHANCES_BY
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ class Fit:
         """
         shares = None if self.average is None else self.average.average.selection_shares
         if shares is not None:
-            return [int(column) for column in np.flatnonzero(shares["bic"] >= PROBABLE)]
+            return [int(column) for column in np.flatnonzero(shares[CHANCES_BY] >= PROBABLE)]
         return [] if self.probit is None else [int(column) for column in self.probit.features]
 
     @property

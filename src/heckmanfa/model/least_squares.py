@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, empty, like, zeros
-from heckmanfa.data.rows import Block, Mask, Positions, Rows, pick
+from heckmanfa.data.rows import Block, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import dependencies, solve_upper
 from heckmanfa.model.moments import Moments
@@ -86,54 +86,6 @@ def fit_least_squares(
         underdetermined=underdetermined,
         log_likelihood=-0.5 * (fit + m * float(np.log(2.0 * np.pi) + 1.0)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ManyRegressions:
-    """Least squares of the outcome on each of N sets of features; K columns of X."""
-
-    coef: Floats
-    """(N, K) slopes, zero where a feature is absent"""
-    errors: Floats
-    """(N, K) classical standard errors, likewise"""
-    sse: Floats
-    """(N,) sums of squared residuals"""
-    sse_with_imr: Floats
-    """(N,) likewise, if lambda is a regressor too"""
-
-
-def solve_many(moments: Moments, masks: Mask) -> ManyRegressions:
-    """Regress the outcome on each of N sets of features, (N, K) masks of the columns of X.
-
-    The features of a set must not be collinear, nor collinear with lambda.
-    """
-    scaled, norms = moments.scaled()
-    k, m = len(moments.columns), moments.n_selected
-    columns = np.array(moments.columns, dtype=np.intp)
-    held = masks[:, columns]
-    coef, errors = np.zeros((2, *masks.shape))
-    sse, with_imr = np.empty((2, len(masks)))
-    sizes = held.sum(axis=1)
-    for j in np.unique(sizes):
-        same = np.flatnonzero(sizes == j)
-        places = np.nonzero(held[same])[1].reshape(len(same), j)
-        step = max(_BATCH_NUMBERS // (len(scaled) * (j + 2)), 1)
-        for start in range(0, len(same), step):
-            rows, at = same[start : start + step], places[start : start + step]
-            chosen = np.column_stack([at, np.tile([k, k + 1], (len(rows), 1))])
-            r = np.asarray(np.linalg.qr(scaled.T[chosen].transpose(0, 2, 1), mode="r"))
-            inverse = np.linalg.inv(r[:, :j, :j])
-            scale = norms[-1] / norms[at]
-            # Below the features, what lambda explains, and what nothing does.
-            left = np.sum(r[:, j:, j + 1] ** 2, axis=1)
-            slopes = np.einsum("bij,bj->bi", inverse, r[:, :j, j + 1])
-            unit = np.sqrt(np.sum(inverse**2, axis=2))
-            spread = np.sqrt(left / (m - j - 1.0)) if m > j + 1 else np.full(len(rows), np.nan)
-            coef[rows[:, None], columns[at]] = slopes * scale
-            errors[rows[:, None], columns[at]] = unit * spread[:, None] * scale
-            sse[rows] = left * norms[-1] ** 2
-            with_imr[rows] = np.sum(r[:, j + 1 :, j + 1] ** 2, axis=1) * norms[-1] ** 2
-    return ManyRegressions(coef, errors, sse, with_imr)
 
 
 def _scores(block: Block, places: Positions, coef: Floats, inverse_root: Floats) -> Array:

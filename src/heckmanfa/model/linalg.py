@@ -362,3 +362,28 @@ def diagonal_below(a: Floats) -> Floats:
                 break
     scaled = np.linalg.eigvalsh(a / np.sqrt(np.outer(d, d)))
     return np.asarray(d * (float(scaled[0]) - _EIGENVALUE * len(a) * float(scaled[-1])))
+
+
+# Correlations of estimates whose smallest eigenvalue is below this are singular up to rounding.
+_SINGULAR = 1e-12
+
+
+def standardized(covariance: Floats) -> tuple[Floats, Floats]:
+    """Return standard errors, (k,), and correlations, (k, k), of estimates."""
+    scale = np.sqrt(np.diag(covariance))
+    return scale, covariance / scale / scale[:, None]
+
+
+def inverse_root(covariance: Floats) -> Floats:
+    """Return R, (k, k), with R'R the inverse of a covariance."""
+    scale, correlation = standardized(covariance)
+    lower: Floats = np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
+    return solve_upper(lower.T, np.diag(1.0 / scale), transposed=True)
+
+
+def is_singular(covariance: Floats) -> bool:
+    """Whether a covariance of estimates is not known, or singular up to rounding."""
+    if not (np.isfinite(covariance).all() and np.all(np.diag(covariance) > 0)):
+        return True
+    least = np.linalg.eigvalsh(standardized(covariance)[1]).min(initial=1.0)
+    return not least > _SINGULAR

@@ -278,7 +278,7 @@ class Features:
             return None
         if not {*average.selecting.always}.isdisjoint(unit):
             return None
-        return float(average.selection_shares["bic"][list(unit)].max())
+        return float(average.selection_shares[CHANCES_BY][list(unit)].max())
 
     def _signs(self, column: int) -> tuple[float, float]:
         if self.mode == "average":

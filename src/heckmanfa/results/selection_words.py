@@ -21,7 +21,6 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, effects, percent, plural
 
 # A chance that moves by this much is worth a sentence.
-_MOVES = 0.1
 _MOVES_FAR = 0.25
 # How many features of each direction a sentence about selection names.
 _DRIVERS = 2

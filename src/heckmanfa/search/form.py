@@ -26,14 +26,11 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.linalg import solve_upper, symmetric
+from heckmanfa.model.linalg import inverse_root, is_singular, symmetric
 
 Errors = Literal["two-step", "likelihood", "binary"]
 """what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
 mean of delta; atanh rho and log sigma; or atanh rho alone"""
-
-# Correlations of estimates whose smallest eigenvalue is below this are singular up to rounding.
-_SINGULAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +112,7 @@ class Form:
     @cached_property
     def root(self) -> Floats:
         """R, (f, f), with R'R the inverse of the free parameters' covariance."""
-        free = self.covariance[np.ix_(self.free, self.free)]
-        scale = np.sqrt(np.diag(free))
-        lower: Floats = np.asarray(np.linalg.cholesky(free / scale / scale[:, None]))
-        return solve_upper(lower.T, np.diag(1.0 / scale), transposed=True)
+        return inverse_root(self.covariance[np.ix_(self.free, self.free)])
 
     @cached_property
     def response(self) -> Floats:
@@ -197,12 +191,8 @@ class Form:
 
     def check(self, labels: Sequence[str] | None = None) -> Form:
         """Refuse a covariance that is not known, or singular in the free parameters."""
-        free = self.covariance[np.ix_(self.free, self.free)]
-        variance = np.diag(free)
-        if np.isfinite(free).all() and np.all(variance > 0):
-            scale = np.sqrt(variance)
-            if np.linalg.eigvalsh(free / scale / scale[:, None])[0] > _SINGULAR:
-                return self
+        if not is_singular(self.covariance[np.ix_(self.free, self.free)]):
+            return self
         names, fewer = "", "prediction_features, or leave some out with never=[...]"
         if self.searched:
             names = f", of the {len(self.searched)} that may drive selection"

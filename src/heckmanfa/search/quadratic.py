@@ -21,13 +21,17 @@ from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import weighted_count
-from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
+from heckmanfa.model.linalg import (
+    collinear_error,
+    dependencies,
+    inverse_root,
+    is_singular,
+    standardized,
+)
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 
 _BATCH_BYTES = 2**25
-# Correlations of estimates whose smallest eigenvalue is below this are singular up to rounding.
-_SINGULAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +77,7 @@ class QuadraticForm:
         It is the joint Wald statistic of the features that an assignment does not hold.
         """
         held = masks[..., list(self.columns)].reshape(-1, len(self.columns))
-        scale, correlation = self._standardized()
+        scale, correlation = standardized(self.covariance)
         ratios = self.estimates / scale
         found = np.empty(len(held))
         k = len(scale)
@@ -89,7 +93,7 @@ class QuadraticForm:
     def restricted(self, masks: Mask) -> Restricted:
         """Estimate the features of each assignment, (N, K), with the others at zero."""
         k = len(self.columns)
-        scale, correlation = self._standardized()
+        scale, correlation = standardized(self.covariance)
         rho = self.atanh_rho
         last = np.full(k, np.nan) if rho is None else rho.covariance / scale
         right = np.column_stack([self.estimates / scale, correlation, last])
@@ -119,20 +123,13 @@ class QuadraticForm:
         """Return the regression of R theta-hat on the columns of R, as compressed rows.
 
         Its SSE with an assignment is `dropped`. The constant is orthogonal to all else, so it
-        changes nothing; so is lambda. X has ``n_features``
-        columns; ``n_selected`` is m.
+        changes nothing; so is lambda. X has ``n_features`` columns; ``n_selected`` is m.
         """
         k = len(self.columns)
-        scale, correlation = self._standardized()
-        root: Floats = np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
         factor = np.eye(k + 3)
         factor[-1, -1] = 0.0
-        factor[1 : k + 1, 1 : k + 1] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
+        factor[1 : k + 1, 1 : k + 1] = inverse_root(self.covariance)
         factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
-        return self._moments(factor, n_features, n_selected)
-
-    def _moments(self, factor: Floats, n_features: int, n_selected: float) -> Moments:
-        k = len(self.columns)
         return Moments(
             columns=self.columns,
             n_features=n_features,
@@ -143,11 +140,6 @@ class QuadraticForm:
             index_range=(np.inf, -np.inf),
             probit=None,
         )
-
-    def _standardized(self) -> tuple[Floats, Floats]:
-        """Standard errors and correlations of the estimates."""
-        scale = np.sqrt(np.diag(self.covariance))
-        return scale, self.covariance / scale / scale[:, None]
 
 
 def _systems(correlation: Floats, held: Mask) -> tuple[Floats, Floats]:
@@ -203,29 +195,10 @@ def form_of_all(
 
 
 def _refuse_singular(form: QuadraticForm, kind: CovarianceKind) -> None:
-    variance = np.diag(form.covariance)
-    if np.all(variance > 0):
-        scale = np.sqrt(variance)
-        least = np.linalg.eigvalsh(form.covariance / scale / scale[:, None]).min(initial=1.0)
-        if least > _SINGULAR:
-            return
+    if not is_singular(form.covariance):
+        return
     few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
     raise NotIdentifiedError(
-        f"criterion='corrected_bic' needs the covariance of the {len(variance)} coefficients of "
-        f"all features, and the {kind.cov_type} one is singular.{few} Use criterion='bic'."
+        f"criterion='corrected_bic' needs the covariance of the {len(form.columns)} coefficients "
+        f"of all features, and the {kind.cov_type} one is singular.{few} Use criterion='bic'."
     )
-
-
-def joint_test(
-    moments: Moments, columns: Sequence[int], support: Mask, labels: Sequence[str]
-) -> tuple[float, int]:
-    """Return the joint Wald statistic of the features that were dropped, and how many they are.
-
-    ``columns`` are the features that may predict, ``support``, (K,), those that do. Estimates and
-    covariance are the classical two-step ones of all ``columns``. After a search this describes the
-    choice, and tests nothing.
-    """
-    n_dropped = sum(not support[column] for column in columns)
-    if n_dropped == 0:
-        return 0.0, 0
-    return float(form_of_all(moments, columns, labels).dropped(support)), n_dropped
