@@ -155,7 +155,7 @@ class Draw:
 @cache
 def truth_of(name: str) -> Truth:
     """Draw the coefficients of a design."""
-    design = DESIGNS[name]
+    design = design_of(name)
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
     X, units = _features(replace(design, n=NEW_ROWS), rng)
     mean, covariance = _law(design)
@@ -219,7 +219,7 @@ def _sizes(truth: str, units: int) -> list[str] | None:
 
 def draw(name: str, number: int) -> Draw:
     """Draw the data set of a design that has this number."""
-    design, truth = DESIGNS[name], truth_of(name)
+    design, truth = design_of(name), truth_of(name)
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), number])
     clusters = np.arange(design.n) // CLUSTER_ROWS if design.clustered else None
     X, _ = _features(design, rng)
@@ -401,3 +401,60 @@ DESIGNS = {
     **_both(60),
     **_large(),
 }
+
+AGAIN, AGAIN_GRID, BREAKING, AGAIN_SPECIAL, AGAIN_ML, AGAIN_BINARY, CROWDED = (
+    *("again linear", "again exclusions", "breaking", "again clusters and groups"),
+    *("again ML", "again binary", "crowded"),
+)
+
+
+def _breaking(draws: int) -> dict[str, Design]:
+    """Designs in which the index takes the place of a correction that is right."""
+    rows = [
+        (n, rho, strength)
+        for n in (500, 1000, 4000)
+        for rho in (-0.5, 0.5, 0.8)
+        for strength in (0.5, 1.0)
+    ]
+    return {
+        f"{BREAKING} {n} {rho:g} {strength:g}": Design(
+            BREAKING, draws, "proportional", n=n, rho=rho, strength=strength, share=0.3
+        )
+        for n, rho, strength in rows
+    }
+
+
+def _crowded(draws: int) -> dict[str, Design]:
+    """Ten candidates, and from 1.5 to 10 selected rows for each."""
+    return {
+        f"{CROWDED} {m} {truth} {rho:g}": Design(
+            CROWDED, draws, truth, n=2 * m, features=10, rho=rho
+        )
+        for m in (15, 20, 30, 40, 60, 100)
+        for truth in ("few", "middling", "proportional")
+        for rho in (0.0, 0.5)
+    }
+
+
+def _renamed(part: str, designs: dict[str, Design], old: str) -> dict[str, Design]:
+    """Return designs under another part: other names have other coefficients and other rows."""
+    return {
+        name.replace(old, part, 1): replace(design, part=part) for name, design in designs.items()
+    }
+
+
+SECOND = {
+    **_random(AGAIN, 80, 120),
+    **_renamed(AGAIN_GRID, _grid(240), GRID),
+    **_breaking(200),
+    **_renamed(AGAIN_SPECIAL, _special(120), SPECIAL),
+    **_random(AGAIN_ML, 20, 100, method="ml"),
+    **_random(AGAIN_BINARY, 12, 80, method="ml", outcome="binary", errors="normal"),
+    **_crowded(60),
+}
+"""The designs of the second plan."""
+
+
+def design_of(name: str) -> Design:
+    """Return a design of either plan."""
+    return DESIGNS[name] if name in DESIGNS else SECOND[name]
