@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from benchmarks.averaging_designs import DESIGNS, LARGE, SEED, Design, Draw, Truth, draw, truth_of
+from benchmarks.averaging_designs import LARGE, SEED, Design, Draw, Truth, design_of, draw, truth_of
 from benchmarks.averaging_methods import (
     KINDS,
     ODDS,
@@ -62,7 +62,7 @@ class Targets:
         }
 
 
-def _targets(design: Design, truth: Truth, form: Form, rho_at: float) -> Targets:
+def targets_of(design: Design, truth: Truth, form: Form, rho_at: float) -> Targets:
     k = len(truth.candidates)
     p = len(form.estimates)
     coef = truth.coef[truth.candidates]
@@ -103,7 +103,7 @@ def _form(
     )
 
 
-def _public(design: Design, truth: Truth, data: Draw, cov_type: str) -> Form:
+def public_form(design: Design, truth: Truth, data: Draw, cov_type: str) -> Form:
     """Fit by the public classes, and read the estimates and their covariance."""
     settings: Record = {
         "prediction_features": truth.candidates,
@@ -144,7 +144,9 @@ def _public(design: Design, truth: Truth, data: Draw, cov_type: str) -> Form:
     )
 
 
-def _two_step(design: Design, truth: Truth, compressed: Compressed, kind: CovarianceKind) -> Form:
+def two_step_form(
+    design: Design, truth: Truth, compressed: Compressed, kind: CovarianceKind
+) -> Form:
     """Fit all features in two steps; in the classical covariance |beta_H| is at most .98 sigma."""
     moments, probit = compressed.moments, compressed.probit
     fitted = fit_two_step(
@@ -191,7 +193,7 @@ def _of_form(design: Design, truth: Truth, form: Form, targets: Targets, widths:
     for name, weight in weights.items():
         mean = weight @ found.estimates
         means[name] = mean
-        record["errors"][name] = _excess(truth, mean)
+        record["errors"][name] = excess(truth, mean)
         record["tallies"][name] = targets.tally(covered(weight, parts))
         record["correction"][name] = round(float(weight @ found.correction), 5)
         record["index"][name] = round(float(weight @ found.index), 5)
@@ -202,8 +204,8 @@ def _of_form(design: Design, truth: Truth, form: Form, targets: Targets, widths:
     for name in ("aic index", "bic index", "half index", "aic 3:1", "bic 3:1", "aic optional"):
         weight = weights[name]
         chances[name] = {
-            "own": _rounded(weight @ found.kept),
-            "any": _rounded(weight @ (own_units | found.index[:, None])),
+            "own": rounded(weight @ found.kept),
+            "any": rounded(weight @ (own_units | found.index[:, None])),
         }
     record["chances"] = chances
     record["outside"] = {}
@@ -241,18 +243,18 @@ def _best(design: Design, truth: Truth, form: Form, found: Assignments, mode: st
     return right
 
 
-def _rounded(values: Floats) -> list[float]:
+def rounded(values: Floats) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 
-def _excess(truth: Truth, mean: Floats) -> float:
+def excess(truth: Truth, mean: Floats) -> float:
     coef = np.zeros(len(truth.coef))
     k = len(truth.candidates)
     coef[truth.candidates] = mean[1 : k + 1]
     return float(f"{truth.excess(float(mean[0]), coef):.6g}")
 
 
-def _today(truth: Truth, compressed: Compressed, data: Draw, targets: Targets) -> Record:
+def today(truth: Truth, compressed: Compressed, data: Draw, targets: Targets) -> Record:
     """Averages with lambda in every assignment, by exact criteria and refits."""
     moments, probit = compressed.moments, compressed.probit
     U, K, m = len(truth.units), data.X.shape[1], moments.n_selected
@@ -287,7 +289,7 @@ def _today(truth: Truth, compressed: Compressed, data: Draw, targets: Targets) -
     record: Record = {"rejects": round(share, 5), "yes": bool(share >= 0.9 and away)}
     names = {"aic": "today aic", "bic": "today bic"}
     record["errors"] = {
-        names[kind]: _excess(truth, weight @ estimates) for kind, weight in weights.items()
+        names[kind]: excess(truth, weight @ estimates) for kind, weight in weights.items()
     }
     record["tallies"] = {
         names[kind]: targets.tally(covered(weight, parts)) for kind, weight in weights.items()
@@ -324,40 +326,40 @@ def _assignment_covariances(
     return np.asarray(covariance / scale / scale[:, None])
 
 
-def _least_squares(truth: Truth, compressed: Compressed) -> float:
+def least_squares(truth: Truth, compressed: Compressed) -> float:
     fitted = fit_least_squares(compressed.moments, truth.candidates)
-    return _excess(truth, np.asarray(fitted.coef))
+    return excess(truth, np.asarray(fitted.coef))
 
 
 def full_form(name: str, number: int, cov_type: str = "classical") -> Form:
     """Return the estimates of everything in a draw, and their covariance."""
-    return _public(DESIGNS[name], truth_of(name), draw(name, number), cov_type)
+    return public_form(design_of(name), truth_of(name), draw(name, number), cov_type)
 
 
 def answer(name: str, number: int) -> Record:
     """Compute everything about a draw."""
-    design, truth, data = DESIGNS[name], truth_of(name), draw(name, number)
+    design, truth, data = design_of(name), truth_of(name), draw(name, number)
     if design.part == LARGE:
         return _large(name, number)
     record: Record = {"selected": int((~np.isnan(data.y)).sum())}
     if design.method == "two-step":
         compressed = compress(data.X, data.y)
         moments = compressed.moments
-        forms = {"classical": _two_step(design, truth, compressed, CLASSICAL)}
+        forms = {"classical": two_step_form(design, truth, compressed, CLASSICAL)}
         forms["robust"] = (
-            _public(design, truth, data, "cluster")
+            public_form(design, truth, data, "cluster")
             if design.clustered
-            else _two_step(design, truth, compressed, ROBUST)
+            else two_step_form(design, truth, compressed, ROBUST)
         )
         everything = np.isin(np.arange(data.X.shape[1]), truth.candidates)
         variance = float(moments.solve(everything).sse) / moments.n_selected
         rho_at = design.rho * np.sqrt(variance / (1.0 - design.rho**2 * moments.mean_delta))
-        targets = _targets(design, truth, forms["classical"], float(rho_at))
-        record["today"] = _today(truth, compressed, data, targets)
-        record["least squares"] = _least_squares(truth, compressed)
+        targets = targets_of(design, truth, forms["classical"], float(rho_at))
+        record["today"] = today(truth, compressed, data, targets)
+        record["least squares"] = least_squares(truth, compressed)
     else:
-        forms = {kind: _public(design, truth, data, kind) for kind in ("classical", "robust")}
-        targets = _targets(design, truth, forms["classical"], float(np.arctanh(design.rho)))
+        forms = {kind: public_form(design, truth, data, kind) for kind in ("classical", "robust")}
+        targets = targets_of(design, truth, forms["classical"], float(np.arctanh(design.rho)))
     for kind, form in forms.items():
         record[kind] = _of_form(design, truth, form, targets, number < WIDTH_DRAWS)
     return record
@@ -365,10 +367,10 @@ def answer(name: str, number: int) -> Record:
 
 def _large(name: str, number: int) -> Record:
     """Sampled averages, by the robust form."""
-    design, truth, data = DESIGNS[name], truth_of(name), draw(name, number)
+    design, truth, data = design_of(name), truth_of(name), draw(name, number)
     compressed = compress(data.X, data.y)
-    form = _two_step(design, truth, compressed, ROBUST)
-    targets = _targets(design, truth, form, design.rho)
+    form = two_step_form(design, truth, compressed, ROBUST)
+    targets = targets_of(design, truth, form, design.rho)
     sampled = sample(form, targets.functions, [SEED, zlib.crc32(name.encode()), number, 1])
     mine: Record = {"errors": {}, "tallies": {}, "correction": {}, "index": {}, "chances": {}}
     for mode in ("always", "index"):
@@ -382,24 +384,24 @@ def _large(name: str, number: int) -> Record:
             even = np.full(len(values), 1.0 / len(values))
             mine["tallies"][label] = targets.tally(covered(even, parts))
             mean = np.mean([one.estimates for one in used], axis=0)
-            mine["errors"][label] = _excess(truth, mean)
+            mine["errors"][label] = excess(truth, mean)
             mine["correction"][label] = round(float(np.mean([one.correction for one in used])), 5)
             mine["index"][label] = round(float(np.mean([one.index for one in used])), 5)
             if mode == "index":
                 mine["chances"][label] = {
-                    "own": _rounded(np.mean([one.own for one in used], axis=0)),
-                    "any": _rounded(np.mean([one.any for one in used], axis=0)),
+                    "own": rounded(np.mean([one.own for one in used], axis=0)),
+                    "any": rounded(np.mean([one.any for one in used], axis=0)),
                 }
     spread = np.sqrt(
         np.einsum("qi,ij,qj->q", targets.functions, form.covariance, targets.functions)
     )
     parts = cdf((targets.functions @ form.estimates)[None], spread[None], targets.truth)
     mine["tallies"]["all features"] = targets.tally(covered(np.ones(1), parts))
-    mine["errors"]["all features"] = _excess(truth, form.estimates)
+    mine["errors"]["all features"] = excess(truth, form.estimates)
     mine["z"] = float(form.estimates[-1] / np.sqrt(form.covariance[-1, -1]))
     return {
         "selected": int((~np.isnan(data.y)).sum()),
         "robust": mine,
-        "least squares": _least_squares(truth, compressed),
+        "least squares": least_squares(truth, compressed),
         "disagreement": max(one.disagreement for one in sampled.values()),
     }

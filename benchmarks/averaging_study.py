@@ -3,7 +3,7 @@
     python -m benchmarks.averaging_study --out FOLDER [--workers 1] [--part linear]
     python -m benchmarks.averaging_study --tables FOLDER [--write]
 
-A run adds the draws that FOLDER lacks; stop it and run it again to go on. Every design has one
+and likewise with `--second` for the second plan. A run adds the draws that FOLDER lacks; stop it and run it again to go on. Every design has one
 file, with a line of JSON for each draw. Figures depend on the design and the draw alone, not on the
 number of workers. `--draws 3` gives every design three times its draws. `--write` puts the tables
 into docs/averaging_study.md.
@@ -22,8 +22,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks import averaging_again
 from benchmarks.averaging_answers import answer
-from benchmarks.averaging_designs import DESIGNS
+from benchmarks.averaging_designs import DESIGNS, SECOND, Design
 from benchmarks.averaging_figures import file_name, read_draws
 
 THREADS = (
@@ -41,19 +42,19 @@ def computed(task: Task) -> tuple[Task, dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            record = answer(name, number)
+            record = (answer if name in DESIGNS else averaging_again.answer)(name, number)
         except Exception as error:
             record = {"failure": f"{type(error).__name__}: {error}"[:200]}
     seconds = round(time.process_time() - began, 3)
     return task, {"draw": number, "seconds": seconds, **record}
 
 
-def tasks_of(parts: list[str], times: int) -> list[Task]:
+def tasks_of(designs: dict[str, Design], parts: list[str], times: int) -> list[Task]:
     """Every draw of some parts, in an order in which all designs of a part advance together."""
-    order = list(dict.fromkeys(design.part for design in DESIGNS.values()))
+    order = list(dict.fromkeys(design.part for design in designs.values()))
     tasks = [
         (order.index(design.part), number / design.draws, (name, number))
-        for name, design in DESIGNS.items()
+        for name, design in designs.items()
         if not parts or design.part in parts
         for number in range(times * design.draws)
     ]
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--part", action="append", default=[])
     parser.add_argument("--draws", type=int, default=1, help="times the draws of the plan")
+    parser.add_argument("--second", action="store_true", help="the second plan")
     parser.add_argument("--tables", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
@@ -108,7 +110,8 @@ def main() -> None:
         if options.write:
             write(PAGE, text)
     elif options.out:
-        run(options.out, tasks_of(options.part, options.draws), options.workers)
+        designs = SECOND if options.second else DESIGNS
+        run(options.out, tasks_of(designs, options.part, options.draws), options.workers)
     else:
         parser.print_help()
         sys.exit(2)
