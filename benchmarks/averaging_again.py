@@ -13,7 +13,6 @@ from scipy import stats
 
 from benchmarks.averaging_answers import (
     ROBUST,
-    WIDTH_DRAWS,
     Record,
     Targets,
     excess,
@@ -41,6 +40,7 @@ KINDS = ("aic", "half", "bic")
 SHARES = {"0": 0.0, "1/4": 0.25, "1/2": 0.5}
 """what the model with everything in it gets of an interval's weight"""
 CHANCE = "bic index"
+WIDTH_DRAWS = 3
 COMPARED = tuple(f"{kind} {mode}" for kind in KINDS for mode in ("always", "index", "never"))
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.averaging_study --out FOLDER [--workers 1] [--part linear]
     python -m benchmarks.averaging_study --tables FOLDER [--write]
 
-and likewise with `--second` for the second plan. A run adds the draws that FOLDER lacks; stop it and
-run it again to go on. Every design has one file, with a line of JSON for each draw. Figures depend
+and likewise with `--second` for the second plan. A run adds the draws that FOLDER lacks; stop it
+and run it again to go on. Every design has one file, with a line of JSON for each draw. Figures depend
 on the design and the draw alone, not on the number of workers. `--draws 3` gives every design three
 times its draws. `--write` puts the tables into docs/averaging_study.md.
 """
