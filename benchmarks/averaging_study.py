@@ -4,9 +4,9 @@
     python -m benchmarks.averaging_study --tables FOLDER [--write]
 
 and likewise with `--second` for the second plan. A run adds the draws that FOLDER lacks; stop it
-and run it again to go on. Every design has one file, with a line of JSON for each draw. Figures depend
-on the design and the draw alone, not on the number of workers. `--draws 3` gives every design three
-times its draws. `--write` puts the tables into docs/averaging_study.md.
+and run it again to go on. Every design has one file, with a line of JSON for each draw. Figures
+depend on the design and the draw alone, not on the number of workers. `--draws 3` gives every
+design three times its draws. `--write` puts the tables into docs/averaging_study.md.
 """
 
 from __future__ import annotations
@@ -103,12 +103,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.tables:
-        from benchmarks.averaging_tables import PAGE, page, write
+        from benchmarks import averaging_again_tables, averaging_tables
 
-        text = page(options.tables)
+        tables = averaging_again_tables if options.second else averaging_tables
+        text = tables.page(options.tables)
         print(text)
         if options.write:
-            write(PAGE, text)
+            averaging_tables.write(averaging_tables.PAGE, text, tables.BEGIN, tables.END)
     elif options.out:
         designs = SECOND if options.second else DESIGNS
         run(options.out, tasks_of(designs, options.part, options.draws), options.workers)

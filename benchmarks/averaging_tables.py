@@ -71,12 +71,13 @@ TARGETS = {
 }
 
 
-def write(path: Path, text: str) -> None:
-    """Replace the figures of the page and leave its other text alone."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
+def write(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
+    """Replace the figures of the page between two marks, and leave its other text alone."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
     before = before.rstrip("\n")
-    path.write_text(f"{before}\n\n{BEGIN}\n\n{text}\n{END}\n{after.lstrip()}", encoding="utf-8")
+    page = f"{before}\n\n{begin}\n\n{text}\n{end}\n\n{after.lstrip()}"
+    path.write_text(page, encoding="utf-8")
 
 
 def page(folder: Path) -> str:

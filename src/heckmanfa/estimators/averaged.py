@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
@@ -22,7 +25,13 @@ from heckmanfa.model.option_types import (
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
-from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
+from heckmanfa.search.averaging.weights import (
+    ALL_FEATURES_SHARE,
+    CORRECTIONS,
+    WEIGHTINGS,
+    Correction,
+    Weighting,
+)
 from heckmanfa.search.choices import Choices, SearchIn
 from heckmanfa.search.rho_window import check_window
 
@@ -36,6 +45,7 @@ class AverageModel(ChoiceModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ChoiceModel._parameter_constraints,
         "weights": [one_of(*WEIGHTINGS)],
+        "all_features_share": [Interval(Real, 0, 1, closed="left")],
         "correction": [one_of(*CORRECTIONS)],
         **SEARCH_IN,
     }
@@ -57,6 +67,7 @@ class AverageModel(ChoiceModel):
         return Averaging(
             choices,
             weights=self.weights,
+            all_features_share=float(self.all_features_share),
             correction=self.correction,
             rho_range=check_window(self.rho_range),
             verbose=self.verbose,
@@ -196,6 +207,8 @@ outcome_transform, categorical_features, reference, unknown
     [2, 3, 4]
     """
 
+    _two_step_cov_type: ClassVar[CovType | None] = "robust"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
         **AverageModel._parameter_constraints,
@@ -203,8 +216,9 @@ outcome_transform, categorical_features, reference, unknown
 
     def __init__(
         self,
-        weights: Weighting = "aic",
+        weights: Weighting = "bic",
         *,
+        all_features_share: float = ALL_FEATURES_SHARE,
         correction: Correction = "optional",
         search_in: SearchIn = "prediction",
         rho_range: Any = None,
@@ -278,8 +292,9 @@ categorical_features, reference, unknown
 
     def __init__(
         self,
-        weights: Weighting = "aic",
+        weights: Weighting = "bic",
         *,
+        all_features_share: float = ALL_FEATURES_SHARE,
         correction: Correction = "optional",
         search_in: SearchIn = "prediction",
         rho_range: Any = None,

@@ -39,7 +39,7 @@ from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.option_types import Unknown, one_of
+from heckmanfa.model.option_types import CovType, Unknown, one_of
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -66,6 +66,9 @@ class SelectionModel(ReportedModel):
     selection_features_: list[Any]
     dropped_features_: list[Any]
     converged_: bool
+
+    _two_step_cov_type: ClassVar[CovType | None] = None
+    """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prediction_features": ["array-like", None],

@@ -27,7 +27,7 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
-from heckmanfa.model.option_types import Method
+from heckmanfa.model.option_types import CovType, Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
 from heckmanfa.text.printable import quoted_list
 
@@ -187,7 +187,7 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             "one maximum, which needs no start. Leave one of them out."
         )
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
-    if sampling and is_classical(estimator.cov_type):
+    if sampling and is_classical(_cov_type(estimator)):
         raise InputError(
             "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
             "takes a weight for a number of rows"
@@ -218,7 +218,7 @@ def make_spec(
         selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
         prediction=tuple(prediction),
         method=_method(estimator),
-        cov_type=estimator.cov_type,
+        cov_type=_cov_type(estimator),
         weight_kind=estimator.weight_kind,
         on_collinear=estimator.on_collinear,
         on_separation=estimator.on_separation,
@@ -236,6 +236,15 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a classifier and a search of both have no choice."""
     both = getattr(estimator, "search_in", "prediction") == "both"
     return "ml" if both or is_classifier(estimator) else estimator.method
+
+
+def _cov_type(estimator: Any) -> CovType | None:
+    """Return the kind of covariance that a fit has."""
+    if estimator.cov_type is None and _method(estimator) == "two-step":
+        default: CovType | None = estimator._two_step_cov_type
+        return default
+    kind: CovType | None = estimator.cov_type
+    return kind
 
 
 def attributes(fit: Fit) -> dict[str, Any]:

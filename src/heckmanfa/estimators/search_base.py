@@ -147,7 +147,8 @@ class ChoiceModel(SelectionModel):
         outcome = fit.search if fit.average is None else fit.average
         assert outcome is not None
         choose = self._choose(outcome.choices, outcome.selecting)
-        return Refit(fit.spec.for_replicates(), choose.for_replicates())
+        spec = fit.spec.for_replicates(by_covariance=choose.by_covariance)
+        return Refit(spec, choose.for_replicates())
 
     @property
     def _repr_html_(self) -> Callable[[], str]:

@@ -99,10 +99,15 @@ class Spec:
         """
         return self.columns.names_of(columns)
 
-    def for_replicates(self) -> Spec:
-        """Return the same model for many fits of which only the estimates are used."""
+    def for_replicates(self, *, by_covariance: bool = False) -> Spec:
+        """Return the same model for many fits of which only the estimates are used.
+
+        ``by_covariance`` is whether these depend on the covariance, as `Choose` has it.
+        """
         start = elsewhere(read_start(self.start, self.method))
-        return replace(self, cov_type=None, start=start, guarded=False)
+        # A cluster that is drawn twice is two; its sandwich would take it for one, twice as heavy.
+        cov_type: CovType | None = "robust" if by_covariance and self.errors_differ else None
+        return replace(self, cov_type=cov_type, start=start, guarded=False)
 
 
 @dataclass(frozen=True)
@@ -329,6 +334,11 @@ class Choice:
 
 class Choose(Protocol):
     """Chooses the prediction features."""
+
+    @property
+    def by_covariance(self) -> bool:
+        """Whether what is chosen depends on the covariance of the estimates of all features."""
+        return False
 
     def __call__(
         self,

@@ -21,7 +21,7 @@ from heckmanfa.inference.average_fit import with_equations
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import TermMixture, members_of, outcome_of, term_chances
+from heckmanfa.results.average_tables import TermMixture, outcome_of, term_chances
 from heckmanfa.results.reference import reference_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
@@ -45,14 +45,13 @@ class Part:
     """Some assignments of an average, as a fit of their own."""
 
     group: Gathered
+    weight: float
+    """share of own weight; zero of the model of all features, which only intervals have"""
+    interval_weight: float
+    """share of the weight of an interval"""
     fit: Fit
     jacobian: Floats
     """(T, d) derivatives of the fit's terms in the estimates of the form"""
-
-    @property
-    def weight(self) -> float:
-        """Share of the weight of all assignments."""
-        return self.group.weight
 
 
 _parts: WeakKeyDictionary[Fit, dict[int, list[Part]]] = WeakKeyDictionary()
@@ -61,16 +60,23 @@ _parts: WeakKeyDictionary[Fit, dict[int, list[Part]]] = WeakKeyDictionary()
 def parts_of(fit: Fit, *, few: bool = False) -> list[Part]:
     """Return the groups of an average's assignments; made once, and kept as long as the fit is.
 
-    There may be a ``few`` of them only.
+    There may be a ``few`` of them only. The model of all features is one of its own, last.
     """
     n_bits = _FEW_BITS if few else _BITS
     known = _parts.setdefault(fit, {})
     if n_bits not in known:
-        known[n_bits] = [_part(fit, group) for group in members_of(fit).groups(n_bits)]
+        outcome = outcome_of(fit)
+        whole, share = len(outcome.members.weights), outcome.average.all_features_share
+        groups = [(group, group.weight) for group in outcome.members.groups(n_bits)]
+        parts = [_part(fit, group, weight, (1 - share) * weight) for group, weight in groups]
+        if share > 0.0:
+            group = outcome.interval_members.gathered(np.array([whole]))
+            parts.append(_part(fit, group, 0.0, share))
+        known[n_bits] = parts
     return known[n_bits]
 
 
-def _part(fit: Fit, group: Gathered) -> Part:
+def _part(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> Part:
     form = outcome_of(fit).form
     terms, slopes, n = form.terms(group.estimates), form.slopes(group.estimates), form.correction
     jacobian = np.zeros((len(terms), len(group.estimates)))
@@ -86,7 +92,7 @@ def _part(fit: Fit, group: Gathered) -> Part:
         support=np.isin(np.arange(fit.n_features), fit.equation),
         average=None,
     )
-    return Part(group, own, jacobian)
+    return Part(group, weight, interval_weight, own, jacobian)
 
 
 def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) -> Array:
@@ -99,7 +105,7 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
         return function(fit)
     first, *others = parts_of(fit)
     total = first.weight * function(first.fit)
-    for part in others:
+    for part in (part for part in others if part.weight > 0.0):
         total = total + part.weight * function(part.fit)
     return total
 
@@ -115,13 +121,12 @@ def average_functions(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q)."""
-    members = members_of(fit)
-    weights, centres, within = [], [], []
+    members, parts = outcome_of(fit).interval_members, parts_of(fit)
+    centres, within = [], []
     values, errors = [], []
-    for part in parts_of(fit):
+    for part in parts:
         own = estimates.again(part.fit)
         value, gradient = functions(own)
-        weights.append(part.weight)
         centres.append(value)
         within.append(gradient @ own.covariance @ gradient.T)
         in_form = _in_terms(part.fit, own, gradient) @ part.jacobian
@@ -132,15 +137,16 @@ def average_functions(
         size = np.sqrt(np.maximum(np.diag(within[-1]), 0.0))
         none = (errors[-1] < _ROUNDING * size) & (np.abs(values[-1]) < _ROUNDING * size)
         values[-1][none] = errors[-1][none] = 0.0
-    share = np.array(weights)
-    order = np.concatenate([part.group.members for part in parts_of(fit)])
+    own_share = np.array([part.weight for part in parts])
+    share = np.array([part.interval_weight for part in parts])
+    order = np.concatenate([part.group.members for part in parts])
     mixture = TermMixture(members.weights[order], np.concatenate(values), np.concatenate(errors))
     absent = (mixture.centres == 0.0) & (mixture.errors == 0.0)
     chances = _chances(fit, members.terms[order], absent)
     limits = mixture.intervals(tails(conf_level), reference_of(fit).df, chances)
     covariance = total_covariance(share, np.array(centres), np.array(within))
     with np.errstate(invalid="ignore"):
-        return share @ np.array(centres), np.sqrt(np.diag(covariance)), limits, covariance
+        return own_share @ np.array(centres), np.sqrt(np.diag(covariance)), limits, covariance
 
 
 def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
@@ -192,7 +198,7 @@ def average_interval(
     """
     parts = parts_of(fit)
     found = [_of_one(estimates.again(part.fit), kind, design) for part in parts]
-    weights = np.array([part.weight for part in parts])
+    weights = np.array([part.interval_weight for part in parts])
     values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
     ends = tails(conf_level)
     if wider is None:

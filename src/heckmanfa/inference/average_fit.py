@@ -30,7 +30,12 @@ from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.search.averaging import average
 from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.weights import MOST_COLUMNS, Correction, Weighting
+from heckmanfa.search.averaging.weights import (
+    ALL_FEATURES_SHARE,
+    MOST_COLUMNS,
+    Correction,
+    Weighting,
+)
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import without_collinear
@@ -43,6 +48,7 @@ class Averaging(Choose):
 
     choices: Choices
     weights: Weighting
+    all_features_share: float = ALL_FEATURES_SHARE
     correction: Correction = "optional"
     rho_range: tuple[float, float] | None = None
     verbose: int = 0
@@ -91,6 +97,7 @@ class Averaging(Choose):
             form,
             choices,
             weights=self.weights,
+            all_features_share=self.all_features_share,
             correction=self.correction if form.knows_correction else "never",
             rho_range=self.rho_range,
             random_state=random_state,
@@ -115,6 +122,11 @@ class Averaging(Choose):
         return replace(
             fit, rho_scores=gather_rho_scores(moments, selection.probit, features, kind, rows)
         )
+
+    @property
+    def by_covariance(self) -> bool:
+        """Assignments are weighed by the covariance of the estimates of all features."""
+        return True
 
     def for_replicates(self) -> Self:
         """Return the same average for many fits of which only the estimates are used."""
@@ -152,12 +164,12 @@ def _with_form(
 def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     """Return the fit of everything with the averages in place of its estimates."""
     found, form, nan = outcome.average, outcome.form, float("nan")
-    members, probit = outcome.members(), fit.probit
+    members, probit = outcome.members, fit.probit
     assert probit is not None
     terms = label_terms(fit.spec, form.columns, probit, fit.spec.error_terms)
     covariance = np.full((len(terms), len(terms)), nan)
     if errors:
-        covariance = members.term_covariance()[1]
+        covariance = outcome.interval_members.term_covariance()[1]
     adjusted_r2 = nan if fit.is_binary else _adjusted_r2(fit.moments, members)
     imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(

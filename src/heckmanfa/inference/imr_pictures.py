@@ -22,7 +22,6 @@ from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of, tails
-from heckmanfa.search.averaging.members import Members
 
 
 def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
@@ -104,16 +103,14 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     weighed = weights_of(fit)
     if isinstance(weighed, str):
         return []
-    members = Members(
-        weighed.form, weighed.average.component_states, weighed.average.component_weights
-    )
-    place = weighed.form.correction
+    found, place = weighed.average, weighed.form.correction
+    mean, members = found.members(weighed.form).mean_imr, found.interval_members(weighed.form)
     values, errors = members.terms[:, place], members.term_errors[:, place]
     mixture = TermMixture(members.weights, values[:, None], errors[:, None])
     chance = math.nan if weighed.corrected is None else weighed.corrected
     ends = mixture.intervals(tails(CONF_LEVEL), None, np.array([chance]))
     low, high = (float(end) for end in ends[0])
-    return [ImrEstimate("averaged", members.mean_imr, low, high, None, "BIC weights")]
+    return [ImrEstimate("averaged", mean, low, high, None, "BIC weights")]
 
 
 def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:

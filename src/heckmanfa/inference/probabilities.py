@@ -109,7 +109,7 @@ def _mixed_logarithm(fit: Fit, table: FeatureTable, kind: str, sign: float) -> A
     if fit.average is None:
         return _log_probability(fit, table, kind, sign)
     # The largest is taken out, so that no probability underflows.
-    parts = parts_of(fit)
+    parts = [part for part in parts_of(fit) if part.weight > 0.0]
     found = [_log_probability(part.fit, table, kind, sign) for part in parts]
     xp = namespace(found[0])
     highest = reduce(xp.maximum, found)
@@ -153,7 +153,7 @@ def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Fl
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     parts = [] if fit.average is None else parts_of(fit, few=True)
-    weights = np.array([part.weight for part in parts])
+    weights = np.array([part.interval_weight for part in parts])
     each = [estimates.again(part.fit) for part in parts]
 
     def of_one(own: Estimates, design: Floats) -> tuple[Floats, Floats]:

@@ -166,6 +166,11 @@ class Searching:
             )
         return fit
 
+    @property
+    def by_covariance(self) -> bool:
+        """Whether the criterion depends on the covariance of the estimates of all features."""
+        return self.criterion == "corrected_bic"
+
     def for_replicates(self) -> Self:
         """Return the same search for many fits of which only the estimates are used."""
         return replace(self, strategy=self.strategy.for_replicates())
@@ -306,12 +311,18 @@ class HonestSearch:
         """Put the honest estimates in place of those of all rows."""
         return self.searching.finish(_with_medians(fit), selection, kind, random_state)
 
+    @property
+    def by_covariance(self) -> bool:
+        """Whether the search's criterion depends on a covariance."""
+        return self.searching.by_covariance
+
     def for_replicates(self) -> Self:
         """Return the same choice for many fits of which only the estimates are used."""
         return replace(self, searching=self.searching.for_replicates(), verbose=0)
 
     def _halves(self, spec: Spec, rows: ArrayRows, random_state: Any) -> Honest:
-        search = Refit(spec.for_replicates(), self.searching.for_replicates())
+        spec = spec.for_replicates(by_covariance=self.by_covariance)
+        search = Refit(spec, self.searching.for_replicates())
         # The halves depend neither on the draws of the search nor on the search in all rows.
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)

@@ -94,7 +94,8 @@ def _errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Flo
     """
     # In a likelihood, assignments have selection equations of their own.
     moves = fit.average is not None and fit.average.form.errors != "two-step"
-    members = [(part.weight, part.fit) for part in parts_of(fit)] if moves else [(1.0, fit)]
+    parts = [(part.interval_weight, part.fit) for part in parts_of(fit)] if moves else []
+    members = parts or [(1.0, fit)]
     weights = np.array([weight for weight, _ in members])
     equations = [Estimates.of(one, prediction=False, selection=True) for _, one in members]
     reference = reference_of(fit)

@@ -10,7 +10,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.reference import tails
 from heckmanfa.search.averaging import Average
-from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, says
 
@@ -58,14 +57,14 @@ class RhoMixture:
     """Rho in the assignments that carry the weight."""
 
     rho: Floats
-    """(N,)"""
+    """(C,) in the components of the average"""
     interval: tuple[float, float]
-    """where rho lies with 95%, by the mixture of the assignments"""
+    """where rho lies with 95%, by the mixture behind intervals"""
 
 
 def rho_mixture(form: Form, found: Average) -> RhoMixture:
     """Return rho of the assignments of an average, by the form."""
-    members = Members(form, found.component_states, found.component_weights)
+    members = found.interval_members(form)
     place = -1 if form.errors == "binary" else -2
     rho, errors = members.terms[:, place], members.term_errors[:, place]
     optional = found.correction == "optional" and found.rho_range is None
@@ -73,4 +72,4 @@ def rho_mixture(form: Form, found: Average) -> RhoMixture:
     mixture = TermMixture(members.weights, rho[:, None], errors[:, None])
     ends = mixture.intervals(tails(0.95), None, np.array([chance]))
     low, high = ends[0].clip(-1.0, 1.0)
-    return RhoMixture(rho, (float(low), float(high)))
+    return RhoMixture(rho[:-1], (float(low), float(high)))

@@ -1,11 +1,12 @@
 """What an average over assignments says: chances, roles, assignments, and intervals.
 
 The distribution of an averaged estimate is a mixture: with the weight of assignment S, normal
-about the estimate in S, and a point mass at zero if S does not hold the feature. Its quantiles are
-the intervals. What surely predicts has the interval over the assignments in which it does; what
-does not surely predict has zero in its interval. Chances follow the weights of
-`heckmanfa.text.chances`, whatever weighs the estimates: under AIC, a feature without any effect has
-a share of about 38%, under BIC typically of about 1 / (1 + sqrt(m)).
+about the estimate in S, and a point mass at zero if S does not hold the feature. The model of all
+features has a share of its own. The quantiles of the mixture are the intervals. What surely
+predicts has the interval over the assignments in which it does; what does not surely predict has
+zero in its interval. Chances follow the weights of `heckmanfa.text.chances`, whatever weighs the
+estimates: under AIC, a feature without any effect has a share of about 38%, under BIC typically of
+about 1 / (1 + sqrt(m)).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -46,8 +46,6 @@ DRIVES_SELECTION = "drives selection"
 NO_SIGN_OF_SELECTION = "no sign that it drives selection"
 
 _MANY_ROWS = 100
-
-_members: WeakKeyDictionary[Fit, Members] = WeakKeyDictionary()
 
 
 def outcome_of(fit: Fit) -> AverageOutcome:
@@ -168,13 +166,6 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     return frame
 
 
-def members_of(fit: Fit) -> Members:
-    """Return the assignments behind the intervals of an average, made once for a fit."""
-    if fit not in _members:
-        _members[fit] = outcome_of(fit).members()
-    return _members[fit]
-
-
 @dataclass(frozen=True, eq=False)
 class TermMixture:
     """The estimates of N assignments, for each of the T terms that are averaged."""
@@ -189,7 +180,7 @@ class TermMixture:
     @classmethod
     def of(cls, fit: Fit) -> TermMixture:
         """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
-        members, averaged = members_of(fit), averaged_terms(fit)
+        members, averaged = outcome_of(fit).interval_members, averaged_terms(fit)
         return cls(members.weights, members.terms[:, averaged], members.term_errors[:, averaged])
 
     @cached_property
@@ -269,8 +260,7 @@ def term_chances(fit: Fit) -> Floats:
 def all_features_terms(fit: Fit) -> Floats:
     """Return estimates and standard errors of the model with everything in it, (T, 2)."""
     form = outcome_of(fit).form
-    everything = form.state_of(np.isin(np.arange(form.n_features), form.columns))
-    whole = Members(form, everything[None], np.ones(1))
+    whole = Members(form, form.everything()[None], np.ones(1))
     return np.column_stack([whole.terms[0], whole.term_errors[0]])
 
 

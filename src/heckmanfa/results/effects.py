@@ -192,7 +192,9 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     columns = fit.equation
     span = slice(1, 1 + len(columns))
     values[columns, 0] = alike.weights @ alike.terms[:, span]
-    mixture = TermMixture(alike.weights, alike.terms[:, span], alike.term_errors[:, span])
+    whole = fit.average.form.everything(corrected=False)
+    mixed = alike.beside(whole, fit.average.average.all_features_share)
+    mixture = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
     chances = np.full(len(columns), np.nan) if share is None else share[columns]
     values[columns, 1:] = mixture.intervals(tails(CONF_LEVEL), reference.df, chances)
     return Series(values), share

@@ -53,6 +53,9 @@ class Judgement:
     """of the correction; None if sets of features were not weighed"""
     rival: Literal["index", ""] = ""
     """what rather takes the correction's place: the index, or nothing in particular"""
+    exclusion_named: bool = False
+    """whether a feature was kept out of the prediction before these rows were seen; otherwise only
+    the normality of the errors tells the correction from the features"""
     test: Wald | None = None
     """of rho = 0, where features were named beforehand"""
     all_features: AllFeaturesTest | None = None
@@ -93,8 +96,19 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
             found = Judgement("not weighed")
         else:
             found = _by_weights(fit, weights.form, weights.average)
+    found = replace(found, exclusion_named=names_exclusion(fit))
     why = doubt_of(fit)
     return found.doubted(why) if why else found
+
+
+def names_exclusion(fit: Fit) -> bool:
+    """Whether a feature that drives selection was kept out of the prediction beforehand."""
+    allowed = fit.spec.prediction
+    if fit.average is not None:
+        allowed = fit.average.choices.columns
+    elif fit.search is not None:
+        allowed = fit.search.choices.columns
+    return not {*fit.driving} <= {*allowed}
 
 
 def lacks_exclusion(fit: Fit) -> bool:

@@ -206,8 +206,13 @@ def _selection(evidence: Evidence) -> Passage:
                 f"If the features kept out of the prediction have no effect of their own, {what} "
                 f"took place ({numbers})."
             )
-        case "yes":
+        case "yes" if evidence.judgement.exclusion_named:
             return passage(f"{what[0].upper()}{what[1:]} took place ({numbers}).")
+        case "yes":
+            return passage(
+                f"These data speak for {what} ({numbers}), but no feature was kept out of the "
+                "prediction beforehand, so only the normality of the errors says so."
+            )
         case "no sign":
             return passage(f"There is no sign of {what} ({numbers}).")
         case "unknown":

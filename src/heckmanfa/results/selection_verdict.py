@@ -118,8 +118,10 @@ def _sentence(evidence: Evidence) -> Passage:
             return passage(f"Whether selection mattered is not known: {why}.")
         case "no sign":
             return passage(f"There is no sign that selection mattered (chance {chance}).")
-        case "yes" if found.test is None:
+        case "yes" if found.test is None and found.exclusion_named:
             return passage(f"Selection mattered (chance {chance}).")
+        case "yes" if found.test is None:
+            return passage(f"Selection mattered (chance {chance}), if the errors are normal.")
         case "yes":
             assert found.test is not None
             rejected = f"rho = 0 is rejected ({p_equals(found.test.p_value)})"

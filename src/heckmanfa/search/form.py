@@ -101,6 +101,12 @@ class Form:
             parts.append(every if selecting is None else selecting)
         return np.concatenate([*parts, [True, False]]).astype(bool)
 
+    def everything(self, *, corrected: bool = True) -> Mask:
+        """Return the state that holds every candidate, and the correction if ``corrected``."""
+        state = self.state_of(np.isin(np.arange(self.n_features), self.columns))
+        state[-2] = corrected
+        return state
+
     @cached_property
     def direction(self) -> Floats:
         """(f,) of the index: selection coefficients of the candidates, and zero elsewhere."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average
@@ -37,7 +38,12 @@ class AverageOutcome:
         """Columns that could predict in these rows."""
         return self.form.columns
 
+    @cached_property
     def members(self) -> Members:
-        """Return the assignments that intervals use."""
-        found = self.average
-        return Members(self.form, found.component_states, found.component_weights)
+        """The assignments behind averages of functions, by own weights."""
+        return self.average.members(self.form)
+
+    @cached_property
+    def interval_members(self) -> Members:
+        """The same and, last, everything, by the weights of intervals."""
+        return self.average.interval_members(self.form)

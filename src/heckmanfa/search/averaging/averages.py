@@ -15,9 +15,10 @@ from heckmanfa.search.averaging.enumeration import Enumeration, enumerate_assign
 from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
 from heckmanfa.search.averaging.gibbs import AGREEMENT, most_sweeps, sample_assignments
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.result import Average, put_together
+from heckmanfa.search.averaging.result import Average, Estimates, Kept, put_together
 from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_kept
 from heckmanfa.search.averaging.weights import (
+    ALL_FEATURES_SHARE,
     EVEN,
     MOST_COLUMNS,
     Correction,
@@ -40,9 +41,10 @@ def average(
     form: Form,
     choices: Choices,
     *,
-    weights: str = "aic",
+    weights: str = "bic",
     correction: Correction = "optional",
     odds: Odds = EVEN,
+    all_features_share: float = ALL_FEATURES_SHARE,
     rho_range: Any = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
@@ -56,7 +58,8 @@ def average(
 
     An assignment weighs nothing if it has more than ``max_features`` or m / 3 columns, if it holds
     the index and drops fewer than two of its columns, or if rho lies outside ``rho_range``. Above
-    ``max_units`` units, assignments are sampled, in at most ``max_sweeps`` sweeps.
+    ``max_units`` units, assignments are sampled, in at most ``max_sweeps`` sweeps. Intervals give
+    ``all_features_share`` of their weight to the assignment that holds everything.
     ``random_state`` seeds the sampler, and the draw of components if there are too many
     assignments for intervals.
     """
@@ -65,13 +68,14 @@ def average(
     _refuse_few_rows(rule, columns.choices)
     random, n_units = generator(random_state), len(columns.order)
     if n_units > max_units:
-        return _sampled(columns, rule, random, max_sweeps, verbose)
+        estimates, kept = _sampled(columns, rule, random, max_sweeps, verbose)
+        return put_together(columns, rule, estimates, kept, all_features_share)
     line = progress_line(verbose, "average", "assignments", 1 << n_units)
     with one_blas_thread(), line as progress:
         found = enumerate_assignments(columns, rule, progress=progress)
         _refuse_empty(found)
         kept = kept_of(found, random)
-    return put_together(columns, rule, estimates_of(found), kept)
+    return put_together(columns, rule, estimates_of(found), kept, all_features_share)
 
 
 def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
@@ -112,7 +116,7 @@ def _sampled(
     random: np.random.Generator,
     max_sweeps: int | None,
     verbose: int,
-) -> Average:
+) -> tuple[Estimates, Kept]:
     """Average over sampled assignments."""
     if rule.rho_range is not None:
         raise InputError(
@@ -132,8 +136,7 @@ def _sampled(
             "this: group them with feature_groups.",
             SearchWarning,
         )
-    estimates = sampled_estimates(found, columns, rule)
-    return put_together(columns, rule, estimates, sampled_kept(found, columns, rule))
+    return sampled_estimates(found, columns, rule), sampled_kept(found, columns, rule)
 
 
 def without_correction(form: Form, found: Average) -> tuple[Members, Floats | None]:
@@ -155,8 +158,7 @@ def without_correction(form: Form, found: Average) -> tuple[Members, Floats | No
                 random_state=_SEED,
                 selecting=found.selecting,
             )
-        members = Members(form, alike.component_states, alike.component_weights)
-        return members, alike.shares[CHANCES_BY]
+        return alike.members(form), alike.shares[CHANCES_BY]
     states, place = found.component_states, -2
     without, inside = states.copy(), states.copy()
     without[:, place], inside[:, place] = False, True

@@ -50,6 +50,11 @@ class Members:
         """Return some of the assignments, with the weights that they have."""
         return replace(self, states=self.states[members], weights=self.weights[members])
 
+    def beside(self, state: Mask, share: float) -> Members:
+        """Return the same with one more assignment, last, which gets a share of the weight."""
+        states = np.concatenate([self.states, state[None]])
+        return replace(self, states=states, weights=np.append((1 - share) * self.weights, share))
+
     @cached_property
     def estimates(self) -> Floats:
         """(N, d) all estimates of each assignment."""

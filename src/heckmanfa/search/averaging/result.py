@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import (
     KINDS,
     Correction,
@@ -20,6 +21,7 @@ from heckmanfa.search.averaging.weights import (
     penalties,
 )
 from heckmanfa.search.choices import Choices, join_equations
+from heckmanfa.search.form import Form
 
 MOST_COMPONENTS = 5_000
 """The most assignments that intervals use."""
@@ -91,11 +93,14 @@ class Average:
     leading_rho: Floats
     """(N,)"""
     components: NDArray[np.uint8]
-    """(C, 1 + ceil(K / 8)) states of the assignments that intervals use"""
+    """(C, 1 + ceil(K / 8)) states of the assignments behind intervals and averages of functions"""
     component_weights: Floats
-    """(C,) summing to one"""
+    """(C,) own weights, summing to one"""
     components_drawn: bool
     """whether the components are a sample; otherwise they are all that weigh anything"""
+    all_features_share: float
+    """what the assignment that holds everything gets of the weight of an interval; zero if it is
+    not one of the assignments allowed"""
     disagreement: float | None = None
     """largest difference of a share between chains of the sampler; None if exhaustive"""
     has_few: bool = False
@@ -108,6 +113,15 @@ class Average:
     """(K,) for each kind: the share of weight in which each column of X drives selection"""
     selection_signs: Floats | None = None
     """(2, K) share of own weight in which its selection coefficient is above zero, and below"""
+
+    def members(self, form: Form) -> Members:
+        """Return the components, by own weights."""
+        return Members(form, self.component_states, self.component_weights)
+
+    def interval_members(self, form: Form) -> Members:
+        """Return the components and, last, everything, by the weights of intervals."""
+        whole = form.everything(corrected=self.correction != "never")
+        return self.members(form).beside(whole, self.all_features_share)
 
     @property
     def searches_both(self) -> bool:
@@ -221,7 +235,9 @@ class Kept:
     disagreement: float | None = None
 
 
-def put_together(columns: Columns, rule: Rule, estimates: Estimates, kept: Kept) -> Average:
+def put_together(
+    columns: Columns, rule: Rule, estimates: Estimates, kept: Kept, all_features_share: float
+) -> Average:
     """Undo the scaling of the estimates, and spread them over the columns of X."""
     (choices, selecting), form = columns.equations, columns.form
     k, own = choices.n_features, columns.places >= 0
@@ -259,11 +275,22 @@ def put_together(columns: Columns, rule: Rule, estimates: Estimates, kept: Kept)
         sigma=sigma,
         outside=outside,
         n_fixed=form.n_fixed,
+        all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,
         selection_shares={kind: alone[kind][k:] for kind in KINDS} if both else None,
         selection_signs=signs[:, k:] if both else None,
         **vars(kept),
     )
+
+
+def _allows_everything(columns: Columns, rule: Rule) -> bool:
+    """Whether the assignment that holds everything is one that may have weight."""
+    form, n_units = columns.form, len(columns.choices.units)
+    corrected = columns.correction != "never"
+    if not np.isfinite(rule.penalties["bic"][-1, int(corrected), n_units]):
+        return False
+    rho, _ = form.error_terms(form.estimates[form.correction], form.log_scale(form.estimates))
+    return bool(rule.in_range(np.atleast_1d(rho if corrected else 0.0))[0])
 
 
 def _share(

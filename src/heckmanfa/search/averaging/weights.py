@@ -34,6 +34,13 @@ CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 # An assignment with more columns than this share of the rows weighs nothing.
 MOST_COLUMNS = 1.0 / 3.0
 
+ALL_FEATURES_SHARE = 0.5
+"""What the assignment that holds everything gets of the weight of an interval.
+
+With one half, a tail of 2.5% holds at most 5% of the model of all features, so the interval
+contains that model's interval of 90%, whatever the weights say.
+"""
+
 
 @dataclass(frozen=True)
 class Odds:
