@@ -1,6 +1,6 @@
-"""What the second plan of docs/averaging_study.md computes in a draw.
+"""What the second and the third plan of docs/averaging_study.md compute in a draw.
 
-It asks which intervals cover where AIC intervals did not, when a verdict after maximum likelihood
+They ask which intervals cover where AIC intervals did not, when a verdict after maximum likelihood
 is to be believed, and how many rows an average needs for each feature.
 """
 
@@ -24,7 +24,7 @@ from benchmarks.averaging_answers import (
     two_step_form,
     weightings,
 )
-from benchmarks.averaging_designs import CROWDED, SECOND, Design, Draw, Truth, draw, truth_of
+from benchmarks.averaging_designs import CROWDED, Design, Draw, Truth, design_of, draw, truth_of
 from benchmarks.averaging_methods import (
     Assignments,
     Floats,
@@ -34,19 +34,20 @@ from benchmarks.averaging_methods import (
     enumerate_all,
     quantile_width,
 )
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanLasso, compress
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanLasso, HeckmanProbit, compress
 
 KINDS = ("aic", "half", "bic")
 SHARES = {"0": 0.0, "1/4": 0.25, "1/2": 0.5}
 """what the model with everything in it gets of an interval's weight"""
 CHANCE = "bic index"
+LARGEST_RHO = 0.98
 WIDTH_DRAWS = 3
 COMPARED = tuple(f"{kind} {mode}" for kind in KINDS for mode in ("always", "index", "never"))
 
 
 def answer(name: str, number: int) -> Record:
     """Compute everything about a draw."""
-    design, truth, data = SECOND[name], truth_of(name), draw(name, number)
+    design, truth, data = design_of(name), truth_of(name), draw(name, number)
     record: Record = {"selected": int((~np.isnan(data.y)).sum()), "errors": {}}
     if design.method == "two-step":
         form, targets = _in_two_steps(design, truth, data, record)
@@ -57,6 +58,10 @@ def answer(name: str, number: int) -> Record:
             record["rules"] = _rules(design, truth, data)
     found = enumerate_all(form, targets.functions)
     weights = weightings(form, found)
+    if design.method == "ml":
+        weights["bounded"] = _bounded(design, truth, data, form, found)
+        record["bounded"] = round(float(weights["bounded"] @ found.correction), 5)
+        record["errors"]["bounded"] = excess(truth, weights["bounded"] @ found.estimates)
     record["correction"] = round(float(weights[CHANCE] @ found.correction), 5)
     record["predicts"] = rounded(
         weights[CHANCE] @ (found.kept[:, : form.index_units] | found.index[:, None])
@@ -100,9 +105,11 @@ def _intervals(
     record: Record = {"tallies": {}, "outside": {}, "widths": {}}
     mean = (weights["bic index"] @ found.estimates)[1 : k + 1]
     inner = cdf(found.values[:, :k], found.errors[:, :k], mean)
-    for kind in KINDS:
+    averages = {kind: weights[f"{kind} index"] for kind in KINDS}
+    averages |= {name: weights[name] for name in ("bounded",) if name in weights}
+    for kind, own in averages.items():
         for label, share in SHARES.items():
-            weight = (1.0 - share) * weights[f"{kind} index"] + share * alone
+            weight = (1.0 - share) * own + share * alone
             name = f"{kind} {label}"
             record["tallies"][name] = targets.tally(covered(weight, parts))
             record["outside"][name] = int((~covered(weight, inner)).sum())
@@ -114,6 +121,27 @@ def _intervals(
         full = found.errors[np.argmax(alone), :k]
         record["widths"]["all features"] = (2 * stats.norm.ppf(0.975) * full).tolist()
     return record
+
+
+def _bounded(design: Design, truth: Truth, data: Draw, form: Form, found: Assignments) -> Floats:
+    """BIC weights in which dropping the correction costs the likelihood ratio of everything.
+
+    No assignment puts rho closer to its bounds than .98, or than the model of everything does.
+    """
+    ends = []
+    for options in ({}, {"rho": 0.0}):
+        model: Any = (
+            HeckmanProbit(truth.candidates, **options)
+            if design.outcome == "binary"
+            else Heckman(truth.candidates, method="ml", **options)
+        )
+        ends.append(float(model.fit(data.X, data.y).log_likelihood_))
+    at = form.correction
+    wald = form.estimates[at] ** 2 / form.covariance[at, at]
+    odds = float(np.exp(0.5 * (max(2.0 * (ends[0] - ends[1]), 0.0) - wald)))
+    rho = np.abs(np.tanh(found.estimates[:, at]))
+    among = ~found.correction | (rho <= max(LARGEST_RHO, abs(np.tanh(form.estimates[at]))))
+    return found.weights(form.penalty("bic"), among, odds)
 
 
 def _rules(design: Design, truth: Truth, data: Draw) -> Record:

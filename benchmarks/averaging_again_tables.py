@@ -25,8 +25,6 @@ from benchmarks.averaging_designs import (
 from benchmarks.averaging_details import table
 from benchmarks.averaging_figures import ENOUGH_ROWS, number, percent, read_draws
 
-BEGIN = "<!-- figures of the second plan -->"
-END = "<!-- end of figures of the second plan -->"
 TWO_STEP = (AGAIN, AGAIN_GRID, BREAKING, AGAIN_SPECIAL)
 CANDIDATES = tuple(f"{kind} {share}" for kind in KINDS for share in SHARES)
 NAMES = {"aic": "AIC", "half": "half and half", "bic": "BIC"}
@@ -89,10 +87,10 @@ class Drawn:
         return self.error(method) / float(np.nanmin([self.error(name) for name in self.methods]))
 
 
-def read(folder: Path) -> list[Drawn]:
+def read(folder: Path, designs: dict[str, Design]) -> list[Drawn]:
     """Read all designs; refuse a study that is not complete."""
     study = []
-    for name, design in SECOND.items():
+    for name, design in designs.items():
         records = read_draws(folder, name)
         if len(records) != design.draws:
             raise SystemExit(f"{name} has {len(records)} of {design.draws} draws")
@@ -344,9 +342,14 @@ def crowded_table(study: Sequence[Drawn], method: str) -> str:
     )
 
 
-def page(folder: Path) -> str:
-    """Return all tables."""
-    study = read(folder)
+def marks(plan: int) -> tuple[str, str]:
+    """Return what stands around the tables of a plan."""
+    return f"<!-- figures of plan {plan} -->", f"<!-- end of figures of plan {plan} -->"
+
+
+def second_page(folder: Path) -> str:
+    """Return all tables of the second plan."""
+    study = read(folder, SECOND)
     drawn = _of(study, *TWO_STEP)
     failed = {
         part: sum(one.failed for one in study if one.design.part == part)
@@ -376,3 +379,6 @@ def page(folder: Path) -> str:
         crowded_table(study, "bic 1/2"),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+PAGES = {2: second_page}

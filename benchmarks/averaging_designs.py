@@ -454,7 +454,37 @@ SECOND = {
 }
 """The designs of the second plan."""
 
+LAST_ML, LAST_BINARY, FLAT = "last ML", "last binary", "flat"
+
+
+def _flat(draws: int) -> dict[str, Design]:
+    """Binary outcomes of a likelihood that is nearly flat in rho: no exclusion, weak selection."""
+    return {
+        f"{FLAT} {n} {truth} {rho:g}": Design(
+            *(FLAT, draws, truth),
+            n=n,
+            features=7,
+            rho=rho,
+            binary=True,
+            strength=0.5,
+            outcome="binary",
+            method="ml",
+        )
+        for n in (1000, 4000)
+        for truth in ("middling", "few", "strong")
+        for rho in (0.0, 0.5)
+    }
+
+
+THIRD = {
+    **_random(LAST_ML, 20, 60, method="ml"),
+    **_random(LAST_BINARY, 20, 60, method="ml", outcome="binary", errors="normal"),
+    **_flat(60),
+}
+"""The designs of the third plan."""
+ALL = DESIGNS | SECOND | THIRD
+
 
 def design_of(name: str) -> Design:
-    """Return a design of either plan."""
-    return DESIGNS[name] if name in DESIGNS else SECOND[name]
+    """Return a design of any plan."""
+    return ALL[name]

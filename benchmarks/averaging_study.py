@@ -3,7 +3,7 @@
     python -m benchmarks.averaging_study --out FOLDER [--workers 1] [--part linear]
     python -m benchmarks.averaging_study --tables FOLDER [--write]
 
-and likewise with `--second` for the second plan. A run adds the draws that FOLDER lacks; stop it
+and likewise with `--plan 2` and `--plan 3` for the later plans. A run adds the draws that FOLDER lacks; stop it
 and run it again to go on. Every design has one file, with a line of JSON for each draw. Figures
 depend on the design and the draw alone, not on the number of workers. `--draws 3` gives every
 design three times its draws. `--write` puts the tables into docs/averaging_study.md.
@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import averaging_again
 from benchmarks.averaging_answers import answer
-from benchmarks.averaging_designs import DESIGNS, SECOND, Design
+from benchmarks.averaging_designs import DESIGNS, SECOND, THIRD, Design
 from benchmarks.averaging_figures import file_name, read_draws
 
 THREADS = (
@@ -98,20 +98,23 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--part", action="append", default=[])
     parser.add_argument("--draws", type=int, default=1, help="times the draws of the plan")
-    parser.add_argument("--second", action="store_true", help="the second plan")
+    parser.add_argument("--plan", type=int, choices=[1, 2, 3], default=1)
     parser.add_argument("--tables", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.tables:
         from benchmarks import averaging_again_tables, averaging_tables
 
-        tables = averaging_again_tables if options.second else averaging_tables
-        text = tables.page(options.tables)
+        if options.plan == 1:
+            text, marks = averaging_tables.page(options.tables), averaging_tables.MARKS
+        else:
+            text = averaging_again_tables.PAGES[options.plan](options.tables)
+            marks = averaging_again_tables.marks(options.plan)
         print(text)
         if options.write:
-            averaging_tables.write(averaging_tables.PAGE, text, tables.BEGIN, tables.END)
+            averaging_tables.write(averaging_tables.PAGE, text, marks)
     elif options.out:
-        designs = SECOND if options.second else DESIGNS
+        designs = (DESIGNS, SECOND, THIRD)[options.plan - 1]
         run(options.out, tasks_of(designs, options.part, options.draws), options.workers)
     else:
         parser.print_help()

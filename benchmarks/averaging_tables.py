@@ -53,8 +53,10 @@ from benchmarks.averaging_verdicts import (
 )
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "averaging_study.md"
-BEGIN = "<!-- figures: made by `python -m benchmarks.averaging_study` -->"
-END = "<!-- end of figures -->"
+MARKS = (
+    "<!-- figures: made by `python -m benchmarks.averaging_study` -->",
+    "<!-- end of figures -->",
+)
 MODES = {
     "always": "always",
     "optional": "optional",
@@ -71,8 +73,9 @@ TARGETS = {
 }
 
 
-def write(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
+def write(path: Path, text: str, marks: tuple[str, str] = MARKS) -> None:
     """Replace the figures of the page between two marks, and leave its other text alone."""
+    begin, end = marks
     before, _, rest = path.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
     before = before.rstrip("\n")

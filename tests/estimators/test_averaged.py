@@ -49,9 +49,10 @@ def quantile(level, share, centres, errors):
     return optimize.brentq(below, -50, 50, xtol=1e-12)
 
 
-def each_assignment(model):
-    """Weight, estimates and covariance of every assignment of a fitted average."""
-    members = model.fit_.average.members()
+def each_assignment(model, *, intervals=False):
+    """Weights, of averages or of intervals, estimates and covariance of every assignment."""
+    outcome = model.fit_.average
+    members = outcome.interval_members if intervals else outcome.members
     for i, weight in enumerate(members.weights):
         yield weight, members.estimates[i], members.covariance(i)
 
@@ -66,7 +67,7 @@ def test_check_estimator_passes_with_no_expected_failure():
 @pytest.mark.parametrize("kind", ["aic", "bic", "ebic", "mean"])
 def test_estimates_are_averages_of_all_assignments(kind):
     model = HeckmanAverage(kind).fit(X, Y)
-    members = model.fit_.average.members()
+    members = model.fit_.average.members
     assert len(members.weights) == model.n_assignments_ == 64 - 2 * 5
     terms = model.tidy().set_index(["equation", "term"])["estimate"]
     np.testing.assert_allclose(terms, members.weights @ members.terms, rtol=1e-9, atol=1e-12)
@@ -123,7 +124,7 @@ def test_assignments_come_best_first_with_their_tests(method):
     size = 1 + found["n_features"] + found["correction"] + found["index"]
     cost = found["bic"] - size * np.log(428)
     assert cost.min() > -1e-9
-    everything = Heckman(method=method).fit(X, Y)
+    everything = Heckman(method=method, cov_type=model.fit_.spec.cov_type).fit(X, Y)
     whole = (found["n_features"] == 4) & found["correction"]
     row = found[whole].iloc[0]
     assert cost[whole].iloc[0] == pytest.approx(0.0, abs=1e-8)
@@ -147,8 +148,13 @@ def test_intervals_are_quantiles_of_the_mixture(method):
     assert found.loc["prediction"]["p_value"].isna().all()
     assert found.loc["errors"]["p_value"].isna().all()
     weight, estimates, covariances = (
-        np.array(part) for part in zip(*each_assignment(model), strict=True)
+        np.array(part) for part in zip(*each_assignment(model, intervals=True), strict=True)
     )
+    # The model of all features has half of the weight, whatever it has as an assignment.
+    np.testing.assert_allclose(weight[-1], 0.5)
+    everything = Heckman(method=method).fit(X, Y)
+    expected = [everything.intercept_, *everything.coef_]
+    np.testing.assert_allclose(estimates[-1, :5], expected, rtol=1e-7)
     for place, term in enumerate(("Intercept", *FEATURES)):
         errors = np.sqrt(np.maximum(covariances[:, place, place], 0.0))
         errors[estimates[:, place] == 0.0] = 0.0
@@ -171,7 +177,8 @@ def test_intervals_are_quantiles_of_the_mixture(method):
 
 def test_the_selection_equation_keeps_its_tests():
     found = HeckmanAverage().fit(X, Y).tidy().query("equation == 'selection'")
-    expected = Heckman(["educ"]).fit(X, Y).tidy().query("equation == 'selection'")
+    alone = Heckman(["educ"], cov_type="robust").fit(X, Y)
+    expected = alone.tidy().query("equation == 'selection'")
     for name in ("estimate", "std_error", "p_value", "ci_low"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8)
 
@@ -211,7 +218,7 @@ def test_margins_are_averages_with_intervals_of_mixtures():
     given = found.loc["selected"].loc[FEATURES, "estimate"]
     np.testing.assert_allclose(given, expected, rtol=1e-8)
     selection = found.loc["selection"]
-    first = Heckman(["educ"]).fit(X, Y).margins(X, kind="selection").tidy()
+    first = Heckman(["educ"], cov_type="robust").fit(X, Y).margins(X, kind="selection").tidy()
     np.testing.assert_allclose(selection["estimate"], first["estimate"], rtol=1e-9)
     np.testing.assert_allclose(selection["p_value"], first["p_value"], rtol=1e-6, atol=1e-12)
 
@@ -228,7 +235,7 @@ def test_predictions_have_intervals_of_mixtures(target):
     by_index = -ratio * (ratio + index)
     for row in range(6):
         centres, errors, share = [], [], []
-        for weight, estimates, covariance in each_assignment(model):
+        for weight, estimates, covariance in each_assignment(model, intervals=True):
             gradient = np.zeros(len(estimates))
             gradient[:5] = design[row]
             centre = design[row] @ estimates[:5]

@@ -70,7 +70,7 @@ def test_errors_of_the_index_carry_over_to_the_probability(cls, options, fit_opt
 
 def test_a_likelihood_averages_its_selection_equations():
     model = HeckmanAverage(prediction_features=Z[1:4], method="ml").fit(X, Y)
-    members, rows = model.fit_.average.members(), ROWS.to_numpy()
+    members, rows = model.fit_.average.members, ROWS.to_numpy()
     expected = np.zeros(len(rows))
     for weight, one in zip(members.weights, members.estimates, strict=True):
         expected += weight * stats.norm.cdf(one[4] + rows @ one[5:12])
@@ -90,7 +90,7 @@ def _expected(fit, rows):
 def test_an_average_has_the_expected_outcomes_of_each_assignment():
     """Each assignment's own covariance, with gradients by differences."""
     model = HeckmanAverage(prediction_features=Z[1:4]).fit(X, Y)
-    mixture, rows = model.fit_.average.members(), ROWS[:6].to_numpy()
+    mixture, rows = model.fit_.average.interval_members, ROWS[:6].to_numpy()
     # Intercept, three slopes, beta_H, then the selection equation, as the form has them.
     order = [0, 1, 2, 3, 12, *range(4, 12)]
     design = np.column_stack([np.ones(6), rows])

@@ -52,8 +52,10 @@ class Loop:
     def mean(self, kind):
         return self.weights(kind) @ self.estimates
 
-    def covariance(self, kind):
-        weight = self.weights(kind)
+    def covariance(self, kind, share=0.5):
+        """By the weights of intervals: a share of them goes to the assignment of everything."""
+        whole = self.states[:, :-1].all(axis=1) & ~self.states[:, -1]
+        weight = (1 - share) * self.weights(kind) + share * whole
         away = self.estimates - weight @ self.estimates
         return np.einsum("n,nij->ij", weight, self.covariances) + away.T @ (weight[:, None] * away)
 
@@ -503,7 +505,7 @@ def on_scales_of_the_form(model):
 
 
 CASES = {
-    "two-step": (HeckmanAverage, Heckman, {}),
+    "two-step": (HeckmanAverage, Heckman, {"cov_type": "classical"}),
     "robust": (HeckmanAverage, Heckman, {"cov_type": "robust"}),
     "cluster": (HeckmanAverage, Heckman, {"cov_type": "cluster"}),
     "sampling": (HeckmanAverage, Heckman, {"cov_type": "robust", "weight_kind": "sampling"}),

@@ -113,9 +113,12 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
     np.testing.assert_allclose(model.selection_coef_, mean[k + 1 :], **near)
     np.testing.assert_allclose(model.rho_, weights[:, 1] @ np.tanh(estimates[:, k]), **near)
     own = weights[:, 1]
+    # Half of the weight of intervals goes to everything.
+    shared = 0.5 * own + 0.5 * (held.all(axis=1) & ~with_index)
     slopes = [*range(k), *range(k + 1, 2 * k + 1)]
-    away = (estimates - mean)[:, slopes]
-    total = np.einsum("n,nij->ij", own, within)[np.ix_(slopes, slopes)] + (away.T * own) @ away
+    away = (estimates - shared @ estimates)[:, slopes]
+    total = np.einsum("n,nij->ij", shared, within)[np.ix_(slopes, slopes)]
+    total += (away.T * shared) @ away
     names = [(eq, f"x{i}") for eq in ("prediction", "selection") for i in range(k)]
     np.testing.assert_allclose(model.vcov().loc[names, names], total, rtol=1e-8, atol=1e-10)
     signs = [own @ (estimates[:, k + 1 :] > 0), own @ (estimates[:, k + 1 :] < 0)]
