@@ -3,10 +3,10 @@
     python -m benchmarks.averaging_study --out FOLDER [--workers 1] [--part linear]
     python -m benchmarks.averaging_study --tables FOLDER [--write]
 
-and likewise with `--plan 2` and `--plan 3` for the later plans. A run adds the draws that FOLDER lacks; stop it
-and run it again to go on. Every design has one file, with a line of JSON for each draw. Figures
-depend on the design and the draw alone, not on the number of workers. `--draws 3` gives every
-design three times its draws. `--write` puts the tables into docs/averaging_study.md.
+and likewise with `--plan 2` and `--plan 3` for the later plans. A run adds the draws that FOLDER
+lacks; stop it and run it again to go on. Every design has one file, with a line of JSON for each
+draw. Figures depend on the design and the draw alone, not on the number of workers. `--draws 3`
+gives every design three times its draws. `--write` puts the tables into docs/averaging_study.md.
 """
 
 from __future__ import annotations
