@@ -13,8 +13,10 @@ from heckmanfa.analysis import Question, analyse, comparison, held_out
 from heckmanfa.analysis.column_roles import read_outcome
 from heckmanfa.analysis.request import check_question, question_of_kind
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model_selection import SelectionKFold
+from heckmanfa.report import write_report
+from heckmanfa.results.reports import Untested
 
 FEW = ("educ", "age", "kids5", "nwifeinc")
 ROWS = np.arange(60)
@@ -248,6 +250,30 @@ def test_a_search_is_repeated_in_each_fold_or_says_that_it_was_not(answered, mon
     assert model.prediction_features == answered.model.prediction_features_
     monkeypatch.setattr(held_out, "MOST_ROWS", 100)
     assert "2 more fits of 753 rows" in held_out.hold_out(answered, model, how)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_part_that_cannot_be_computed_says_why_and_the_others_are_there(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 3))
+    selected = 0.2 * X[:, 0] + rng.normal(size=120) > 0
+    y = np.where(selected, (X[:, 1] + rng.normal(size=120) > 0.3).astype(float), np.nan)
+    table = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+    options = {"outcome": "y", "outcome_kind": "binary", "search": "none"}
+    analysis = analyse(table, **options, predict_with=["b", "c"])
+    # The likelihood rises towards |rho| = 1, so no other exclusion can be compared with it.
+    assert not analysis.model.converged_
+    with pytest.raises(NotIdentifiedError, match="cannot be fitted again"):
+        analysis.model.what_if(table[["a", "b", "c"]], y)
+    assert isinstance(analysis.what_if, Untested)
+    assert "maximum likelihood did not converge" in str(analysis.what_if)
+    (check,) = [one for one in analysis.checks if one.key == "what_if"]
+    assert check.level == "note"
+    assert check.title == "Not tested: excluded features put back."
+    assert "cannot be fitted again: maximum likelihood did not converge." in check.words
+    assert check.do.startswith("Use more rows, or fewer features")
+    write_report(analysis, tmp_path / "report.html")
+    assert "Not tested: excluded features put back" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_methods_are_compared_by_probabilities(women):

@@ -16,6 +16,7 @@ from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.check_words import CHECK_WORDS
 from heckmanfa.results.checks import LEVELS, badge, fine_words
+from heckmanfa.text.wording import chance_text
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
@@ -48,6 +49,29 @@ def test_the_checks_of_an_average_are_in_order_and_each_has_its_words(mroz):
         assert one.name
         assert bool(one.do) == (one.level != "ok")
     assert badge(checks) == ("caution", "Read with care")
+
+
+def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares():
+    source = np.random.default_rng(16)
+    X, u = source.standard_normal((500, 4)), source.standard_normal(500)
+    y = X[:, 1] + 0.4 * X[:, 0] + 0.8 * source.standard_normal(500)
+    y[1.2 * X[:, 0] + 0.4 * X[:, 2] + u < 0] = np.nan
+    analysis = ask(pd.DataFrame(X, columns=list("abcd")).assign(lwage=y))
+    check = by_key(analysis)["stand_ins"]
+    first = weights_of(analysis.model.fit_).stand_ins[0]
+    assert check.level == "caution"
+    assert check.title == "a and lambda stand in for each other."
+    assert f"without it, {100 * first.corrected_without:.0f}% of the BIC weight" in check.value
+    (claim,) = [str(one) for one in analysis.claims if one.key == "stand_in"]
+    feature = analysis.evidence.of_column(0)
+    assert claim == (
+        f"That a predicts, or that it does not: {chance_text(feature.chance)} where the correction "
+        f"competes, {chance_text(feature.chance_least_squares)} without it: it and lambda take "
+        "each other's place."
+    )
+    assert str(analysis.answer.lede) == (
+        "Either selection mattered, or a predicts lwage: these data do not tell."
+    )
 
 
 def test_an_average_of_a_log_outcome_has_the_mean_ratio_of_its_best_set():

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, NaiveOLS
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, NaiveOLS
 from heckmanfa.analysis import comparison
-from heckmanfa.analysis.comparison import compare_methods
+from heckmanfa.analysis.comparison import compare_methods, methods
 from heckmanfa.analysis.method_verdict import judge_methods
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import InputError
+from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
 from heckmanfa.model_selection import SelectionKFold
 
 
@@ -118,6 +119,61 @@ def test_a_method_that_cannot_be_fitted_is_said():
     X["twice"] = X["a"]
     found = compare_methods(X, data.y, estimators={"all": Heckman()}, n_repeats=1)
     assert "'twice' is a linear function of 'a'" in found.tidy().iloc[0]["note"]
+
+
+@pytest.mark.parametrize("kind", ["linear", "binary"])
+def test_methods_may_search_both_equations(kind):
+    options = {"search_in": "both", "selection_always": ["c"], "selection_never": ["b"]}
+    found = methods(outcome_kind=kind, equations=options)
+    both = {name for name, one in found.items() if getattr(one, "search_in", None) == "both"}
+    assert both == {"best subset", "average by AIC", "average by BIC"}
+    for name in both:
+        assert options.items() <= found[name].get_params().items()
+
+
+def test_a_comparison_searches_both_equations_as_its_methods_do():
+    data = make_selection(300, 3, 2, random_state=0)
+    X = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    folds = {"n_folds": 2, "n_repeats": 1}
+    own = {"average": HeckmanAverage(search_in="both", selection_never=["c"]), "all": Heckman()}
+    found = compare_methods(X, data.y, estimators=own, **folds)
+    assert found.in_both == ("average",)
+    said = "average may leave features out of the selection equation, too."
+    assert said in " ".join(str(found).split())
+    with pytest.raises(InputError, match="set it in the estimators"):
+        compare_methods(X, data.y, estimators=own, search_in="both", **folds)
+    plain = compare_methods(X, data.y, estimators={"all": Heckman()}, **folds)
+    assert "selection equation" not in str(plain)
+
+
+def test_a_comparison_refuses_wrong_options_of_its_methods():
+    data = make_selection(300, 3, 2, random_state=0)
+    X = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    with pytest.raises(UnknownFeatureError, match="'d'"):
+        compare_methods(X, data.y, search_in="both", selection_never=["d"])
+    with pytest.raises(InputError, match="selection_always is about a search of both"):
+        compare_methods(X, data.y, selection_always=["a"])
+    with pytest.raises(ValueError, match="search_in"):
+        compare_methods(X, data.y, search_in="selection")
+
+
+@pytest.mark.usefixtures("untrained")
+def test_compare_searches_both_equations_on_request(shell, mroz):
+    asked = ("compare", "mroz.csv", "--outcome", "lwage", "--folds", 2, "--repeats", 1, "--no-ru")
+    both = ("--search-in", "both", "--selection-always", "kids618", "--selection-never", "educ")
+    status, said = shell(*asked, *both, "--out", "c.csv")
+    assert status == 0
+    assert "average by BIC may leave features out of the selection equation, too." in said
+    options = {"search_in": "both", "selection_always": ["kids618"], "selection_never": ["educ"]}
+    X, y = mroz.drop(columns="lwage"), mroz["lwage"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        average = HeckmanAverage("bic", on_collinear="drop", **options).fit(X, y)
+        best = HeckmanBestSubset(on_collinear="drop", **options).fit(X, y)
+    rho = pd.read_csv("c.csv").set_index("method")["rho"]
+    assert rho["average by BIC"] == pytest.approx(average.rho_, abs=1e-8)
+    assert rho["best subset"] == pytest.approx(best.rho_, abs=1e-6)
+    assert "add --search-in both" in shell.refuses(*asked, *both[2:])
 
 
 def test_compare_refuses_what_fit_refuses(shell, mroz):

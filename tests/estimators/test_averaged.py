@@ -87,15 +87,17 @@ def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(kind):
     model = HeckmanAverage(kind).fit(X, Y)
     table, rows = model.inclusion_.set_index("feature"), model.assignments_
     assert list(table.index) == [*FEATURES, "correction"]
-    own = rows["weight"].to_numpy()
+    own, members = rows["weight"].to_numpy(), model.fit_.average.members()
     for name in FEATURES:
         alone = rows["features"].map(lambda features, name=name: name in features).to_numpy()
         with_index = rows["index"].to_numpy() & ~alone
         assert table.loc[name, f"{kind}_alone"] == pytest.approx(own @ alone, abs=1e-10)
         assert table.loc[name, f"{kind}_index"] == pytest.approx(own @ with_index, abs=1e-10)
         assert table.loc[name, kind] == pytest.approx(own @ (alone | with_index), abs=1e-10)
-        signs = table.loc[name, ["positive", "negative"]].sum()
-        assert signs == pytest.approx(table.loc[name, kind], abs=1e-10)
+        effect = members.estimates[:, 1 + FEATURES.index(name)]
+        for sign, column in ((1, "positive"), (-1, "negative")):
+            share = members.weights @ (sign * effect > 0)
+            assert table.loc[name, column] == pytest.approx(share, abs=1e-10)
     held = own @ rows["correction"].to_numpy()
     assert table.loc["correction", kind] == pytest.approx(held, abs=1e-10)
     for name, chance in table["bic"].items():

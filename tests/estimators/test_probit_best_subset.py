@@ -154,13 +154,24 @@ def test_rows_of_files_give_the_same_search(tmp_path: Path) -> None:
         np.testing.assert_allclose(files.candidates_[name], memory.candidates_[name], atol=1e-6)
 
 
-def test_weights_are_said_to_be_those_of_the_quadratic_approximation(
+def test_weights_are_those_of_the_quadratic_approximation(
     small: tuple[np.ndarray, np.ndarray, HeckmanProbitBestSubset],
 ) -> None:
     _, _, model = small
     report = model.search_report()
     assert report.weights is not None
+    # Between assignments that hold the correction, as all that a search evaluates do.
+    found = model.candidates_
+    weight = np.exp(-0.5 * (found["approximate"] - found["approximate"].min()))
+    average = report.weights.average
+    corrected = average.leading_states[:, -2] & ~average.leading_states[:, -1]
+    masks, shares = average.leading_masks[corrected], average.leading_weight[corrected]
+    assert len(found) == len(masks) == 2 ** masks.shape[1]
+    for features, expected in zip(found["features"], weight, strict=True):
+        same = (masks == np.isin(range(masks.shape[1]), features)).all(axis=1)
+        assert shares[same] / shares.max() == pytest.approx(expected, rel=1e-6, abs=1e-12)
     assert "quadratic approximation" in str(report)
+    assert "lambda" not in str(report)
 
 
 def test_honest_halves_and_a_bootstrap_repeat_the_search() -> None:

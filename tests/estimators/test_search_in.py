@@ -22,6 +22,7 @@ from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit.full_form import form_of_fit
 from heckmanfa.report import write_report
 from heckmanfa.search.averaging import average
+from heckmanfa.search.averaging.averages import with_drivers
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -271,7 +272,7 @@ def test_sampled_shares_are_those_of_all_assignments(rows):
     outcome = model.fit_.average
     whole = outcome.average
     full = heckmanfa.Heckman(method="ml").fit(X, y)
-    form = form_of_fit(full.fit_, both=True)
+    form = with_drivers(form_of_fit(full.fit_, both=True), whole.selecting)
     drawn = average(
         *(form, whole.choices),
         weights="bic",

@@ -21,7 +21,7 @@ from heckmanfa.results.evidence import StandInEvidence, evidence_of
 from heckmanfa.results.headline import headline
 from heckmanfa.results.judgement import Judgement
 from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.text.passage import passage
+from heckmanfa.text.passage import Name, passage
 from heckmanfa.text.wording import chance_text, effects
 
 FEATURES = [
@@ -131,7 +131,8 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     assert str(answer.selection.words).endswith(
         "With all features it is 0.160, and the test of rho = 0 has p = 0.721."
     )
-    # No hyphen stands for a minus.
+    # Names can be found again, and no hyphen stands for a minus.
+    assert {Name("educ"), Name("lwage")} <= {*answer.headline.parts}
     assert "\u22120.035" in str(answer.selection.words)
     summary = " ".join(str(mroz.summary()).split())
     assert summary.startswith(f"{answer.headline} {answer.lede} Heckman selection model")

@@ -122,11 +122,12 @@ def test_the_weights_of_a_binary_outcome_follow_from_the_model_of_all_features()
 
 def test_stand_ins_differ_in_the_share_of_the_correction():
     # x0 drives selection and predicts a little, and it makes most of lambda.
-    source = np.random.default_rng(2)
-    X = source.standard_normal((500, 4))
-    y = X[:, 1] + 0.25 * X[:, 0] + 0.8 * source.standard_normal(500)
-    y[1.2 * X[:, 0] + 0.4 * X[:, 2] + source.standard_normal(500) < 0] = np.nan
-    found = weights_of(fitted(HeckmanBestSubset(), X, y).fit_)
+    source = np.random.default_rng(16)
+    X, u = source.standard_normal((500, 4)), source.standard_normal(500)
+    y = X[:, 1] + 0.4 * X[:, 0] + 0.8 * source.standard_normal(500)
+    y[1.2 * X[:, 0] + 0.4 * X[:, 2] + u < 0] = np.nan
+    model = fitted(HeckmanBestSubset(), X, y)
+    found = weights_of(model.fit_)
     rows = averaged(X, y).assignments_
     weight, corrected = rows["weight"].to_numpy(), rows["correction"].to_numpy()
     expected = {}
@@ -140,6 +141,14 @@ def test_stand_ins_differ_in_the_share_of_the_correction():
     assert {
         item.columns: (item.corrected_with, item.corrected_without) for item in found.stand_ins
     } == expected
+    # Without x0 there is a correction; with x2 there is one.
+    (first, second), held = found.stand_ins, share_text
+    assert (first.columns, second.columns) == ((0,), (2,))
+    said = on_one_line(model.search_report())
+    assert (
+        f"x0 and lambda stand in for each other: without x0, {held(first.corrected_without)} of "
+        f"the BIC weight holds the correction; with it, {held(first.corrected_with)}." in said
+    )
 
 
 def test_groups_and_forced_features_count_as_the_user_allowed(rows):

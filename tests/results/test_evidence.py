@@ -139,7 +139,20 @@ def test_roles_of_mroz(mroz):
     chances = {feature.name: feature.chance for feature in found.features}
     assert chances["educ"] > 0.99
     # exper competes with the index and with lambda.
-    assert round(chances["exper"], 2) == 0.89
+    expected = {
+        "exper": 0.89,
+        "expersq": 0.43,
+        "huswage": 0.40,
+        "motheduc": 0.34,
+        "nwifeinc": 0.33,
+    }
+    assert {name: round(chances[name], 2) for name in expected} == expected
+    roles = {feature.name: feature.role for feature in found.ordered()}
+    assert [*roles][:6] == ["educ", *expected]
+    assert {roles[name] for name in expected} == {"cannot be told"}
+    # All of the others have their chance from the index, whether they drive selection or not.
+    others = {role for name, role in roles.items() if name not in ("educ", *expected)}
+    assert others == {"cannot be told: only as it drives selection"}
     assert found.best.names == ("educ", "exper")
     assert found.best.weight == pytest.approx(0.137, abs=0.001)
     assert found.stand_in is None

@@ -19,12 +19,16 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem
 from heckmanfa.model.probit_together import evaluate_many
+from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.search.averaging.averages import with_drivers
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import Form
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 
 def data_of(kind, seed, n=400, k=4, **options):
-    options = {"outcome_kind": "binary"} if kind == "binary" else {}
+    options |= {"outcome_kind": "binary"} if kind == "binary" else {}
     return make_selection(n, k, max(k - 2, 1), random_state=seed, **options)
 
 
@@ -49,15 +53,36 @@ def frame_of(data):
     return pd.DataFrame(data.X, columns=[f"x{i}" for i in range(data.X.shape[1])])
 
 
-def every_state(theta, covariance, n, fixed):
+def chances_to_drive(gamma, covariance, n):
+    """BIC shares of the selection features, from the estimates of their equation alone."""
+    k, shares, total = len(gamma), np.zeros(len(gamma)), 0.0
+    for state in itertools.product([False, True], repeat=k):
+        held = np.array(state)
+        away = np.flatnonzero(~held)
+        cost = gamma[away] @ np.linalg.solve(covariance[np.ix_(away, away)], gamma[away])
+        weight = np.exp(-0.5 * (cost + held.sum() * np.log(n)))
+        shares, total = shares + weight * held, total + weight
+    return shares / total
+
+
+def index_of(theta, covariance, n):
+    """Gamma-hat of what probably drives selection, and zero elsewhere."""
+    k = len(theta) // 2
+    gamma = theta[k + 1 :]
+    chances = chances_to_drive(gamma, covariance[k + 1 :, k + 1 :], n)
+    return np.where(chances >= 0.5, gamma, 0.0)
+
+
+def every_state(theta, covariance, index, n, fixed):
     """Cost, criteria and estimates of every assignment, by generalised least squares on each."""
     k = len(theta) // 2
     precision = np.linalg.inv(covariance)
-    index = np.append(theta[k + 1 :], np.zeros(k + 1))
+    moved = index != 0.0
+    index = np.append(index, np.zeros(k + 1))
     found = []
     for state in itertools.product([False, True], repeat=2 * k + 2):
         held, with_index = np.array(state[:-1]), state[-1]
-        if with_index and held[:k].sum() > k - 2:
+        if with_index and np.sum(moved & ~held[:k]) < 2:
             continue
         columns = np.eye(2 * k + 1)[:, held]
         if with_index:
@@ -78,11 +103,19 @@ def every_state(theta, covariance, n, fixed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed", "cov_type"),
-    [("linear", 0, None), ("linear", 1, "robust"), ("binary", 0, None), ("binary", 0, "robust")],
+    ("kind", "seed", "strength", "cov_type", "n_drivers"),
+    [
+        ("linear", 0, 1.0, None, 4),
+        ("linear", 1, 0.5, "robust", 3),
+        ("linear", 4, 0.5, None, 2),
+        ("linear", 3, 0.3, None, 1),
+        ("binary", 0, 1.0, None, 4),
+        ("binary", 3, 0.3, "robust", 3),
+        ("binary", 5, 0.3, None, 2),
+    ],
 )
-def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
-    data = data_of(kind, seed, n=400 if kind == "linear" else 600)
+def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, strength, cov_type, n_drivers):
+    data = data_of(kind, seed, n=400 if kind == "linear" else 600, strength=strength)
     X = frame_of(data)
     full, average = (
         (Heckman(method="ml", cov_type=cov_type), HeckmanAverage)
@@ -91,11 +124,14 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
     )
     theta, covariance = free_parameters(full.fit(X, data.y), kind)
     k, fixed = 4, 3 if kind == "linear" else 2
-    found = every_state(theta, covariance, len(X), fixed)
+    index = index_of(theta, covariance, len(X))
+    assert np.count_nonzero(index) == n_drivers
+    found = every_state(theta, covariance, index, len(X), fixed)
     held, with_index, estimates, within, cost, criteria = found
     model = average("bic", search_in="both", cov_type=cov_type).fit(X, data.y)
     found = model.fit_.average.average
     assert found.exhaustive
+    assert found.has_index == (n_drivers >= 2)
     assert model.n_assignments_ == len(held)
     weights = np.exp(-0.5 * (criteria - criteria.min(axis=0)))
     weights /= weights.sum(axis=0)
@@ -104,7 +140,7 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
         weight = weights[:, place]
         np.testing.assert_allclose(found.selection_shares[name], weight @ held[:, k + 1 :], **near)
         np.testing.assert_allclose(found.alone[name], weight @ held[:, :k], **near)
-        acts = held[:, :k] | with_index[:, None]
+        acts = held[:, :k] | (with_index[:, None] & (index != 0.0))
         np.testing.assert_allclose(found.shares[name], weight @ acts, **near)
         np.testing.assert_allclose(found.correction_share[name], weight @ held[:, k], **near)
         np.testing.assert_allclose(found.index_share[name], weight @ with_index, **near)
@@ -127,6 +163,59 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, cov_type):
     order = np.argsort(criteria[:, 1], kind="stable")[:20]
     np.testing.assert_allclose(found.leading_cost[:20], cost[order], **near)
     np.testing.assert_allclose(model.assignments_["bic"][:20], criteria[order, 1], **near)
+
+
+def form_of_both(k, rng, n=500.0):
+    """A form of k features in both equations, some of which hardly drive selection."""
+    d = 2 * k + 4
+    root = rng.normal(size=(2 * d, d))
+    theta = 0.3 * rng.normal(size=d)
+    every = tuple(range(k))
+    covariance = root.T @ root / (2 * d) / n * 5.0
+    return Form(every, every, k, n, "likelihood", theta, covariance, searched=every)
+
+
+def test_the_index_holds_the_groups_that_probably_drive_selection():
+    k, seen = 6, set()
+    units, always = [(0, 1), (2,), (3, 4)], (5,)
+    selecting = Choices(k, always, tuple(units), k)
+    for seed in range(30):
+        form = form_of_both(k, np.random.default_rng(seed))
+        places = form.free[k + 1 :]
+        gamma, covariance = form.estimates[places], form.covariance[np.ix_(places, places)]
+        shares, total = np.zeros(k), 0.0
+        for inside in itertools.product([False, True], repeat=len(units)):
+            held = np.isin(range(k), always)
+            for unit, use in zip(units, inside, strict=True):
+                held[list(unit)] = use
+            away = np.flatnonzero(~held)
+            cost = gamma[away] @ np.linalg.solve(covariance[np.ix_(away, away)], gamma[away])
+            weight = np.exp(-0.5 * (cost + held.sum() * np.log(form.n_selected)))
+            shares, total = shares + weight * held, total + weight
+        drives = shares / total >= 0.5
+        found = with_drivers(form, selecting)
+        np.testing.assert_array_equal(found.direction[:k], np.where(drives, gamma, 0.0))
+        assert not found.direction[k:].any()
+        seen.add(int(drives.sum()))
+    assert {1, 2, 3, 4} <= seen
+
+
+def test_what_hardly_drives_selection_cannot_predict_with_the_index():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 6))
+    gamma = np.array([0.6, -0.5, 0.5, 0.0, 0.0, 0.0])
+    selected = X @ gamma + rng.normal(size=2000) > 0
+    y = np.where(selected, 1 + X @ (0.5 * gamma) + rng.normal(size=2000), np.nan)
+    average = HeckmanAverage(search_in="both").fit(X, y)
+    table = average.inclusion_
+    table = table[table["equation"] == "prediction"]
+    assert (table["bic_index"][:3] > 0.5).all()
+    assert (table[["aic_index", "bic_index", "ebic_index"]][3:] == 0.0).all(axis=None)
+    assert (table["role"][3:] == "no sign that it predicts").all()
+    # A search weighs its sets by the same index.
+    weights = weights_of(HeckmanBestSubset(search_in="both").fit(X, y).fit_)
+    assert weights.form.drivers == average.fit_.average.form.drivers == (0, 1, 2)
+    np.testing.assert_allclose(weights.average.shares["bic"], table["bic"], rtol=1e-6)
 
 
 def best_of_all_pairs(X, y, make, k):

@@ -25,7 +25,7 @@ from heckmanfa.inference.searching import Honest
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import kinds_finding
 from heckmanfa.results.average_tables import has_pseudo_weights
-from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH
+from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH, FEWER_FEATURES
 from heckmanfa.results.checks import (
     Check,
     checks_of,
@@ -128,7 +128,12 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
     found += [_not_run(missed, outcome)] if missed.n else []
     found = _with_form(found, ml=subject.prepared.question.estimated == "ml")
     dos = DO_WITHOUT_SEARCH if subject.prepared.question.searched == "none" else {}
-    found = [replace(one, do=dos.get(one.key, one.do)) if one.do else one for one in found]
+    found = [
+        replace(one, do=dos[one.key])
+        if one.key in dos and one.do not in ("", FEWER_FEATURES)
+        else one
+        for one in found
+    ]
     warned = checks_of_warnings(subject.warned, found, outcome, binary=binary)
     return ordered_checks([*found, *warned])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,13 @@ from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
-from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
+from heckmanfa.errors import (
+    HeckmanfaError,
+    HeckmanfaWarning,
+    InputError,
+    InputTypeError,
+    UnknownFeatureError,
+)
 from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
@@ -30,11 +36,15 @@ from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanL
 from heckmanfa.model.option_types import OnProblem, OutcomeKind
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
+from heckmanfa.search.choices import SearchIn
+from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
+
+_EQUATIONS = ("search_in", "selection_always", "selection_never")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,6 +63,15 @@ class Comparison(Report):
     """which method to use and why, from paired differences of the folds' errors"""
     measure: Measure = AMOUNTS
     """how predictions are judged: errors of amounts, or probabilities of classes"""
+    in_both: tuple[str, ...] = ()
+    """methods that search both equations"""
+
+    @property
+    def searched(self) -> str:
+        """A sentence that names the methods that search both equations; empty if none does."""
+        if not self.in_both:
+            return ""
+        return f"{listed(self.in_both)} may leave features out of the selection equation, too."
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -78,6 +97,7 @@ class Comparison(Report):
                 f"{what} of rows with an outcome, {how}",
                 table=self.table.drop(columns=["difference", "difference_se", "note"]),
                 notes=(
+                    *([self.searched] if self.searched else []),
                     self.measure.caution,
                     f"{spread} are standard deviations between repeats.",
                     *(
@@ -98,22 +118,25 @@ def methods(
     ru: bool | None = None,
     on_separation: OnProblem = "error",
     outcome_kind: OutcomeKind = "linear",
+    equations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
     left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. A
-    binary outcome has methods of its own.
+    binary outcome has methods of its own. The best subset and the averages take ``equations``:
+    ``search_in``, ``selection_always`` and ``selection_never``.
     """
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
+    either: dict[str, Any] = {**groups, **(equations or {})}
     if outcome_kind == "binary":
         return {
             "naive probit": NaiveProbit(),
             "all features": HeckmanProbit(**common),
-            "best subset": HeckmanProbitBestSubset(**groups),
-            "average by AIC": HeckmanProbitAverage("aic", **groups),
-            "average by BIC": HeckmanProbitAverage("bic", **groups),
+            "best subset": HeckmanProbitBestSubset(**either),
+            "average by AIC": HeckmanProbitAverage("aic", **either),
+            "average by BIC": HeckmanProbitAverage("bic", **either),
         }
     found: dict[str, Any] = {
         "naive OLS": NaiveOLS(on_collinear="drop"),
@@ -124,9 +147,9 @@ def methods(
         "Heckman-FA": HeckmanFA("sample", random_state=seed, **groups),
         "Heckman-FA*": HeckmanFA("rank", random_state=seed, **groups),
         "Heckman-C": HeckmanFA("correlation", **groups),
-        "best subset": HeckmanBestSubset(**groups),
-        "average by AIC": HeckmanAverage("aic", **groups),
-        "average by BIC": HeckmanAverage("bic", **groups),
+        "best subset": HeckmanBestSubset(**either),
+        "average by AIC": HeckmanAverage("aic", **either),
+        "average by BIC": HeckmanAverage("bic", **either),
     }
     if feature_groups:
         del found["Heckman lasso"]
@@ -148,6 +171,9 @@ def compare_methods(
     sample_weight: Any = None,
     outcome_kind: OutcomeKind = "linear",
     estimators: dict[str, Any] | None = None,
+    search_in: SearchIn = "prediction",
+    selection_always: Any = (),
+    selection_never: Any = (),
     n_folds: int = 5,
     n_repeats: int = 3,
     random_state: int = 0,
@@ -164,6 +190,9 @@ def compare_methods(
         Whether outcomes are amounts, or two classes as in `HeckmanProbit.fit`.
     estimators : dict, optional
         Estimators by name; by default, all methods of the package.
+    search_in, selection_always, selection_never
+        As in `HeckmanAverage`, for the best subset and the averages of the package. Estimators
+        that are given have their own.
     n_folds, n_repeats : int
         Each repeat is another partition into folds.
     say : callable, optional
@@ -179,8 +208,16 @@ def compare_methods(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
     rows, measure = _read(X, y, selected, sample_weight, outcome_kind), MEASURES[outcome_kind]
+    given = estimators
     if estimators is None:
-        estimators = methods(seed=random_state, outcome_kind=outcome_kind)
+        equations = dict(
+            zip(_EQUATIONS, (search_in, selection_always, selection_never), strict=True)
+        )
+        estimators = methods(seed=random_state, outcome_kind=outcome_kind, equations=equations)
+    elif search_in != "prediction":
+        raise InputError(
+            "search_in is for the methods of the package: set it in the estimators that are given"
+        )
     folds = _folds(X, rows, n_folds, n_repeats, random_state)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
@@ -188,7 +225,7 @@ def compare_methods(
         for name, estimator in estimators.items()
         if isinstance(estimator, Heckman | HeckmanProbit)
     }
-    _refuse_all([error for _, error, _ in wholes.values()])
+    _refuse_all([error for _, error, _ in wholes.values()], options=given is None)
     records, fitted, errors = [], {}, {}
     tell = say or (lambda words: None)
     for name, estimator in estimators.items():
@@ -218,6 +255,9 @@ def compare_methods(
         coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
         verdict=verdict,
         measure=measure,
+        in_both=tuple(
+            name for name, model in fitted.items() if getattr(model, "search_in", None) == "both"
+        ),
     )
 
 
@@ -254,11 +294,15 @@ def _read(
     return rows
 
 
-def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
+def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:
     """Raise the error of the Heckman methods if all of several fail for the same reason.
 
-    The data are then the cause; if one method is tried alone, it may be the cause itself.
+    The data are then the cause; if one method is tried alone, it may be the cause itself. With
+    ``options``, an error about an option, which only some of the methods have, is raised too.
     """
+    for error in errors if options else ():
+        if error is not None and type(error) in (InputError, UnknownFeatureError):
+            raise error
     first = errors[0] if len(errors) > 1 else None
     if first is not None and all(type(error) is type(first) for error in errors):
         raise first

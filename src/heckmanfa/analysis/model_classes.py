@@ -91,7 +91,7 @@ Fit: dropped @K; support [K]; coef [K]; imr_coef ~; rho ~; sigma ~; selection_co
     rho_scores [s, s]
 FittedColumns: labels_given
 Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~;
-    searched @K
+    searched @K; drivers @K
 FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dropped_levels;
     reference
 Goal: rho_range ~; units @K

@@ -28,6 +28,7 @@ from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.inference.diagnosed import uncertainty_or_why, what_if_or_why
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
@@ -49,6 +50,7 @@ from heckmanfa.text.wording import plural
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
+    from heckmanfa.results.reports import Untested
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +132,7 @@ class Analysis(Prepared):
         return roles_frame(self.evidence)
 
     @cached_property
-    def uncertainty(self) -> UncertaintyInterval | None:
+    def uncertainty(self) -> UncertaintyInterval | Untested | None:
         """Where each coefficient lies for rho in a range; None without a selection equation.
 
         A binary outcome is refitted at some values of rho, so its rows must be few enough.
@@ -138,11 +140,12 @@ class Analysis(Prepared):
         if not self.is_corrected:
             return None
         if isinstance(self.model, Heckman):
-            return self.model.uncertainty_interval()
+            return uncertainty_or_why(self.model.uncertainty_interval)
         rows = self.loaded
         if rows is None or len(rows.y) > QUICK_ROWS:
             return None
-        return self.model.uncertainty_interval(
+        return uncertainty_or_why(
+            self.model.uncertainty_interval,
             rows.X,
             self.outcome,
             selected=rows.selected,
@@ -151,7 +154,7 @@ class Analysis(Prepared):
         )
 
     @cached_property
-    def what_if(self) -> WhatIf | None:
+    def what_if(self) -> WhatIf | Untested | None:
         """Estimates under other exclusions; None for averages, and where nothing rests on these.
 
         A binary outcome is refitted for each of them, so features and rows must be few enough.
@@ -161,10 +164,11 @@ class Analysis(Prepared):
             return None
         rows, linear = self.loaded, isinstance(self.model, Heckman)
         if isinstance(self.model, Heckman) and (rows is None or not fit.spec.errors_differ):
-            return self.model.what_if()
+            return what_if_or_why(self.model.what_if)
         if rows is None or not (linear or is_quick(self)):
             return None
-        return self.model.what_if(
+        return what_if_or_why(
+            self.model.what_if,
             rows.X,
             self.outcome,
             selected=rows.selected,

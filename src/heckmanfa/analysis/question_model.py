@@ -67,11 +67,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
-    if question.search_in == "both":
-        options = "--selection-always", "--selection-never"
-        named = question.selection_always, question.selection_never
-        inside, outside = map(_columns_of, [encoding] * 2, named, options)
-        common |= {"search_in": "both", "selection_always": inside, "selection_never": outside}
+    common |= searched_equations(question, encoding)
     if binary and question.searched == "average":
         return HeckmanProbitAverage(**common)
     if binary:
@@ -95,6 +91,16 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     if question.criterion is not None:
         trained.set_params(criterion=question.criterion)
     return trained
+
+
+def searched_equations(question: Question, encoding: Encoding) -> dict[str, Any]:
+    """Return the parameters of a search that leaves features out of both equations, if asked."""
+    if question.search_in != "both":
+        return {}
+    options = "--selection-always", "--selection-never"
+    named = question.selection_always, question.selection_never
+    inside, outside = map(_columns_of, [encoding] * 2, named, options)
+    return {"search_in": "both", "selection_always": inside, "selection_never": outside}
 
 
 def fit_question(prepared: Prepared) -> tuple[Prepared, Model, list[warnings.WarningMessage]]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
 from heckmanfa.analysis.held_out_scores import AMOUNTS
+from heckmanfa.analysis.question_model import searched_equations
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
@@ -45,6 +46,8 @@ def run(
         if ru and kind == "binary":
             raise InputError("--ru is for linear outcomes: leave it out")
         groups = list(joint_groups(encoding).values())
+        equations = searched_equations(question, encoding)
+        estimators = comparison.methods(groups, seed, ru, question.on_separation, kind, equations)
         with (
             warnings.catch_warnings(record=True) as caught,
             explain_lost(prepared.lost),
@@ -57,7 +60,7 @@ def run(
                 selected=rows.selected,
                 sample_weight=rows.weight,
                 outcome_kind=kind,
-                estimators=comparison.methods(groups, seed, ru, question.on_separation, kind),
+                estimators=estimators,
                 n_folds=folds,
                 n_repeats=repeats,
                 random_state=seed,
@@ -99,6 +102,8 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     times = "" if found.n_repeats == 1 else f", {found.n_repeats} times"
     title = f"Held-out rows with an outcome, {found.n_folds} folds{times}"
     print_table(console, title, columns, rows)
+    if found.searched:
+        console.print(found.searched)
     for row in records:
         if row["note"]:
             note = in_options(in_sources(row["note"], prepared.encoding))

@@ -134,8 +134,9 @@ class HeckmanAverage(AverageModel, Heckman):
         Which equations may leave features out. "prediction" keeps all selection features, as the
         paper has it. "both" weighs assignments of both equations, by the form of the joint
         likelihood with everything in it: p counts all parameters, and m is the number of all rows.
-        A unit is a feature or group in one equation. The index keeps the gamma of the model with
-        everything in it. "both" is always estimated by maximum likelihood, whatever ``method`` is.
+        A unit is a feature or group in one equation. The index holds only features that drive
+        selection in at least half of the BIC weight of that equation alone. "both" is always
+        estimated by maximum likelihood, whatever ``method`` is.
     rho_range : (float, float), optional
         Give weight only to assignments whose rho lies in this window. Needs every assignment
         evaluated.

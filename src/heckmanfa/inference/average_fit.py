@@ -29,6 +29,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.search.averaging import average
 from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
+from heckmanfa.search.averaging.averages import with_drivers
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
@@ -93,6 +94,8 @@ class Averaging(Choose):
         if selecting is not None:
             selecting = selecting.without_columns([*selection.dropped, *selection.separating])
         fit, form = _with_form(fit, selection, kind, both=selecting is not None)
+        if selecting is not None:
+            form = with_drivers(form, selecting)
         found = average(
             form,
             choices,

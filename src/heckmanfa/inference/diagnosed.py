@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from heckmanfa.data.arrays import host
@@ -12,9 +13,12 @@ from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_int
 from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.results.caveats import search_findings
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
-from heckmanfa.results.reports import Report
+from heckmanfa.results.reports import Report, Untested, report_or_why
 
 _RHO_RANGE, _LEVEL, _GRID = (-0.3, 0.3), 0.95, 61
+
+what_if_or_why = partial(report_or_why, WhatIf, "what_if", "excluded features put back")
+uncertainty_or_why = partial(report_or_why, UncertaintyInterval, "uncertainty", "signs over rho")
 
 
 def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
@@ -26,12 +30,12 @@ def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
     if X is not None and fit.probit is not None:
         table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
         index = host(prediction.selection_index(fit, table))
-    given = {type(report) for report in reports}
+    given = {report.of if isinstance(report, Untested) else type(report) for report in reports}
     added: list[Report] = []
     # Of a binary outcome, both need its rows.
     rowless = fit.probit is not None and not fit.is_binary
     if rowless and UncertaintyInterval not in given:
-        added.append(uncertainty_interval(fit, _RHO_RANGE, _LEVEL, _GRID))
+        added.append(uncertainty_or_why(uncertainty_interval, fit, _RHO_RANGE, _LEVEL, _GRID))
     if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
-        added.append(what_if(fit))
+        added.append(what_if_or_why(what_if, fit))
     return diagnose(fit, index, [*added, *reports], search_findings(fit))

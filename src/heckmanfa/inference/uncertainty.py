@@ -18,7 +18,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.held_rho import HeldRhoCurve
@@ -235,7 +235,7 @@ def uncertainty_interval(
         )
     curve = RhoCurve.build(fit.moments, fit.features, _terms(fit), fit.rho_scores)
     if not max(-low, high) < curve.reach:
-        raise InputError(
+        raise NotIdentifiedError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
             f"rows; got the range [{low:g}, {high:g}]"
         )

@@ -208,7 +208,8 @@ def what_if(
         return found if isinstance(found, str) else Alternative.of_two_step(found)
 
     base = solve(fit.features)
-    assert isinstance(base, Alternative)
+    if isinstance(base, str):
+        raise _no_base(base)
     facts = (
         ("Two-step rho", f"{base.rho:.4g}"),
         ("Two-step sigma", f"{base.criteria['sigma']:.4g}"),
@@ -231,12 +232,18 @@ def binary_what_if(
     with one_blas_thread():
         base = solve(fit.features)
         if isinstance(base, str):
-            raise NotIdentifiedError(f"the model cannot be fitted again: {base}")
+            raise _no_base(base)
         facts = (
             ("rho", f"{base.rho:.4g}"),
             ("Log-likelihood", f"{base.criteria['log_likelihood']:.4f}"),
         )
         return _what_if(fit, base, solve, facts)
+
+
+def _no_base(why: str) -> NotIdentifiedError:
+    return NotIdentifiedError(
+        f"other exclusions cannot be compared with the model, which cannot be fitted again: {why}"
+    )
 
 
 def _what_if(

@@ -29,7 +29,7 @@ from heckmanfa.fit.full_form import form_of_candidates
 from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.search.averaging import KINDS, Average, Kind, average
-from heckmanfa.search.averaging.averages import MOST_UNITS
+from heckmanfa.search.averaging.averages import MOST_UNITS, with_drivers
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import with_shares_of
@@ -207,7 +207,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
             "choice is, is not said."
         )
-    choices, window = choices_of(fit), _window(fit)
+    choices, selecting, window = choices_of(fit), selecting_of(fit), _window(fit)
     found: Average | None = None
     correction: Correction = "optional"
     if fit.average is not None:
@@ -229,6 +229,8 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             # The words about the weights say whether the sampler's chains agree.
             warnings.simplefilter("ignore", SearchWarning)
             try:
+                if fit.average is None and selecting is not None:
+                    form = with_drivers(form, selecting)
                 found = average(
                     form,
                     choices,
@@ -237,7 +239,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
                     rho_range=window,
                     random_state=_SEED,
                     max_sweeps=max_sweeps,
-                    selecting=selecting_of(fit),
+                    selecting=selecting,
                 )
             except NoFeasibleAssignmentError:
                 return _NO_WEIGHT

@@ -63,6 +63,7 @@ RELY = (
     "Rely on one or two features that drive selection strongly and have no reason to predict, and "
     "name them with --select-only."
 )
+FEWER_FEATURES = "Use more rows, or fewer features: --predict-with names those that may predict."
 LITTLE = "Little then tells selection from prediction."
 
 # --always is an option of searches.

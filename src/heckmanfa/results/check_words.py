@@ -6,7 +6,15 @@ A check has the key of the finding or caveat that it is made from. Titles are wh
 
 from __future__ import annotations
 
-from heckmanfa.results.check_kinds import LITTLE, RELY, STRONGER, UNTESTED, CheckWords, Kind
+from heckmanfa.results.check_kinds import (
+    FEWER_FEATURES,
+    LITTLE,
+    RELY,
+    STRONGER,
+    UNTESTED,
+    CheckWords,
+    Kind,
+)
 from heckmanfa.results.row_check_words import ROW_CHECK_WORDS
 from heckmanfa.text.chances import BY
 
@@ -348,6 +356,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "The sign of {names} depends on rho.",
         "Draw no conclusion from that sign alone, and report the range over rho.",
         why="Another rho in that range turns it.",
+        dos={UNTESTED: FEWER_FEATURES},
     ),
     "window": CheckWords(
         Kind.IDENTIFICATION,
@@ -383,6 +392,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "An excluded feature asks to come back.",
         "Let it predict (--always), or argue why it should not, and compare.",
         why="A feature that improves the prediction is a doubtful exclusion.",
+        dos={UNTESTED: FEWER_FEATURES},
     ),
     "exclusion_test": CheckWords(
         Kind.EXCLUSION,

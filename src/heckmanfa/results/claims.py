@@ -193,8 +193,8 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
         if item.corrected_with > item.corrected_without:
             place = "selection is found only with it"
         why = passage(
-            f"{chance_text(item.chance)} with the correction, {chance_text(alone)} without: "
-            f"{place}."
+            f"{chance_text(item.chance)} where the correction competes, {chance_text(alone)} "
+            f"without it: {place}."
         )
     return [Claim("stand_in", passage("That ", name, " predicts, or that it does not:"), why)]
 

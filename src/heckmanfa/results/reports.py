@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.results.check_kinds import UNTESTED
 from heckmanfa.results.document import Finding, Part, Section
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 
 BY_CLASSICAL = " by classical standard errors"
 """appended to classical tests if the model has other standard errors"""
+
+
+R = TypeVar("R", bound="Report")
 
 
 class Printed:
@@ -51,6 +56,37 @@ class Report(Printed):
     def findings(self) -> list[Finding]:
         """Return the findings that it adds to the diagnostics of the model."""
         return []
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Untested(Report):
+    """Why a report could not be made, in its place."""
+
+    of: type[Report]
+    """the report"""
+    key: str
+    """which diagnostic it would have been"""
+    name: str
+    why: str
+
+    def sections(self) -> list[Section]:
+        """Return the reason."""
+        return [Section(self.name, notes=(self.why,))]
+
+    def findings(self) -> list[Finding]:
+        """Return the reason as a line of the diagnostics."""
+        return [Finding(self.key, self.name, "not known", "caution", self.why, case=UNTESTED)]
+
+
+def report_or_why(
+    of: type[R], key: str, name: str, make: Callable[..., R], *given: Any, **options: Any
+) -> R | Untested:
+    """Make a report of a fit, or say why the data do not allow it."""
+    try:
+        return make(*given, **options)
+    except NotIdentifiedError as error:
+        said = str(error).rstrip(".")
+        return Untested(of, key, name, f"{said[:1].upper()}{said[1:]}.")
 
 
 def read_reports(include: Any) -> list[Report]:

@@ -11,7 +11,7 @@ the selection equation: what drives selection moves the outcome too, in the same
 with coefficient b, it adds b g_j to the effect of every candidate j.
 
 If both equations are searched, the slopes of the selection equation are free parameters as well.
-The index keeps the g of the model with everything in it.
+The index then holds only what drives selection; its g are those of the model with everything in it.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class Form:
     """whether the correction was estimated: a likelihood may have no maximum in rho"""
     searched: tuple[int, ...] = ()
     """(s,) those of the selection features that may be left out, too: all of them, or none"""
+    drivers: tuple[int, ...] | None = None
+    """the candidates that the index may hold; None is all of them"""
 
     @property
     def n_fixed(self) -> int:
@@ -109,10 +111,11 @@ class Form:
 
     @cached_property
     def direction(self) -> Floats:
-        """(f,) of the index: selection coefficients of the candidates, and zero elsewhere."""
+        """(f,) of the index: selection coefficients of the drivers, and zero elsewhere."""
         first = len(self.columns) + 2
         of_selection = dict(zip(self.selection, self.estimates[first:], strict=False))
-        slopes = [of_selection.get(column, 0.0) for column in self.columns]
+        drivers = self.columns if self.drivers is None else self.drivers
+        slopes = [of_selection.get(c, 0.0) if c in drivers else 0.0 for c in self.columns]
         return np.array([*slopes, *[0.0] * (1 + len(self.searched))])
 
     @cached_property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError, SearchWarning, warn
+from heckmanfa.search.averaging.average_outcome import PROBABLE
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import Enumeration, enumerate_assignments
 from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
@@ -137,6 +140,34 @@ def _sampled(
             SearchWarning,
         )
     return sampled_estimates(found, columns, rule), sampled_kept(found, columns, rule)
+
+
+def with_drivers(form: Form, selecting: Choices) -> Form:
+    """Return a form of both equations whose index holds only what probably drives selection.
+
+    The estimates of the selection equation and their covariance are a form of their own. It gives
+    each feature or group, ``selecting``, its chance to drive selection.
+    """
+    k = len(form.searched)
+    own = form.free[len(form.columns) + 1 :]
+    estimates, covariance = np.zeros(k + 3), np.eye(k + 3)
+    estimates[1 : k + 1] = form.estimates[own]
+    covariance[1 : k + 1, 1 : k + 1] = form.covariance[np.ix_(own, own)]
+    equation = Form(
+        columns=form.searched,
+        selection=(),
+        n_features=form.n_features,
+        n_selected=form.n_selected,
+        errors="binary",
+        estimates=estimates,
+        covariance=covariance,
+    )
+    with warnings.catch_warnings():
+        # The average over both equations, with the same features, says whether chains agree.
+        warnings.simplefilter("ignore", SearchWarning)
+        found = average(equation, selecting, weights="bic", correction="never", random_state=_SEED)
+    chances = found.shares[CHANCES_BY]
+    return replace(form, drivers=tuple(c for c in form.columns if chances[c] >= PROBABLE))
 
 
 def without_correction(form: Form, found: Average) -> tuple[Members, Floats | None]:
