@@ -228,7 +228,7 @@ def test_equals_a_plain_loop_over_all_subsets(part):
         assert found.negative[:k] == pytest.approx(weight @ (effects < -1e-12), abs=1e-10)
         members = Members(form, found.component_states, found.component_weights)
         assert members.estimates == pytest.approx(loop.estimates[rows], abs=1e-10)
-        whole = members.gathered(np.arange(len(rows)))
+        (whole,) = members.gathered(np.arange(len(rows)))
         assert whole.covariance == pytest.approx(loop.covariance(kind), abs=1e-10)
 
 
@@ -279,8 +279,8 @@ def test_groups_of_assignments_keep_means_and_covariances():
     form = form_of(6, 6, "likelihood", np.random.default_rng(1))
     found = average(form, singles(6))
     members = Members(form, found.component_states, found.component_weights)
-    whole = members.gathered(np.arange(len(members.weights)))
-    groups = members.groups(3)
+    (whole,) = members.gathered(np.arange(len(members.weights)))
+    groups = members.groups(8)
     assert 1 < len(groups) <= 8
     assert sorted(itertools.chain(*(group.members for group in groups))) == list(
         range(len(members.weights))

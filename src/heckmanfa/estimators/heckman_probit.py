@@ -19,6 +19,7 @@ from heckmanfa.inference.probabilities import (
     check_probability_interval,
     predict_log_probabilities,
     predict_probability,
+    predict_with_limits,
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
@@ -365,9 +366,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
 
     def _with_limits(self, X: Any, kind: str, missing: str, conf_level: float) -> tuple[Array, ...]:
         """Return `_both_probabilities`, and the limits of the second."""
-        given = (self.fit_, X, kind, missing, "confidence", conf_level)
-        _, limits = predict_probability(*given)
-        return (*self._both_probabilities(X, kind, missing), limits[:, 0], limits[:, 1])
+        *both, limits = predict_with_limits(self.fit_, X, kind, missing, conf_level)
+        return (*both, limits[:, 0], limits[:, 1])
 
     def _labels(self, missing: str) -> NDArray[Any]:
         """Return the two classes, and what to predict without a probability."""

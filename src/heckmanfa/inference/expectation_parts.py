@@ -72,8 +72,13 @@ def selection_parts(index: Floats) -> Parts:
     return Parts(np.exp(log_cdf(index)), zero, density, zero, -index * density, zero)
 
 
-def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Parts:
-    """Evaluate an expectation of a linear outcome; the kind is one of `expectations.TARGETS`."""
+def linear_parts(
+    kind: str, mean: Floats, index: Floats, imr_coef: float | Floats, *, curved: bool = True
+) -> Parts:
+    """Evaluate an expectation of a linear outcome; the kind is one of `expectations.TARGETS`.
+
+    Arguments broadcast. ``index_index`` may be NaN unless ``curved``.
+    """
     if kind == "selection":
         return selection_parts(index)
     zero, one = np.zeros_like(index), np.ones_like(mean)
@@ -83,7 +88,7 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Par
         return _expected_parts(mean, index, imr_coef)
     side = 1.0 if kind == "selected" else -1.0
     ratio, slope = mills(side * index)
-    curve = mills_curve(side * index)
+    curve = mills_curve(side * index) if curved else np.nan * zero
     return Parts(
         mean + side * imr_coef * ratio,
         one,
@@ -94,7 +99,7 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Par
     )
 
 
-def _expected_parts(mean: Floats, index: Floats, imr_coef: float) -> Parts:
+def _expected_parts(mean: Floats, index: Floats, imr_coef: float | Floats) -> Parts:
     """Evaluate P(s = 1 | x) E[y | x, s = 1] = Phi(u) v + b_H phi(u) of a linear outcome."""
     zero, chance, density = np.zeros_like(index), np.exp(log_cdf(index)), _density(index)
     return Parts(

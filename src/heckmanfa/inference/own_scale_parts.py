@@ -22,6 +22,8 @@ from heckmanfa.inference.expectation_parts import Bend, Parts, selection_parts
 from heckmanfa.inference.log_means import log_mean
 from heckmanfa.model.normal import mills
 
+_Number = float | Floats
+
 
 @dataclass(frozen=True)
 class _Log:
@@ -34,7 +36,7 @@ class _Log:
     index_dependence: Floats
 
 
-def _log(kind: str, mean: Floats, index: Floats, imr_coef: float, sigma: float) -> _Log:
+def _log(kind: str, mean: Floats, index: Floats, imr_coef: _Number, sigma: _Number) -> _Log:
     """Evaluate L for a kind of mean."""
     value = np.asarray(log_mean(kind, mean, index, imr_coef, sigma))
     zero = np.zeros_like(value)
@@ -53,8 +55,8 @@ def log_parts(
     kind: str,
     mean: Floats,
     index: Floats,
-    imr_coef: float,
-    sigma: float,
+    imr_coef: _Number,
+    sigma: _Number,
 ) -> Parts:
     """Evaluate the logarithm of a mean: of y, or of 1 + y with "log1p".
 
@@ -91,8 +93,8 @@ def own_scale_parts(
     kind: str,
     mean: Floats,
     index: Floats,
-    imr_coef: float,
-    sigma: float,
+    imr_coef: _Number,
+    sigma: _Number,
 ) -> Parts:
     """Evaluate a mean on the outcome's own scale, or P(s = 1 | x)."""
     zero = np.zeros_like(index)

@@ -23,7 +23,8 @@ from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import average_interval, mixed
+from heckmanfa.inference.average_effects import mixed
+from heckmanfa.inference.average_rows import RowGroups
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
@@ -42,8 +43,8 @@ Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-# Rows that a thread works on at once; an average has an array of them for every assignment.
-_ROWS, _AVERAGE_ROWS = 2**13, 2**10
+# Rows that a thread works on at once.
+_ROWS = 2**13
 
 
 def check_kind(fit: Fit, kind: str) -> None:
@@ -259,23 +260,23 @@ def interval(
     quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
     wider = quantile / Reference().quantile(conf_level)
-    rows = _AVERAGE_ROWS if fit.average is not None else _ROWS
+    groups = None if fit.average is None else RowGroups(fit, estimates)
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
         # Of features near the largest double, limits are infinite.
         with np.errstate(invalid="ignore", over="ignore"):
-            if fit.average is not None:
-                spread = wider if new else None
-                ends = average_interval(fit, estimates, kind, design, conf_level, spread)
-                return span, ends
+            if groups is not None:
+                if new:
+                    return span, groups.new_outcomes(kind, design, conf_level, wider)
+                return span, groups.confidence(kind, design, conf_level)
             if new:
                 return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
             effect = estimates.level(kind, design)
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             return span, np.column_stack([effect.values - error, effect.values + error])
 
-    limits = numbers_by_block(table, estimates.columns, of_block, 2, rows)
+    limits = numbers_by_block(table, estimates.columns, of_block, 2)
     return limits if transform is None else from_log(limits, transform)
 
 
@@ -284,11 +285,10 @@ def numbers_by_block(
     columns: Positions,
     of_block: Callable[[tuple[slice, Floats]], tuple[slice, Floats]],
     size: int,
-    rows: int = _ROWS,
 ) -> Floats:
     """Return numbers (n, size) of all rows; ``of_block`` has those of a span and its design."""
     limits = np.full((table.shape[0], size), np.nan)
-    blocks = design_blocks(table, columns, rows)
+    blocks = design_blocks(table, columns, _ROWS)
     with one_blas_thread():
         # The first block computes what all blocks share.
         for span, ends in map(of_block, islice(blocks, 1)):

@@ -14,6 +14,7 @@ logarithms, so the digits of a probability near one are kept as well.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal
 
@@ -25,7 +26,8 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import ROWS_PRECISION, mixed, parts_of
+from heckmanfa.inference.average_effects import mixed, parts_of
+from heckmanfa.inference.average_rows import RowGroups
 from heckmanfa.inference.expectations import Effect, Estimates
 from heckmanfa.inference.prediction import (
     numbers_by_block,
@@ -35,8 +37,7 @@ from heckmanfa.inference.prediction import (
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.reference import check_level, reference_of, tails
+from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.text.printable import quoted
 
 _FAR = -1e4
@@ -72,20 +73,18 @@ def predict_probability(
     ``kind`` is one of `ProbabilityKind`; "joint" is P(y = 1, s = 1 | x). With
     ``return_interval="confidence"``, return (n,) probabilities and their (n, 2) limits.
     """
-    if fit.probit is None:
-        # Without a selection equation, every row is selected.
-        kind = "marginal"
-    both = kind != "marginal"
+    if return_interval is not None:
+        check_probability_interval(return_interval, conf_level)
+        _, values, limits = predict_with_limits(fit, X, kind, missing, conf_level)
+        return values, limits
     with explain_out_of_memory():
-        refuse_rows(X, f", kind={quoted(kind)}")
-        table = read_rows(fit, X, prediction=True, selection=both, missing=missing)
-        values = mixed(fit, lambda member: _probability(member, table, kind), linear=False)
-    if return_interval is None:
-        return values
-    check_probability_interval(return_interval, conf_level)
-    if table.tensors:
-        table = read_rows(fit, on_host(X), prediction=True, selection=both, missing=missing)
-    return values, like(_interval(fit, table, kind, conf_level), values)
+        kind, table = _read(fit, X, kind, missing)
+
+        def probability(member: Fit) -> Array:
+            positive = _logarithms(member, table, kind)[1]
+            return namespace(positive).exp(positive)
+
+        return mixed(fit, probability, linear=False)
 
 
 def predict_log_probabilities(
@@ -95,51 +94,89 @@ def predict_log_probabilities(
 
     Both are exact: one minus a probability near one would have lost its digits.
     """
-    if fit.probit is None:
-        kind = "marginal"
     with explain_out_of_memory():
-        refuse_rows(X, f", kind={quoted(kind)}")
-        table = read_rows(fit, X, prediction=True, selection=kind != "marginal", missing=missing)
-        negative, positive = (_mixed_logarithm(fit, table, kind, sign) for sign in (-1.0, 1.0))
-    return negative, positive
+        kind, table = _read(fit, X, kind, missing)
+        if fit.average is None:
+            return _logarithms(fit, table, kind)
+        parts = [part for part in parts_of(fit) if part.weight > 0.0]
+        each = [_logarithms(part.fit, table, kind) for part in parts]
+        negative, positive = zip(*each, strict=True)
+        weights = [part.weight for part in parts]
+        return _log_mean(weights, negative), _log_mean(weights, positive)
 
 
-def _mixed_logarithm(fit: Fit, table: FeatureTable, kind: str, sign: float) -> Array:
-    """Return the logarithm of a class's probability, which an average averages itself."""
-    if fit.average is None:
-        return _log_probability(fit, table, kind, sign)
+def predict_with_limits(
+    fit: Fit, X: Any, kind: str, missing: str, conf_level: float
+) -> tuple[Array, Array, Array]:
+    """Return the probabilities of both classes, (n,) each, and limits (n, 2) of the second."""
+    with explain_out_of_memory():
+        kind, table = _read(fit, X, kind, missing)
+        known = None if fit.average is not None else _logarithms(fit, table, kind)
+        beside = prediction_index(fit, table)
+        if table.tensors:
+            kind, table = _read(fit, on_host(X), kind, missing)
+        numbers = like(_with_limits(fit, table, kind, conf_level), beside)
+        negative, positive = numbers[:, 0], numbers[:, 1]
+        if known is not None:
+            # To the bit as they are without limits.
+            negative, positive = (namespace(own).exp(own) for own in known)
+    return negative, positive, numbers[:, 2:]
+
+
+def _read(fit: Fit, X: Any, kind: str, missing: str) -> tuple[str, FeatureTable]:
+    """Read X for a kind of probability; also return the kind that this fit has for it."""
+    if fit.probit is None:
+        # Without a selection equation, every row is selected.
+        kind = "marginal"
+    refuse_rows(X, f", kind={quoted(kind)}")
+    both = kind != "marginal"
+    return kind, read_rows(fit, X, prediction=True, selection=both, missing=missing)
+
+
+def _log_mean(weights: Sequence[float], logarithms: Sequence[Array]) -> Array:
+    """Return the logarithm of a weighted mean of probabilities, given their logarithms."""
+    xp = namespace(logarithms[0])
     # The largest is taken out, so that no probability underflows.
-    parts = [part for part in parts_of(fit) if part.weight > 0.0]
-    found = [_log_probability(part.fit, table, kind, sign) for part in parts]
-    xp = namespace(found[0])
-    highest = reduce(xp.maximum, found)
-    pairs = zip(parts, found, strict=True)
-    return highest + xp.log(sum(part.weight * xp.exp(own - highest) for part, own in pairs))
+    highest = reduce(xp.maximum, logarithms)
+    pairs = zip(weights, logarithms, strict=True)
+    return highest + xp.log(sum(weight * xp.exp(own - highest) for weight, own in pairs))
 
 
-def _probability(fit: Fit, table: FeatureTable, kind: str) -> Array:
-    logarithm = _log_probability(fit, table, kind)
-    return namespace(logarithm).exp(logarithm)
+def _logarithms(fit: Fit, table: FeatureTable, kind: str) -> tuple[Array, Array]:
+    """Return the logarithms of both classes' probabilities, the negative class first.
 
-
-def _log_probability(fit: Fit, table: FeatureTable, kind: str, sign: float = 1.0) -> Array:
-    """Return the logarithm of a class's probability; the negative class has a sign of -1."""
-    mean = sign * prediction_index(fit, table)
+    Of kind "joint", that of a row which is not both selected and positive.
+    """
+    mean = prediction_index(fit, table)
     if kind == "marginal":
-        return log_cdf(mean)
-    side = -1.0 if kind == "unselected" else 1.0
-    index, rho = side * selection_index(fit, table), sign * side * fit.rho
-    if kind == "joint":
-        return log_bivariate_cdf(mean, index, rho)
+        return log_cdf(-mean), log_cdf(mean)
     xp = namespace(mean)
+    side = -1.0 if kind == "unselected" else 1.0
+    index, rho = side * selection_index(fit, table), side * fit.rho
+    if kind == "joint":
+        logarithm = log_bivariate_cdf(mean, index, rho)
+        return xp.log1p(-xp.exp(logarithm)), logarithm
     far = index < _FAR
     near = xp.where(far, 0.0 * mean, index)
-    logarithm = log_bivariate_cdf(mean, near, rho) - log_cdf(near)
-    # Rounding may leave a probability of one a little above.
-    logarithm = xp.where(logarithm > 0, 0.0 * mean, logarithm)
-    if not xp.any(far):
-        return logarithm
-    return xp.where(far, log_cdf(_far_point(mean, xp.where(far, index, _FAR), rho)), logarithm)
+    likely = _is_likely(mean, inverse_mills(near), rho)
+    sign = 1.0 - 2.0 * xp.astype(likely, mean.dtype)
+    smaller = log_bivariate_cdf(sign * mean, near, rho, sign) - log_cdf(near)
+    larger = xp.log1p(-xp.exp(smaller))
+    if xp.any(far):
+        point = sign * _far_point(mean, xp.where(far, index, _FAR), rho)
+        smaller = xp.where(far, log_cdf(point), smaller)
+        larger = xp.where(far, log_cdf(-point), larger)
+    return xp.where(likely, smaller, larger), xp.where(likely, larger, smaller)
+
+
+def _is_likely(mean: Array, ratio: Array, rho: float) -> Array:
+    """Whether the positive class is the more likely one given selection, or nearly so.
+
+    The density of a latent outcome given selection is log-concave, so it is above its mean,
+    v + rho lambda(u), with a probability between 1/e and 1 - 1/e. The class that is not likely has
+    at most the latter.
+    """
+    return mean + rho * ratio > 0.0
 
 
 def _far_point(mean: Array, index: Array, rho: float) -> Array:
@@ -147,34 +184,42 @@ def _far_point(mean: Array, index: Array, rho: float) -> Array:
     return (mean - rho * (index + 1.0 / index)) / ((1.0 - rho) * (1.0 + rho)) ** 0.5
 
 
-def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
-    """Return confidence limits (n, 2); NaN if a feature or the covariance is not known."""
-    estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
-    reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
-    parts = [] if fit.average is None else parts_of(fit, few=True)
-    weights = np.array([part.interval_weight for part in parts])
-    each = [estimates.again(part.fit) for part in parts]
+def _with_limits(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
+    """Return the probabilities of both classes and confidence limits of the second, (n, 4).
 
-    def of_one(own: Estimates, design: Floats) -> tuple[Floats, Floats]:
-        effect = probit_effect(own, kind, design)
-        return effect.values, np.sqrt(effect.variance(own.covariance))
+    NaN if a feature is not known; limits also if the covariance is not.
+    """
+    estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
+    quantile = reference_of(fit).quantile(conf_level)
+    groups = None if fit.average is None else RowGroups(fit, estimates)
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
+        weights = np.ones(1)
         with np.errstate(invalid="ignore", over="ignore"):
-            if parts:
-                found = zip(*(of_one(own, design) for own in each), strict=True)
-                values, errors = (np.array(part) for part in found)
-                ends = mixture_quantiles(
-                    weights, values, errors, tails(conf_level), reference.df, ROWS_PRECISION
-                )
+            if groups is not None:
+                weights = groups.weights
+                values, *slopes = _points(groups.each, kind, design)
+                ends = groups.limits(values, groups.errors(design, *slopes), conf_level)
             else:
-                values, errors = of_one(estimates, design)
-                ends = values[:, None] + quantile * errors[:, None] * np.array([-1.0, 1.0])
-            return span, special.ndtr(ends)
+                effect = probit_effect(estimates, kind, design)
+                error = quantile * np.sqrt(effect.variance(estimates.covariance))
+                values = effect.values[None]
+                ends = np.column_stack([effect.values - error, effect.values + error])
+            both = [weights @ special.ndtr(sign * values) for sign in (-1.0, 1.0)]
+            return span, np.column_stack([*both, special.ndtr(ends)])
 
-    return numbers_by_block(table, estimates.columns, of_block, 2)
+    return numbers_by_block(table, estimates.columns, of_block, 4)
+
+
+def _points(each: Sequence[Estimates], kind: str, design: Floats) -> Floats:
+    """Return Phi^-1 of a probability and its derivatives in v, u and rho, (4, G, b)."""
+    found = np.empty((4, len(each), len(design)))
+    for place, own in enumerate(each):
+        effect = probit_effect(own, kind, design)
+        (by_mean, _), (by_index, _) = effect.prediction[0], effect.selection[0]
+        found[:, place] = effect.values, by_mean, by_index, effect.dependence
+    return found
 
 
 def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
@@ -191,8 +236,7 @@ def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
     if kind != "joint":
         scale, ratio = log_cdf(near), inverse_mills(near)
         # The negative class has the probability of -v and -rho.
-        likely = log_bivariate_cdf(mean, near, rho) - scale > np.log(0.5)
-        sign = np.where(likely, -1.0, 1.0)
+        sign = np.where(_is_likely(mean, ratio, rho), -1.0, 1.0)
     logarithm, by_mean, by_index, by_atanh = log_cdf_and_slopes(
         sign * mean, near, float(np.arctanh(rho)), sign
     )

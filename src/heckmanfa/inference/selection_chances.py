@@ -16,15 +16,19 @@ from heckmanfa.data.columns.features import FeatureTable, same
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import mixed, parts_of
+from heckmanfa.inference.average_effects import mixed
+from heckmanfa.inference.average_rows import RowGroups
 from heckmanfa.inference.expectation_parts import selection_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.log_means import check_scale
-from heckmanfa.inference.prediction import numbers_by_block, read_rows, selection_index
+from heckmanfa.inference.prediction import (
+    numbers_by_block,
+    read_rows,
+    selection_index,
+)
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.reference import check_level, reference_of, tails
+from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.text.printable import quoted
 
 
@@ -92,28 +96,28 @@ def _errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Flo
 
     NaN if a row lacks a regressor, or the variance of an estimate is not known.
     """
-    # In a likelihood, assignments have selection equations of their own.
-    moves = fit.average is not None and fit.average.form.errors != "two-step"
-    parts = [(part.interval_weight, part.fit) for part in parts_of(fit)] if moves else []
-    members = parts or [(1.0, fit)]
-    weights = np.array([weight for weight, _ in members])
-    equations = [Estimates.of(one, prediction=False, selection=True) for _, one in members]
+    estimates = Estimates.of(fit, prediction=False, selection=True)
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
+    # In a likelihood, assignments have selection equations of their own.
+    groups = None
+    if fit.average is not None and fit.average.form.errors != "two-step":
+        groups = RowGroups(fit, estimates)
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
         k = design.shape[1]
-        index = np.array([design @ one.selection_coef for one in equations])
-        covariances = (one.covariance[k : 2 * k, k : 2 * k] for one in equations)
+        weights, index = np.ones(1), (design @ estimates.selection_coef)[None]
         with np.errstate(invalid="ignore"):
-            variance = [np.sum((design @ own) * design, axis=1) for own in covariances]
-            error = np.sqrt(np.array(variance))
-            if len(members) == 1:
+            if groups is None:
+                own = estimates.covariance[k : 2 * k, k : 2 * k]
+                error = np.sqrt(np.sum((design @ own) * design, axis=1))[None]
                 reach = quantile * error[0]
                 ends = np.column_stack([index[0] - reach, index[0] + reach])
             else:
-                ends = mixture_quantiles(weights, index, error, tails(conf_level), reference.df)
+                weights, index = groups.interval_weights, groups.index(design)
+                error = groups.errors(design, 0.0, 1.0, 0.0)
+                ends = groups.limits(index, error, conf_level)
         value = index
         if scale == "response":
             parts = selection_parts(index)
@@ -121,7 +125,7 @@ def _errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Flo
         apart = value - weights @ value
         return span, np.column_stack([ends, np.sqrt(weights @ (error**2 + apart**2))])
 
-    return numbers_by_block(table, equations[0].columns, of_block, 3)
+    return numbers_by_block(table, estimates.columns, of_block, 3)
 
 
 def predict_imr(fit: Fit, X: Any, missing: str) -> Any:

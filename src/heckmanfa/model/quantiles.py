@@ -183,11 +183,9 @@ class _Mixtures:
         """Guess quantiles within their brackets, from moments or from a few components."""
         low, high = low[rows], high[rows]
         middle = np.asarray(0.5 * (low + high))
-        if len(self._weights) <= 2 * _FEW:
-            return middle
         guess, is_near = self._expanded(level, rows)
         far = rows[~is_near]
-        if len(far):
+        if len(far) and len(self._weights) > 2 * _FEW:
             ranks = (np.arange(_FEW) + 0.5) / _FEW
             last = len(self._weights) - 1
             few = np.minimum(np.searchsorted(np.cumsum(self._weights), ranks), last)
@@ -212,7 +210,7 @@ class _Mixtures:
     def _expanded(self, level: float, rows: Groups) -> tuple[Floats, Mask]:
         """Quantiles by the expansion of Cornish and Fisher, and where they are close."""
         if self._df is not None or self._point.any():
-            return np.empty(len(rows)), np.zeros(len(rows), dtype=bool)
+            return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
         mean, spread, skew, excess = (part[rows] for part in self._cumulants)
         z = self._standard_quantile(level)
         terms = skew * (z**2 - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -72,6 +73,11 @@ class Enumeration:
     """(2^U,), NaN for assignments that cannot be solved"""
     sums: dict[Kind, Sums] = field(default_factory=dict)
 
+    @cached_property
+    def steps(self) -> _Steps:
+        """What the steps hold, with the penalties that are known already."""
+        return _Steps(self.columns, self.n_inner)
+
     def inside(self, assignments: NDArray[np.intp]) -> Mask:
         """Masks over the units of some assignments, (B, U)."""
         n_outer = len(self.columns.order) - self.n_inner
@@ -80,7 +86,7 @@ class Enumeration:
 
     def weights(self, kind: Kind) -> Floats:
         """Weights of all assignments, (2^U,), summing to one."""
-        steps, sums = _Steps(self.columns, self.n_inner), self.sums[kind]
+        steps, sums = self.steps, self.sums[kind]
         values = np.empty_like(self.cost)
         shape = (-1, 1 << self.n_inner)
         least = sums.best - 2.0 * np.log(sums.total)
@@ -149,7 +155,7 @@ def enumerate_assignments(
         rho=np.full(1 << n_units, np.nan),
         sums={kind: Sums() for kind in KINDS},
     )
-    step = _Step(found, _Steps(columns, n_inner))
+    step = _Step(found)
     for outer in range(1 << (n_units - n_inner)):
         step.run(outer)
         if progress is not None:
@@ -160,8 +166,8 @@ def enumerate_assignments(
 class _Step:
     """Evaluates the assignments of one set of outer units after another."""
 
-    def __init__(self, found: Enumeration, steps: _Steps) -> None:
-        self._found, self._steps = found, steps
+    def __init__(self, found: Enumeration) -> None:
+        self._found, self._steps = found, found.steps
         self._columns, self._rule = found.columns, found.rule
         columns, f = self._columns, self._columns.n_fixed
         n_columns, n_subsets = len(columns.places), 1 << found.n_inner
@@ -170,7 +176,7 @@ class _Step:
         self._moved = np.zeros_like(self._values)
         """the same of a step that holds the index: effects in place of coefficients"""
         self._values[n_columns] = -1.0
-        inner = self._values[steps.first_inner : n_columns + 1]
+        inner = self._values[self._steps.first_inner : n_columns + 1]
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
         self._weights = np.empty((len(KINDS), n_subsets))

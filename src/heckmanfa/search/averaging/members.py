@@ -21,6 +21,8 @@ from heckmanfa.model.linalg import symmetric
 from heckmanfa.search.form import Form
 
 _BLOCK_BYTES = 2**25
+# In a sum of weights.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,53 +128,81 @@ class Members:
     def covariance(self, member: int) -> Floats:
         """Covariance of all estimates of one assignment, (d, d)."""
         only = replace(self, states=self.states[[member]], weights=np.ones(1))
-        return only.gathered(np.array([0])).covariance
+        return only.gathered(np.array([0]))[0].covariance
 
-    def gathered(self, members: NDArray[np.intp]) -> Gathered:
-        """Take some assignments together."""
-        form, part = self.form, self.weights[members]
-        weight = float(part.sum())
-        share = part / weight if weight > 0.0 else np.full(len(part), 1.0 / len(part))
-        among = np.zeros(len(self.weights))
-        among[members] = share
-        within = np.zeros((len(form.free), len(form.free)))
-        for rows, factor in self._blocks(members):
-            scaled = factor * np.sqrt(among[rows])[:, None, None]
-            flat = scaled.transpose(1, 0, 2).reshape(len(within), -1)
-            within += flat @ flat.T
-        crossed = form.moves @ within @ (form.response - form.moves).T
-        covariance = form.unmoved + form.moves @ within @ form.moves.T + crossed + crossed.T
-        mean = share @ self.estimates[members]
-        apart = (self.estimates[members] - mean) * np.sqrt(share)[:, None]
-        return Gathered(weight, members, mean, symmetric(covariance + apart.T @ apart))
+    def gathered(self, *sets: NDArray[np.intp]) -> list[Gathered]:
+        """Take the assignments of each of some disjoint sets together."""
+        n_free = len(self.form.free)
+        weights = [float(self.weights[members].sum()) for members in sets]
+        place, share = np.full(len(self.weights), -1), np.zeros(len(self.weights))
+        for number, (members, weight) in enumerate(zip(sets, weights, strict=True)):
+            place[members] = number
+            even = 1.0 / len(members)
+            share[members] = self.weights[members] / weight if weight > 0.0 else even
+        within = np.zeros((len(sets), n_free, n_free))
+        for rows, factor in self._blocks(np.flatnonzero(place >= 0)):
+            scaled = factor * np.sqrt(share[rows])[:, None, None]
+            for number in np.unique(place[rows]):
+                within[number] += _products(scaled[place[rows] == number])
+        found = []
+        for members, weight, spread in zip(sets, weights, within, strict=True):
+            mean = share[members] @ self.estimates[members]
+            apart = (self.estimates[members] - mean) * np.sqrt(share[members])[:, None]
+            covariance = symmetric(self._within(spread) + apart.T @ apart)
+            found.append(Gathered(weight, members, mean, covariance))
+        return found
 
-    def groups(self, n_bits: int) -> list[Gathered]:
-        """Take assignments together that agree on what matters most: at most 2^n_bits groups.
+    def _within(self, spread: Floats) -> Floats:
+        """Return the covariance within assignments, (d, d), given the mean of C C', (f, f)."""
+        form = self.form
+        crossed = form.moves @ spread @ (form.response - form.moves).T
+        return np.asarray(form.unmoved + form.moves @ spread @ form.moves.T + crossed + crossed.T)
 
-        What matters is in doubt, and moves the estimates where it is held. Mean and covariance of
-        every function that is linear in the estimates are kept.
+    def groups(self, count: int) -> list[Gathered]:
+        """Take assignments together that have similar estimates and errors: ``count`` groups.
+
+        Mean and covariance of every function that is linear in the estimates are kept. What a group
+        loses is how its assignments differ, so the group in which one unit explains most is split
+        by that unit, until there are so many.
         """
-        share = self.weights @ self.states
         size = np.sqrt(np.diag(self.form.covariance))
-        away = (self.estimates - self.weights @ self.estimates) / np.where(size > 0, size, 1.0)
-        moved = (self.states * self.weights[:, None]).T @ away
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # The variance between assignments that a unit explains.
-            explained = np.sum(moved**2, axis=1) / (share * (1.0 - share))
-        doubt = np.argsort(-np.nan_to_num(explained, posinf=0.0), kind="stable")[:n_bits]
-        codes = self.states[:, doubt] @ (1 << np.arange(len(doubt)))
-        return [self.gathered(np.flatnonzero(codes == code)) for code in np.unique(codes)]
+        both = [self.estimates, np.sqrt(self.variances(np.eye(len(size))))]
+        described = np.concatenate([part / np.where(size > 0, size, 1.0) for part in both], axis=1)
+        everything = np.arange(len(self.weights))
+        sets = [(*self._split(everything, described), everything)]
+        while len(sets) < count:
+            most = max(range(len(sets)), key=lambda number: sets[number][0])
+            gain, unit, members = sets[most]
+            if gain <= 0.0:
+                break
+            held = self.states[members, unit]
+            halves = members[held], members[~held]
+            sets[most : most + 1] = [(*self._split(half, described), half) for half in halves]
+        return self.gathered(*(members for _, _, members in sets))
+
+    def _split(self, members: NDArray[np.intp], described: Floats) -> tuple[float, int]:
+        """Return how much of the variance between assignments one unit explains, and which."""
+        weights, states = self.weights[members], self.states[members]
+        total = weights.sum()
+        held = weights @ states
+        rest = total - held
+        divides = (held > _ROUNDING * total) & (rest > _ROUNDING * total)
+        if not divides.any():
+            return 0.0, 0
+        apart = described[members] - weights @ described[members] / total
+        moved = np.sum(((states * weights[:, None]).T @ apart) ** 2, axis=1)
+        explained = np.zeros(len(held))
+        np.divide(moved * total, held * rest, out=explained, where=divides)
+        unit = int(np.argmax(explained))
+        return float(explained[unit]), unit
 
     def term_covariance(self) -> tuple[Floats, Floats]:
         """Mean, (T,), and covariance, (T, T), of the terms: within assignments and between them."""
         form, n = self.form, self.form.correction
-        whole = self.gathered(np.arange(len(self.weights)))
         mean = self.weights @ self.terms
         apart = (self.terms - mean) * np.sqrt(self.weights)[:, None]
         covariance = apart.T @ apart
-        away = (self.estimates - whole.estimates) * np.sqrt(self.weights)[:, None]
-        within = whole.covariance - away.T @ away
-        covariance[:n, :n] += within[:n, :n]
+        within = np.zeros((len(form.free), len(form.free)))
         slopes = form.slopes(self.estimates)
         last = np.eye(len(form.estimates))[n:]
         # W_S e for the last estimates e, weighted by how the terms follow them in S.
@@ -182,6 +212,7 @@ class Members:
         difference = form.response - form.moves
         moved, rest = last @ form.moves, last @ difference
         for rows, factor in self._blocks():
+            within += _products(factor * np.sqrt(self.weights[rows])[:, None, None])
             one, two = moved @ factor, rest @ factor
             along = np.einsum("nte,nej->ntj", weighted[rows], one + two)
             spread = np.einsum("nfj,ntj->ft", factor, along)
@@ -190,6 +221,7 @@ class Members:
             cross += form.moves @ spread + difference @ spread_apart
             pairs = np.einsum("nej,ngj->neg", one, one + two) + np.einsum("nej,ngj->neg", two, one)
             ends += np.einsum("nte,neg,nug->tu", weighted[rows], pairs, slopes[rows])
+        covariance[:n, :n] += self._within(within)[:n, :n]
         covariance[:n, n:] += cross[:n]
         covariance[n:, :n] += cross[:n].T
         covariance[n:, n:] += ends
@@ -222,3 +254,9 @@ class Members:
                 triangle = np.asarray(np.linalg.qr(scaled, mode="r"))
                 inverse = np.linalg.inv(triangle)
                 yield part, (design / length).T[chosen].transpose(0, 2, 1) @ inverse
+
+
+def _products(factors: Floats) -> Floats:
+    """Return the sum of C C', (f, f), over some C, (b, f, J)."""
+    flat = factors.transpose(1, 0, 2).reshape(factors.shape[1], -1)
+    return np.asarray(flat @ flat.T)
