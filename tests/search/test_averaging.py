@@ -82,8 +82,11 @@ def every_assignment(
     window=None,
     corrections=(False, True),
     odds=(1.0, 1.0),
+    ratio=None,
 ):
     """Weigh all assignments of k candidates, given by position.
+
+    ``ratio`` is the likelihood ratio of rho = 0 in the model of everything, if there is one.
 
     ``theta`` and ``V`` are intercept, candidates, selection intercept, p selection features, the
     correction and, unless the errors are "binary", the log scale.
@@ -96,6 +99,8 @@ def every_assignment(
     if errors == "two-step":
         A[1 + k : last] = 0.0
     pick = np.eye(d)[free]
+    excess = 0.0 if ratio is None else theta[last] ** 2 / V[last, last] - ratio
+    most = max(0.98, abs(np.tanh(theta[last])) * (1 + 1e-9))
     offered = [j for unit in units for j in unit if direction[j] != 0.0]
     rows = []
     for inside in itertools.product([False, True], repeat=len(units)):
@@ -124,10 +129,14 @@ def every_assignment(
             if errors == "two-step":
                 sigma = np.sqrt(np.exp(2 * scale) + mean_delta * estimates[last] ** 2)
                 rho = estimates[last] / sigma
+            elif abs(rho) > most:
+                # The form of a likelihood says nothing of rho near its bounds.
+                continue
             if window is not None and not window[0] <= rho <= window[1]:
                 continue
             q = j + 1 + corrected + index
             cost = away @ P @ away - 2 * corrected * log(odds[0]) - 2 * index * log(odds[1])
+            cost += excess * corrected
             bic = cost + q * log(m)
             values = cost + 2 * q * m / (m - q - 1), bic, bic + 2 * log(comb(len(units), len(held)))
             state = np.append(own, [corrected, index])
@@ -531,7 +540,11 @@ def test_models_equal_a_plain_loop_over_the_estimates_of_all_features(case):
     theta, V, errors = on_scales_of_the_form(whole)
     direction = whole.selection_coef_[:5]
     m = float(model.fit_.moments.n_selected)
-    loop = every_assignment(theta, V, 5, 6, direction, m, errors)
+    ratio = None
+    if case in ("ml", "probit"):
+        apart = fitted(all_features(**names, rho=0.0), data.X, data.y)
+        ratio = 2 * (whole.log_likelihood_ - apart.log_likelihood_)
+    loop = every_assignment(theta, V, 5, 6, direction, m, errors, ratio=ratio)
     either, own = loop.shares("bic", direction)
     table = model.inclusion_
     assert table["bic"].to_numpy()[:5] == pytest.approx(either, abs=1e-9)

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
@@ -73,9 +74,14 @@ def index_of(theta, covariance, n):
     return np.where(chances >= 0.5, gamma, 0.0)
 
 
-def every_state(theta, covariance, index, n, fixed):
-    """Cost, criteria and estimates of every assignment, by generalised least squares on each."""
+def every_state(theta, covariance, index, n, fixed, ratio):
+    """Cost, criteria and estimates of every assignment, by generalised least squares on each.
+
+    ``ratio`` is the likelihood ratio of rho = 0 in the model of everything, if there is one.
+    """
     k = len(theta) // 2
+    excess = 0.0 if ratio is None else theta[k] ** 2 / covariance[k, k] - ratio
+    most = max(0.98, abs(np.tanh(theta[k])) * (1 + 1e-9))
     precision = np.linalg.inv(covariance)
     moved = index != 0.0
     index = np.append(index, np.zeros(k + 1))
@@ -93,10 +99,13 @@ def every_state(theta, covariance, index, n, fixed):
             within = columns @ np.linalg.solve(left @ columns, columns.T)
             estimate = within @ precision @ theta
         cost = (theta - estimate) @ precision @ (theta - estimate)
+        if abs(np.tanh(estimate[k])) > most:
+            continue
         p = fixed + held.sum() + with_index
         units = int(held.sum()) - int(held[k])
-        bic = cost + p * np.log(n)
-        aic = cost + 2 * p * n / (n - p - 1)
+        weighed = cost + excess * held[k]
+        bic = weighed + p * np.log(n)
+        aic = weighed + 2 * p * n / (n - p - 1)
         ebic = bic + 2 * np.log(comb(2 * k, units))
         found.append((held, with_index, estimate, within, cost, (aic, bic, ebic)))
     return [np.array(part) for part in zip(*found, strict=True)]
@@ -123,10 +132,14 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, strength, c
         else (HeckmanProbit(cov_type=cov_type), HeckmanProbitAverage)
     )
     theta, covariance = free_parameters(full.fit(X, data.y), kind)
+    ratio = None
+    if cov_type is None:
+        apart = clone(full).set_params(rho=0.0).fit(X, data.y)
+        ratio = 2 * (full.log_likelihood_ - apart.log_likelihood_)
     k, fixed = 4, 3 if kind == "linear" else 2
     index = index_of(theta, covariance, len(X))
     assert np.count_nonzero(index) == n_drivers
-    found = every_state(theta, covariance, index, len(X), fixed)
+    found = every_state(theta, covariance, index, len(X), fixed, ratio)
     held, with_index, estimates, within, cost, criteria = found
     model = average("bic", search_in="both", cov_type=cov_type).fit(X, data.y)
     found = model.fit_.average.average

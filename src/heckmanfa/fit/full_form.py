@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from heckmanfa.data.rows import Rows
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit.fitted import Fit
-from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import dependencies, symmetric
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices
@@ -54,6 +56,10 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
     if held:
         # A correction that was not estimated, on its own, costs nothing and moves nothing.
         covariance[n, n] = 1.0
+    excess = 0.0
+    if fit.log_likelihood is not None and not held and not fit.spec.errors_differ:
+        ratio = max(2.0 * (fit.log_likelihood - apart_log_likelihood(fit)), 0.0)
+        excess = ends[0] ** 2 / covariance[n, n] - ratio
     columns, selection = fit.features, list(probit.features)
     slopes = [fit.intercept, *fit.coef[columns]]
     slopes += [fit.selection_intercept, *fit.selection_coef[selection]]
@@ -68,7 +74,16 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         covariance=covariance,
         mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
         knows_correction=not held,
+        correction_excess=float(excess) if np.isfinite(excess) else 0.0,
     ).check()
+
+
+def apart_log_likelihood(fit: Fit) -> float:
+    """Log-likelihood of the two equations apart: of a probit, and of least squares or a probit."""
+    if fit.binary is not None:
+        return fit.binary.independent_log_likelihood
+    assert fit.probit is not None
+    return fit.probit.log_likelihood + fit_least_squares(fit.moments, fit.features).log_likelihood
 
 
 def form_of_candidates(fit: Fit, choices: Choices) -> Form:
@@ -110,8 +125,16 @@ def form_of_candidates(fit: Fit, choices: Choices) -> Form:
     ).check()
 
 
-def two_step_form(fit: Fit, columns: tuple[int, ...]) -> Form:
-    """Return the form of two-step estimates of all candidates, from the compressed data."""
+def two_step_form(
+    fit: Fit,
+    columns: tuple[int, ...],
+    kind: CovarianceKind = CLASSICAL,
+    rows: Rows | None = None,
+) -> Form:
+    """Return the form of two-step estimates of all candidates.
+
+    The compressed data have it with the classical covariance; another kind reads ``rows``.
+    """
     moments, probit = fit.moments, fit.probit
     assert probit is not None
     few = moments.n_selected <= len(columns) + 2
@@ -121,7 +144,7 @@ def two_step_form(fit: Fit, columns: tuple[int, ...]) -> Form:
             f"the {len(columns)} features that may predict cannot be fitted at once to the "
             f"selected rows: they are {why}."
         )
-    found = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
+    found = fit_two_step(moments, probit, columns, kind, rows, largest_rho=LARGEST_RHO)
     k = len(found.features)
     order = [*range(k + 1), *range(k + 2, len(found.covariance)), k + 1]
     whole = np.zeros((len(order) + 1, len(order) + 1))

@@ -6,6 +6,7 @@ The model with every candidate in it is fitted as any other. Its estimates and t
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,12 +17,13 @@ from heckmanfa.errors import (
     ConvergenceWarning,
     NoExclusionWarning,
     NotIdentifiedError,
+    SearchWarning,
     TooFewRowsError,
     warn,
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.fit.binary import fit_binary
-from heckmanfa.fit.full_form import form_of_fit
+from heckmanfa.fit.full_form import form_of_fit, two_step_form
 from heckmanfa.fit.linear import fit_linear
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
@@ -30,6 +32,7 @@ from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.search.averaging import average
 from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.averages import with_drivers
+from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
@@ -41,6 +44,9 @@ from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import without_collinear
 from heckmanfa.text.chances import CHANCES_BY
+
+# The same fit gets the same chance.
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,10 @@ class Averaging(Choose):
             verbose=self.verbose,
             selecting=selecting,
         )
-        outcome = AverageOutcome(self.choices, found, form, self.selecting)
+        chance = None
+        if form.errors == "likelihood" and self.errors and found.correction == "optional":
+            chance = _two_step_chance(fit, selection, kind, choices)
+        outcome = AverageOutcome(self.choices, found, form, self.selecting, chance)
         probable = found.shares[CHANCES_BY] >= PROBABLE
         features = [int(column) for column in np.flatnonzero(probable)]
         fit = replace(fit, support=probable, average=outcome)
@@ -162,6 +171,25 @@ def _with_form(
     )
     held = replace(held, n_clusters=fit.n_clusters, weighted=fit.weighted, origin=fit.origin)
     return replace(held, spec=fit.spec), form
+
+
+def _two_step_chance(
+    fit: Fit, selection: Selection, kind: CovarianceKind, choices: Choices
+) -> float | None:
+    """Return the chance of the correction by two-step estimates; None if these are not known.
+
+    Their covariance is robust: maximum likelihood is doubted where errors are not normal.
+    """
+    robust = replace(kind, cov_type="robust") if kind.cov_type == "classical" else kind
+    try:
+        form = two_step_form(fit, choices.columns, robust, selection.rows)
+    except NotIdentifiedError:
+        return None
+    with warnings.catch_warnings():
+        # Chains that agree roughly are enough to confirm a chance.
+        warnings.simplefilter("ignore", SearchWarning)
+        found = average(form, choices, random_state=_SEED, max_sweeps=LEAST_SWEEPS)
+    return found.correction_share[CHANCES_BY]
 
 
 def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.average_tables import outcome_of
+from heckmanfa.results.average_tables import OFTEN_OUTSIDE, outcome_of
 from heckmanfa.results.document import Caveat
 from heckmanfa.text.chances import BY, COVERAGE, HIGH, LOW
 from heckmanfa.text.wording import count, number, percent, true_minus
@@ -13,7 +13,6 @@ from heckmanfa.text.wording import count, number, percent, true_minus
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
 
-_OFTEN_OUTSIDE = 0.05
 # The weights whose intervals cover as `COVERAGE` says.
 _COVERING = "aic"
 _LESS = "With these weights, 95% intervals cover fewer of the weak effects than with AIC weights."
@@ -79,8 +78,9 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
             words = f"The chains of the sampler do not agree: a share differs by {differ}."
             claim, why = "That the shares of weight are exact", f"{words[0].lower()}{words[1:]}"
             caveats.append(Caveat("sampled", "caution", words, claim, why))
-    if found.outside >= _OFTEN_OUTSIDE:
-        words = f"Assignments with rho outside (-1, 1) carry {percent(found.outside, 0)}"
+    if found.outside >= OFTEN_OUTSIDE:
+        where = "outside (-1, 1)" if fit.average.form.errors == "two-step" else "near its bounds"
+        words = f"Assignments with rho {where} carry {percent(found.outside, 0)}"
         caveats.append(
             Caveat(
                 "outside_weight",

@@ -45,6 +45,9 @@ UNTOLD = (UNSURE, UNSURE_AS_INDEX)
 DRIVES_SELECTION = "drives selection"
 NO_SIGN_OF_SELECTION = "no sign that it drives selection"
 
+OFTEN_OUTSIDE = 0.05
+"""From this weight on, assignments whose rho is no correlation are worth a word."""
+
 _MANY_ROWS = 100
 
 

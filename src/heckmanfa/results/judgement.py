@@ -3,7 +3,8 @@
 Where sets of features were chosen or averaged, the correction has a chance, like a feature: the
 share of weight that holds it, in competition with every feature and with the index of selection. It
 says what chances say (`heckmanfa.text.chances`). A test of lambda after the same rows chose the
-features proves nothing, and decides nothing.
+features proves nothing, and decides nothing. After maximum likelihood of a linear outcome, two-step
+estimates must confirm a yes: a likelihood finds selection where errors are not normal.
 
 Where the features were named beforehand, the test of rho = 0 at 5% decides: rejected, selection
 mattered, given that what is excluded does not predict; otherwise it cannot be told. With nothing
@@ -21,7 +22,7 @@ import numpy as np
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, are_known, weights_of
-from heckmanfa.results.average_tables import has_pseudo_weights
+from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights
 from heckmanfa.results.document import Finding
 from heckmanfa.results.problems import is_crowded, problems_of
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
@@ -29,6 +30,7 @@ from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, Says, says
+from heckmanfa.text.wording import chance_text, percent
 
 VerdictKind = Literal[
     "yes", "no sign", "unknown", "unreliable", "not weighed", "not asked", "nothing missing"
@@ -97,7 +99,7 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
         else:
             found = _by_weights(fit, weights.form, weights.average)
     found = replace(found, exclusion_named=names_exclusion(fit))
-    why = doubt_of(fit)
+    why = doubt_of(fit) or _unconfirmed(fit) or _unbounded(fit)
     return found.doubted(why) if why else found
 
 
@@ -150,6 +152,29 @@ def _by_test(fit: Fit) -> Judgement:
     if lacks_exclusion(fit):
         return Judgement("unknown", test=test)
     return Judgement("yes" if test.p_value < LEVEL else "unknown", test=test)
+
+
+def _unconfirmed(fit: Fit) -> str:
+    """Say that two-step estimates do not confirm the chance of a likelihood, in a clause."""
+    if fit.average is None or fit.average.two_step_chance is None:
+        return ""
+    own, other = fit.average.average.correction_share[CHANCES_BY], fit.average.two_step_chance
+    if says(own) != "sure" or says(other) == "sure":
+        return ""
+    return f"two-step estimates do not confirm it, with a chance of {chance_text(other)}"
+
+
+def _unbounded(fit: Fit) -> str:
+    """Say that a sampler drew many assignments of a likelihood near the bounds of rho.
+
+    Where every assignment is evaluated, these weigh nothing.
+    """
+    if fit.average is None or fit.average.form.errors == "two-step":
+        return ""
+    outside = fit.average.average.outside
+    if outside < OFTEN_OUTSIDE:
+        return ""
+    return f"assignments with rho near its bounds carry {percent(outside, 0)} of the weight"
 
 
 def _by_weights(fit: Fit, form: Form, found: Average) -> Judgement:

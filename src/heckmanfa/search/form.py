@@ -12,6 +12,9 @@ with coefficient b, it adds b g_j to the effect of every candidate j.
 
 If both equations are searched, the slopes of the selection equation are free parameters as well.
 The index then holds only what drives selection; its g are those of the model with everything in it.
+
+A likelihood is not a quadratic form in atanh rho. So dropping the correction costs the likelihood
+ratio where that is known, and assignments that come too near the bounds of rho weigh nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.linalg import inverse_root, is_singular, symmetric
+from heckmanfa.model.two_step import LARGEST_RHO
 
 Errors = Literal["two-step", "likelihood", "binary"]
 """what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
@@ -59,6 +63,9 @@ class Form:
     """mean of delta over the selected rows, of two steps"""
     knows_correction: bool = True
     """whether the correction was estimated: a likelihood may have no maximum in rho"""
+    correction_excess: float = 0.0
+    """what Wald's statistic of the correction has more than the likelihood ratio, in the model of
+    everything: dropping the correction costs the ratio; zero if there is no ratio"""
     searched: tuple[int, ...] = ()
     """(s,) those of the selection features that may be left out, too: all of them, or none"""
     drivers: tuple[int, ...] | None = None
@@ -164,6 +171,21 @@ class Form:
         if self.errors == "binary":
             return np.zeros(estimates.shape[:-1])
         return np.asarray(estimates[..., -1])
+
+    def holds_at(self, rho: Floats) -> Mask:
+        """Whether the form of a likelihood says anything of assignments with these rho.
+
+        Near the bounds of rho it does not, unless the model of everything lies there. That of two
+        steps is a regression's, which has no bounds.
+        """
+        if self.errors == "two-step":
+            return np.ones(np.shape(rho), dtype=bool)
+        own = abs(np.tanh(self.estimates[self.correction]))
+        return np.asarray(np.abs(rho) <= max(LARGEST_RHO, own * (1.0 + 1e-12)))
+
+    def misfits(self, rho: Floats) -> Mask:
+        """Whether these rho are no correlations, or the form says nothing of them."""
+        return np.asarray((np.abs(rho) >= 1.0) | ~self.holds_at(rho))
 
     def terms(self, estimates: Floats) -> Floats:
         """Return what tables show, (..., T), given all estimates (..., d).

@@ -25,6 +25,9 @@ class AverageOutcome:
     """the model with everything in it, from which all assignments follow"""
     selecting: Choices | None = None
     """what the user allowed in the selection equation, if both equations are searched"""
+    two_step_chance: float | None = None
+    """chance of the correction by two-step estimates of the same rows; None unless a linear outcome
+    is averaged by maximum likelihood, which finds selection where errors are not normal"""
 
     def without_candidates(self) -> AverageOutcome:
         """Return what a small model file keeps: few leading assignments.

@@ -57,7 +57,8 @@ class Columns:
     norms: Floats
     """(c + 1,) lengths before scaling"""
     costs: Floats
-    """(U,) what prior odds add to the criterion of an assignment that holds a unit"""
+    """(U,) what prior odds, and the likelihood ratio of the correction, add to the criterion of an
+    assignment that holds a unit"""
 
     @classmethod
     def of(
@@ -105,7 +106,8 @@ class Columns:
         square = np.zeros((len(norms), len(norms)))
         reduced: Floats = np.asarray(np.linalg.qr(raw / norms, mode="r"))
         square[: len(reduced)] = reduced
-        prior = {-1: -2.0 * np.log(odds.correction), -2: -2.0 * np.log(odds.index or 1.0)}
+        held = form.correction_excess - 2.0 * np.log(odds.correction)
+        prior = {-1: held, -2: -2.0 * np.log(odds.index or 1.0)}
         return cls(
             form=form,
             choices=choices,

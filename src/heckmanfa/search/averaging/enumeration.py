@@ -200,7 +200,7 @@ class _Step:
         self._solve(known, r)
         rho = self._describe(steps.holds_index(outer), feasible)
         self._found.rho[here] = np.where(feasible, rho, np.nan)
-        feasible &= rule.in_range(rho)
+        feasible &= rule.in_range(rho) & columns.form.holds_at(rho)
         cost = np.square(residual * columns.norms[-1])
         cost[~feasible] = np.inf
         self._found.cost[here] = cost
@@ -238,7 +238,7 @@ class _Step:
         log_scale[~feasible] = 0.0
         rho, sigma = columns.form.error_terms(correction, log_scale)
         values[n + 1], values[n + 2] = rho, sigma
-        values[n + 3] = np.abs(rho) >= 1.0
+        values[n + 3] = columns.form.misfits(rho)
         values[n + 1 :, ~feasible] = 0.0
         return np.asarray(values[n + 1])
 

@@ -76,7 +76,7 @@ class Average:
     """average by own weights, like that of sigma"""
     sigma: float
     outside: float
-    """own weight of assignments with rho-hat outside (-1, 1)"""
+    """own weight of assignments with rho-hat outside (-1, 1), or where the form does not hold"""
     best_weight: dict[str, float]
     """weight of the heaviest assignment, by each kind and by own weights; an estimate if sampled,
     and an upper bound if no assignment was visited twice"""
@@ -105,6 +105,8 @@ class Average:
     """largest difference of a share between chains of the sampler; None if exhaustive"""
     has_few: bool = False
     """whether a file was saved without the other leading assignments"""
+    correction_excess: float = 0.0
+    """as `Form` has it"""
     n_fixed: int = 1
     """parameters that every assignment has, as criteria count them"""
     selecting: Choices | None = None
@@ -140,7 +142,8 @@ class Average:
         units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
         extra = states[:, -2:].sum(axis=1)
         tables = penalties(self.n_selected, joint, self.n_fixed)
-        return {kind: np.asarray(costs + tables[kind][held, extra, units]) for kind in KINDS}
+        own = costs + self.correction_excess * states[:, -2]
+        return {kind: np.asarray(own + tables[kind][held, extra, units]) for kind in KINDS}
 
     def with_few_leading(self) -> Average:
         """Return the same without most of the leading assignments."""
@@ -214,7 +217,7 @@ class Estimates:
     negative: Floats
     """(c,) and below zero"""
     others: Floats
-    """(3,) rho, sigma, and the weight with rho-hat outside (-1, 1)"""
+    """(3,) rho, sigma, and the weight with rho-hat outside (-1, 1), or where no form holds"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +277,7 @@ def put_together(
         rho=rho,
         sigma=sigma,
         outside=outside,
+        correction_excess=form.correction_excess,
         n_fixed=form.n_fixed,
         all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,

@@ -21,7 +21,7 @@ from heckmanfa.search.evaluation import KEPT
 
 def sampled_estimates(found: Sampled, columns: Columns, rule: Rule) -> Estimates:
     """Average over the chains of each kind."""
-    each = (found.rho, found.sigma, np.abs(found.rho) >= 1.0)
+    each = (found.rho, found.sigma, columns.form.misfits(found.rho))
     own = [found.chains(kind) for kind in rule.own]
     scale = np.array([_share_per_visit(found, columns, chains) for chains in own])
 
