@@ -18,7 +18,11 @@ from benchmarks.averaging_designs import (
     AGAIN_SPECIAL,
     BREAKING,
     CROWDED,
+    FLAT,
+    LAST_BINARY,
+    LAST_ML,
     SECOND,
+    THIRD,
     Design,
     truth_of,
 )
@@ -52,11 +56,10 @@ class Drawn:
     records: list[dict[str, Any]]
     failed: int
 
-    def yes(self, rule: str = "the chance alone") -> float:
-        """Share of draws that say yes."""
+    def yes(self, rule: str = "the chance alone", key: str = "correction") -> float:
+        """Share of draws that say yes, by one of the chances that a record has."""
         said = [
-            record["correction"] >= CUT
-            and (RULES[rule](record["rules"]) if "rules" in record else True)
+            record[key] >= CUT and (RULES[rule](record["rules"]) if "rules" in record else True)
             for record in self.records
         ]
         return float(np.mean(said))
@@ -238,55 +241,40 @@ def regret_table(drawn: Sequence[Drawn]) -> str:
     return table(["estimates", "mean log regret", "largest regret"], rows)
 
 
+_VERDICT_HEADS = ("ρ = 0", "to .5", ".8 and more", "worst with ρ = 0", "clearly above 5%")
+
+
+def _verdict(some: Sequence[Drawn], rule: str, key: str = "correction") -> list[str]:
+    """How often "Yes" is said, by the size of rho, with the worst design where it is zero."""
+    null = [one for one in some if one.design.rho == 0]
+    others = (
+        [one for one in some if 0 < abs(one.design.rho) < 0.7],
+        [one for one in some if abs(one.design.rho) > 0.7],
+    )
+    limits = [LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / len(one.records)) for one in null]
+    said = [one.yes(rule, key) for one in null]
+    means = [
+        percent(float(np.mean([one.yes(rule, key) for one in group])), 0) if group else "–"
+        for group in (null, *others)
+    ]
+    clear = sum(rate > limit for rate, limit in zip(said, limits, strict=True))
+    return [*means, percent(max(said), 0) if said else "–", str(clear)]
+
+
 def verdict_table(study: Sequence[Drawn]) -> str:
     """How often "Yes" is said, by part and rule."""
     rows = []
-    for part in (*TWO_STEP, AGAIN_BINARY, AGAIN_ML):
-        for rule in RULES if part == AGAIN_ML else ["the chance alone"]:
-            for normal in (True, False) if part == AGAIN_ML else (None,):
-                some = [
-                    one
-                    for one in _of(study, part)
-                    if normal is None or (one.design.errors == "normal") == normal
-                ]
-                null = [one for one in some if one.design.rho == 0]
-                if not null and part != BREAKING:
-                    continue
-                worst = max(null, key=lambda one: one.yes(rule)) if null else None
-                clear = sum(
-                    one.yes(rule) > LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / len(one.records))
-                    for one in null
-                )
-                kind = "" if normal is None else (", normal errors" if normal else ", other errors")
-                means = [
-                    percent(float(np.mean([one.yes(rule) for one in group])), 0) if group else "–"
-                    for group in (
-                        null,
-                        [one for one in some if 0 < abs(one.design.rho) < 0.7],
-                        [one for one in some if abs(one.design.rho) > 0.7],
-                    )
-                ]
-                rows.append(
-                    [
-                        f"{part}{kind} ({len(some)})",
-                        rule,
-                        *means,
-                        "–" if worst is None else percent(worst.yes(rule), 0),
-                        str(clear),
-                    ]
-                )
-    return table(
-        [
-            "designs",
-            "rule",
-            "ρ = 0",
-            "to .5",
-            ".8 and more",
-            "worst with ρ = 0",
-            "clearly above 5%",
-        ],
-        rows,
-    )
+    for part in (*TWO_STEP, AGAIN_BINARY):
+        some = _of(study, part)
+        rows.append(
+            [f"{part} ({len(some)})", "the chance alone", *_verdict(some, "the chance alone")]
+        )
+    for normal, label in ((True, "normal errors"), (False, "other errors")):
+        some = _normal(_of(study, AGAIN_ML), normal=normal)
+        rows += [
+            [f"{AGAIN_ML}, {label} ({len(some)})", rule, *_verdict(some, rule)] for rule in RULES
+        ]
+    return table(["designs", "rule", *_VERDICT_HEADS], rows, 2)
 
 
 def crowded_table(study: Sequence[Drawn], method: str) -> str:
@@ -381,4 +369,58 @@ def second_page(folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {2: second_page}
+def third_page(folder: Path) -> str:
+    """Return all tables of the third plan."""
+    study = read(folder, THIRD)
+    groups = {
+        "binary": _of(study, LAST_BINARY),
+        "binary, made to be flat in ρ": _of(study, FLAT),
+        "ML, normal errors": _normal(_of(study, LAST_ML), normal=True),
+        "ML, other errors": _normal(_of(study, LAST_ML), normal=False),
+    }
+    rows, verdicts = [], []
+    for name, some in groups.items():
+        enough = [one for one in some if one.design.n >= ENOUGH_ROWS]
+        cells = []
+        for method in ("bic 1/2", "bounded 1/2", "all features"):
+            lowest = percent(_below(enough, method)[2], 0)
+            cells.append(f"{percent(_pooled(enough, method))} ({lowest})")
+        regrets = [number(_log_regret(some, method)) for method in ("bic index", "bounded")]
+        rows.append([f"{name} ({len(some)})", *cells, *regrets])
+        for key, label in (("correction", "the form"), ("bounded", "ratio and bound")):
+            for rule in (
+                RULES if name.startswith("ML") and key == "bounded" else ["the chance alone"]
+            ):
+                verdicts.append([f"{name} ({len(some)})", label, rule, *_verdict(some, rule, key)])
+    total = sum(len(one.records) for one in study)
+    failed = sum(one.failed for one in study)
+    parts = [
+        f"{total:,} draws of {total + failed:,} planned, in {len(THIRD)} designs; in {failed} a "
+        "model could not be fitted, or had no covariance.",
+        table(
+            ["designs", "weights", "rule", *_VERDICT_HEADS],
+            verdicts,
+            3,
+        ),
+        "Coverage of nominal 95% intervals, effects that are not zero and n ≥ 500, BIC weights "
+        "with half to all features; the worst design in parentheses.",
+        table(
+            [
+                "designs",
+                "the form",
+                "ratio and bound",
+                "all features",
+                "regret: the form",
+                "ratio and bound",
+            ],
+            rows,
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _normal(drawn: Sequence[Drawn], *, normal: bool) -> list[Drawn]:
+    return [one for one in drawn if (one.design.errors == "normal") == normal]
+
+
+PAGES = {2: second_page, 3: third_page}

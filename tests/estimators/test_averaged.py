@@ -87,7 +87,7 @@ def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(kind):
     model = HeckmanAverage(kind).fit(X, Y)
     table, rows = model.inclusion_.set_index("feature"), model.assignments_
     assert list(table.index) == [*FEATURES, "correction"]
-    own, members = rows["weight"].to_numpy(), model.fit_.average.members()
+    own, members = rows["weight"].to_numpy(), model.fit_.average.members
     for name in FEATURES:
         alone = rows["features"].map(lambda features, name=name: name in features).to_numpy()
         with_index = rows["index"].to_numpy() & ~alone
@@ -118,7 +118,7 @@ def test_inclusion_is_the_share_of_weight_and_roles_follow_bic(kind):
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])
 def test_assignments_come_best_first_with_their_tests(method):
-    model = HeckmanAverage("bic", method=method).fit(X, Y)
+    model = HeckmanAverage("bic", method=method, cov_type="classical").fit(X, Y)
     found = model.assignments_
     assert len(found) == 54
     assert found["weight"].sum() == pytest.approx(1.0)
@@ -126,7 +126,7 @@ def test_assignments_come_best_first_with_their_tests(method):
     size = 1 + found["n_features"] + found["correction"] + found["index"]
     cost = found["bic"] - size * np.log(428)
     assert cost.min() > -1e-9
-    everything = Heckman(method=method, cov_type=model.fit_.spec.cov_type).fit(X, Y)
+    everything = Heckman(method=method).fit(X, Y)
     whole = (found["n_features"] == 4) & found["correction"]
     row = found[whole].iloc[0]
     assert cost[whole].iloc[0] == pytest.approx(0.0, abs=1e-8)
@@ -392,13 +392,17 @@ def test_words_never_say_that_a_feature_does_not_predict():
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
-    [("aic", COVERAGE), ("bic", "95% intervals cover fewer of the weak effects than with AIC")],
+    ("options", "said"),
+    [
+        ({}, COVERAGE["two-step"]),
+        ({"method": "ml"}, COVERAGE["likelihood"]),
+        ({"all_features_share": 0.25}, "95% intervals cover fewer effects than they should"),
+    ],
 )
-def test_the_stated_coverage_is_that_of_the_weights(weights, said):
-    printed = " ".join(str(HeckmanAverage(weights).fit(X, Y).summary()).split())
+def test_the_stated_coverage_is_that_of_the_intervals(options, said):
+    printed = " ".join(str(HeckmanAverage(**options).fit(X, Y).summary()).split())
     assert said in printed
-    assert printed.count("95% intervals cover") == 1
+    assert printed.count("95% intervals") == 1
 
 
 def test_probable_features_that_all_select_warn():

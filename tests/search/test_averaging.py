@@ -136,7 +136,7 @@ def every_assignment(
                 continue
             q = j + 1 + corrected + index
             cost = away @ P @ away - 2 * corrected * log(odds[0]) - 2 * index * log(odds[1])
-            cost += excess * corrected
+            cost -= excess * (not corrected)
             bic = cost + q * log(m)
             values = cost + 2 * q * m / (m - q - 1), bic, bic + 2 * log(comb(len(units), len(held)))
             state = np.append(own, [corrected, index])
@@ -238,7 +238,7 @@ def test_equals_a_plain_loop_over_all_subsets(part):
         members = Members(form, found.component_states, found.component_weights)
         assert members.estimates == pytest.approx(loop.estimates[rows], abs=1e-10)
         (whole,) = members.gathered(np.arange(len(rows)))
-        assert whole.covariance == pytest.approx(loop.covariance(kind), abs=1e-10)
+        assert whole.covariance == pytest.approx(loop.covariance(kind, 0.0), abs=1e-10)
 
 
 def terms_of(form, estimates):

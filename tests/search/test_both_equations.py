@@ -103,7 +103,7 @@ def every_state(theta, covariance, index, n, fixed, ratio):
             continue
         p = fixed + held.sum() + with_index
         units = int(held.sum()) - int(held[k])
-        weighed = cost + excess * held[k]
+        weighed = cost - excess * (not held[k])
         bic = weighed + p * np.log(n)
         aic = weighed + 2 * p * n / (n - p - 1)
         ebic = bic + 2 * np.log(comb(2 * k, units))

@@ -70,12 +70,13 @@ InverseProbabilityWeighted: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~;
     dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~
 RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
-AtanhRho: estimate ~; variance ~; covariance [k] ~
+AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
     positive [K]; negative [K]; correction_signs ~; free [f]; rho ~; sigma ~; outside ~;
     best_weight ~; leading [N, b]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
-    components [C, b]; component_weights [C]; disagreement ~; selection_shares [K];
-    selection_signs [2, K]
+    components [C, b]; component_weights [C]; all_features_share ~; correction_excess ~;
+    disagreement ~; selection_shares [K]; selection_signs [2, K]
+AverageOutcome: two_step_chance ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
     ~; separated @K; deciding @K
@@ -91,7 +92,7 @@ Fit: dropped @K; support [K]; coef [K]; imr_coef ~; rho ~; sigma ~; selection_co
     rho_scores [s, s]
 FittedColumns: labels_given
 Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~;
-    searched @K; drivers @K
+    correction_excess ~; searched @K; drivers @K
 FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dropped_levels;
     reference
 Goal: rho_range ~; units @K

@@ -122,6 +122,7 @@ def form_of_candidates(fit: Fit, choices: Choices) -> Form:
         ),
         covariance=covariance,
         knows_correction=rho is not None,
+        correction_excess=0.0 if rho is None else rho.excess,
     ).check()
 
 

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, outcome_of
 from heckmanfa.results.document import Caveat
+from heckmanfa.search.averaging.weights import ALL_FEATURES_SHARE
 from heckmanfa.text.chances import BY, COVERAGE, HIGH, LOW
 from heckmanfa.text.wording import count, number, percent, true_minus
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
 
-# The weights whose intervals cover as `COVERAGE` says.
-_COVERING = "aic"
-_LESS = "With these weights, 95% intervals cover fewer of the weak effects than with AIC weights."
+_LESS = (
+    "With less than half of their weight for all features, 95% intervals cover fewer effects than "
+    "they should where features are hard to tell apart."
+)
 # Caveats that a summary of an average has besides its four sentences.
 _SUMMARIZED = frozenset(
     {
@@ -51,13 +53,21 @@ def describe_average(fit: Fit) -> str:
     return f"averaged over {count(found.n_assignments)} assignments that a sampler drew, {how}"
 
 
+def _coverage(fit: Fit) -> str:
+    """Say how far intervals are to be believed."""
+    outcome = outcome_of(fit)
+    if outcome.average.all_features_share < ALL_FEATURES_SHARE:
+        return _LESS
+    return COVERAGE[outcome.form.errors]
+
+
 def caveats_of_average(fit: Fit) -> list[Caveat]:
     """Return the caveats of an average; none for a fit of one assignment."""
     if fit.average is None:
         return []
     found = fit.average.average
     words = f"Estimates are {describe_average(fit)}."
-    covered = COVERAGE if found.weights == _COVERING else _LESS
+    covered = _coverage(fit)
     caveats = [
         Caveat(
             "average",
@@ -111,7 +121,6 @@ def summary_notes(fit: Fit, caveats: Sequence[Caveat]) -> list[str]:
 
     ``caveats`` are those of the fit.
     """
-    found = outcome_of(fit).average
     grave = [item for item in caveats if item.severity == "problem" or item.key in _SUMMARIZED]
     correction = "rho" if fit.is_binary else "imr"
     return [
@@ -120,7 +129,7 @@ def summary_notes(fit: Fit, caveats: Sequence[Caveat]) -> list[str]:
         f"a feature predicts, on its own or as it drives selection, or which holds {correction}.",
         f"What has a chance of {HIGH} or more has the interval over the assignments that hold it; "
         "any other interval reaches zero.",
-        COVERAGE if found.weights == _COVERING else _LESS,
+        _coverage(fit),
         "All features: the model in which everything predicts. tidy() also has the selection "
         "equation, inclusion_ the chances by other weights, and diagnostics() what to doubt.",
     ]

@@ -32,6 +32,9 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.linalg import inverse_root, is_singular, symmetric
 from heckmanfa.model.two_step import LARGEST_RHO
 
+# How far the log scale of an assignment may lie from that of the model of everything.
+_REACH = 20.0
+
 Errors = Literal["two-step", "likelihood", "binary"]
 """what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
 mean of delta; atanh rho and log sigma; or atanh rho alone"""
@@ -160,6 +163,7 @@ class Form:
 
     def error_terms(self, correction: Floats, log_scale: Floats) -> tuple[Floats, Floats]:
         """Return rho and sigma, given the correction and the log scale (of any shape)."""
+        log_scale = self._within_reach(log_scale)
         if self.errors == "two-step":
             sigma = np.sqrt(np.exp(2.0 * log_scale) + self.mean_delta * correction**2)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -170,7 +174,14 @@ class Form:
         """Return the log scale, (...,), of estimates (..., d); zero of a binary outcome."""
         if self.errors == "binary":
             return np.zeros(estimates.shape[:-1])
-        return np.asarray(estimates[..., -1])
+        return self._within_reach(estimates[..., -1])
+
+    def _within_reach(self, log_scale: Floats) -> Floats:
+        """Keep the scale finite where nothing identifies the correction, which it follows."""
+        if self.errors == "binary":
+            return log_scale
+        own = self.estimates[-1]
+        return np.asarray(np.clip(log_scale, own - _REACH, own + _REACH))
 
     def holds_at(self, rho: Floats) -> Mask:
         """Whether the form of a likelihood says anything of assignments with these rho.

@@ -258,7 +258,7 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     inverse = inverse_information(state.hessian)
     if converged and inverse is not None:
-        form = _form(problem, columns, state, inverse)
+        form = _form(problem, columns, state, inverse, uncorrelated)
         return FullModel(columns, problem, starts, state, form, uncorrelated, None)
     for rho in (float(np.copysign(LARGEST_RHO, state.theta[-1])), 0.0):
         held = _hold(rows, problem, starts, columns, rho)
@@ -292,20 +292,34 @@ def inverse_information(hessian: Floats) -> Floats | None:
         return None
 
 
+def wald_excess(state: State, inverse: Floats, uncorrelated: State) -> float:
+    """Return what Wald's statistic of atanh rho has more than the likelihood ratio of rho = 0."""
+    ratio = 2.0 * (state.log_likelihood - uncorrelated.log_likelihood)
+    return float(state.theta[-1] ** 2 / inverse[-1, -1] - max(ratio, 0.0))
+
+
 def _form(
-    problem: JointProblem, columns: tuple[int, ...], state: State, inverse: Floats
+    problem: JointProblem,
+    columns: tuple[int, ...],
+    state: State,
+    inverse: Floats,
+    uncorrelated: State | None = None,
 ) -> QuadraticForm:
     """Return the profile of the likelihood in the candidates' coefficients, to second order.
 
     ``inverse`` is that of the information: of all parameters, or of those before atanh rho.
+    ``uncorrelated`` is the maximum with rho = 0.
     """
     p, j = problem.sizes
     back = problem.prediction_back[1:]
     beta = slice(p, p + j)
     covariance = back @ inverse[beta, beta] @ back.T
     rho = None
-    if len(inverse) == len(state.theta):
+    if uncorrelated is not None:
         rho = AtanhRho(
-            float(state.theta[-1]), float(inverse[-1, -1]), np.asarray(back @ inverse[beta, -1])
+            float(state.theta[-1]),
+            float(inverse[-1, -1]),
+            np.asarray(back @ inverse[beta, -1]),
+            wald_excess(state, inverse, uncorrelated),
         )
     return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)

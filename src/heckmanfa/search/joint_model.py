@@ -28,7 +28,7 @@ from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices, join_equations
 from heckmanfa.search.evaluation import Criterion, Goal
 from heckmanfa.search.form import Form
-from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
+from heckmanfa.search.full_model import FullModel, fit_all, inverse_information, wald_excess
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.search.strategies import Problem as Search
 
@@ -72,7 +72,8 @@ def _fit(
         full = fit_all(moments, selection, columns)
         if full.held_rho is not None:
             raise _no_maximum(columns, chosen)
-        form = _form(moments, selection, full.problem, full.state, columns, chosen)
+        ends = full.state, full.uncorrelated
+        form = _form(moments, selection, full.problem, *ends, columns, chosen)
         return replace(full, selection=chosen, form=_both(form)), form
     rows, probit = selection.rows, selection.probit
     two_step = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
@@ -81,15 +82,16 @@ def _fit(
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     if not converged:
         raise _no_maximum(columns, chosen)
-    form = _form(moments, selection, problem, state, columns, chosen)
     starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+    uncorrelated = problem.evaluate(rows, starts.at(0.0))
+    form = _form(moments, selection, problem, state, uncorrelated, columns, chosen)
     full = FullModel(
         columns=columns,
         problem=problem,
         starts=starts,
         state=state,
         form=_both(form),
-        uncorrelated=problem.evaluate(rows, starts.at(0.0)),
+        uncorrelated=uncorrelated,
         held_rho=None,
         selection=chosen,
         offset=-float(moments.n_selected * np.log(problem.scale)),
@@ -102,10 +104,11 @@ def _form(
     selection: Selection,
     problem: JointProblem,
     state: State,
+    uncorrelated: State,
     columns: tuple[int, ...],
     chosen: tuple[int, ...],
 ) -> Form:
-    """Return the form of a maximum, by the inverse information."""
+    """Return the form of a maximum, by the inverse information; the other one has rho = 0."""
     inverse = inverse_information(state.hessian)
     if inverse is None:
         raise _no_maximum(columns, chosen)
@@ -124,6 +127,7 @@ def _form(
         estimates=estimates[order],
         covariance=symmetric(covariance[np.ix_(order, order)]),
         searched=chosen,
+        correction_excess=wald_excess(state, inverse, uncorrelated),
     ).check()
 
 

@@ -42,6 +42,8 @@ class AtanhRho:
     variance: float
     covariance: Floats
     """(k,) with the coefficients of the features"""
+    excess: float = 0.0
+    """what its Wald statistic has more than the likelihood ratio of rho = 0"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,7 +142,7 @@ class Average:
         units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
         extra = states[:, -2:].sum(axis=1)
         tables = penalties(self.n_selected, joint, self.n_fixed)
-        own = costs + self.correction_excess * states[:, -2]
+        own = costs - self.correction_excess * ~states[:, -2]
         return {kind: np.asarray(own + tables[kind][held, extra, units]) for kind in KINDS}
 
     def with_few_leading(self) -> Average:
