@@ -262,7 +262,8 @@ class HeckmanProbitAverage(AverageModel, HeckmanProbit):
     Parameters
     ----------
     weights, all_features_share, correction, search_in, rho_range, always, never, \
-selection_always, selection_never, max_features, feature_groups, random_state, verbose, prediction_features
+selection_always, selection_never, max_features, feature_groups, random_state, verbose, \
+prediction_features
         As in `HeckmanAverage`.
     selection_features, cov_type, weight_kind, on_collinear, on_separation, start, \
 categorical_features, reference, unknown
