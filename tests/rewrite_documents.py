@@ -3,7 +3,7 @@
 python tests/rewrite_documents.py docs/searching.md [README.md ...]
 """
 
-import os
+import contextlib
 import sys
 import tempfile
 import warnings
@@ -29,8 +29,7 @@ def rewrite(name):
 
 
 if __name__ == "__main__":
-    folder = tempfile.mkdtemp()
-    os.chdir(folder)
     warnings.simplefilter("ignore")
     for page in sys.argv[1:]:
-        rewrite(page)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            rewrite(page)

@@ -49,7 +49,7 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
 def folds_of(**errors):
     """Held-out errors of methods in four folds, whose test rows are a third of the others."""
     known = {name.replace("_", " "): np.array(values) for name, values in errors.items()}
-    known["average by AIC"] = np.array([1.0, 1.2, 0.9, 1.1])
+    known["average by BIC"] = np.array([1.0, 1.2, 0.9, 1.1])
     return judge_methods(known, [name for name in known if name != "naive OLS"], 1 / 3)
 
 
@@ -59,14 +59,14 @@ def test_the_verdict_follows_paired_differences():
     difference = found.differences["best subset"]
     assert difference.mean == pytest.approx(0.15)
     assert difference.std_error == pytest.approx((0.01 * (1 / 4 + 1 / 3)) ** 0.5)
-    assert found.method == "average by AIC"
+    assert found.method == "average by BIC"
     assert found.matters
     assert "that of best subset is larger by 0.15 (standard error 0.076)" in str(found)
 
 
 def test_the_verdict_says_that_it_does_not_matter_or_names_what_is_better():
     alike = folds_of(best_subset=[1.1, 1.1, 1.0, 0.9], copy=[1.0, 1.2, 0.9, 1.1])
-    assert alike.method == "average by AIC"
+    assert alike.method == "average by BIC"
     assert not alike.matters
     assert "it does not matter here" in str(alike)
     assert "the 2 other selection models" in str(alike)
@@ -74,14 +74,14 @@ def test_the_verdict_says_that_it_does_not_matter_or_names_what_is_better():
     assert better.method == "best subset"
     assert str(better).startswith("Use best subset: its held-out error is below that of average")
     least = folds_of(naive_OLS=[0.8, 1.0, 0.7, 0.8])
-    assert least.method == "average by AIC"
+    assert least.method == "average by BIC"
     assert "naive OLS errs less for selected rows" in str(least)
     assert "is not a selection model" in str(least)
 
 
 def test_a_method_that_failed_in_a_fold_is_never_the_verdict():
     failed = folds_of(best_subset=[0.1, 0.1, np.nan, 0.1])
-    assert failed.method == "average by AIC"
+    assert failed.method == "average by BIC"
     assert "best subset" not in failed.differences
     nothing = judge_methods({"naive OLS": np.ones(3)}, [], 0.5)
     assert nothing.method is None

@@ -98,7 +98,7 @@ def _of_classes(folds: Sequence[HeldFold]) -> tuple[float, ...]:
 
 AMOUNTS = Measure(
     error="held-out error",
-    usual="average by AIC",
+    usual="average by BIC",
     columns=("mse", "r2"),
     titles=("MSE", "R2"),
     errors=_mean_square,
