@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, escape, legend_mark, px
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, Drawing, escape, legend_mark, px
 from heckmanfa.text.numerals import figure, interval, signed
-from heckmanfa.text.shortening import cells
+from heckmanfa.text.shortening import cells, cut
 from heckmanfa.text.table import LegendItem
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,10 +74,9 @@ def test_curves_break_where_a_point_has_no_place() -> None:
 def test_intervals_beyond_the_scale_end_in_an_arrow() -> None:
     scale = Scale(0, 1, 100, 200)
     drawn = Drawing(WIDE, 30, "")
-    drawn.interval(scale, 5, 0.25, math.inf, "this", cap=6)
-    line, cap, arrow = ElementTree.fromstring(drawn.svg())
+    drawn.interval(scale, 5, 0.25, math.inf, "this")
+    line, arrow = ElementTree.fromstring(drawn.svg())
     assert (line.get("x1"), line.get("x2")) == ("125", "200")
-    assert cap.get("x1") == cap.get("x2") == "125"
     assert arrow.get("class") == "interval arrow this"
     assert arrow.get("d", "").startswith("M195.5 0.5")
 

@@ -18,11 +18,10 @@ from heckmanfa.plots.calibration_points import CalibrationPicture
 from heckmanfa.plots.chance_bars import Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.imr_intervals import ImrEstimates
-from heckmanfa.plots.margin_intervals import SelectionMargins
 from heckmanfa.plots.overlap_bars import SelectionOverlap
-from heckmanfa.plots.profile_means import SelectionProfiles
 from heckmanfa.plots.residual_bars import ResidualBars
 from heckmanfa.plots.rho_histogram import RhoByAssignment
+from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
     chances_of,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from heckmanfa.errors import InputError
-from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
+from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
 from heckmanfa.text.printable import quoted
 
 _MODEL_INCHES = 0.09

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from heckmanfa.plots._canvas import canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Axis, Curve, Group, Interval, Panel, Panels, Point, Scene
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, PictureText, Table, lay_out
 from heckmanfa.text.wording import count, plural
 
-# Room above the points, their height, and room below, in px.
-_TOP, _TALL, _BOTTOM = 30, 270, 42
+# Room above the points and their height, in px.
+_ROOM_ABOVE, _HEIGHT = 30.0, 270.0
+# How far beside a point a pointer finds it, as a share of the axis.
+_NEAR = 0.02
 # Room beside the furthest end of an interval, as a share of the axis.
 _ROOM = 1.08
 # An axis shows all of 0 to 100% unless that leaves so much of it empty.
@@ -46,7 +47,7 @@ class CalibrationPoint:
 
 
 @dataclass(frozen=True)
-class CalibrationPicture:
+class CalibrationPicture(Picture):
     """Predicted probabilities of selected rows beside what happened."""
 
     kind: ClassVar[str] = "calibration"
@@ -150,60 +151,32 @@ class CalibrationPicture:
             f"{plural(round(point.n_rows), 'row')}"
         )
 
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        floor = _TOP + _TALL
-        drawing = Drawing(width, floor + _BOTTOM, self.text().alt)
+    def scene(self) -> Scene:
+        """Return a point with its interval for each group of rows, and where they should be."""
         low, high = self.limits
-        x, y = Scale(low, high, 46, width - 18), Scale(low, high, floor, _TOP)
-        for tick in _ticks(y):
-            drawing.line(x.start, tick.at, x.end, tick.at, "line")
-            drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
-        drawing.text(2, 14, f"observed share of {shown(self.positive, 24)}", "title")
-        drawing.line(x(low), y(low), x(high), y(high), "curve muted")
-        for point in self.points:
-            at, seen = x(point.predicted), y(point.observed)
-            with drawing.group("row", None, self.tooltip(point)):
-                drawing.rect(at - 9, _TOP, 18, _TALL, "hit")
-                ends = (y(point.observed_low), y(point.observed_high))
-                drawing.line(at, ends[0], at, ends[1], "interval this")
-                drawing.circle(at, seen, "mark this")
-        drawing.x_axis(x, _TOP, floor, _ticks(x), "predicted probability", zero=False)
-        return drawing.svg()
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, and return them."""
-        low, high = self.limits
-        with canvas(ax, 3.2) as drawn:
-            (panel,) = drawn.axes
-            (line,) = panel.plot([low, high], [low, high], color=LIGHT["muted"], zorder=1)
-            seen = [point.observed for point in self.points]
-            marks = panel.errorbar(
-                [point.predicted for point in self.points],
-                seen,
-                yerr=[
-                    [point.observed - point.observed_low for point in self.points],
-                    [point.observed_high - point.observed for point in self.points],
-                ],
-                fmt="o",
-                color=LIGHT["this"],
-                markeredgecolor=LIGHT["paper"],
-                zorder=2,
+        near = _NEAR * (high - low)
+        points = [
+            Group(
+                (
+                    Interval(
+                        *(point.observed_low, point.observed_high, point.predicted, "this"),
+                        upright=True,
+                    ),
+                    Point(point.predicted, point.observed, "this"),
+                ),
+                self.tooltip(point),
+                (point.predicted - near, point.predicted + near),
             )
-            panel.set_xlim(low, high)
-            panel.set_ylim(low, high)
-            for axis in (panel.xaxis, panel.yaxis):
-                axis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-            panel.set_xlabel("predicted probability")
-            panel.set_ylabel(f"observed share of {label_of(shown(self.positive, 24))}")
-            drawn.legend({_OBSERVED: marks, _AS_PREDICTED: line})
-        return panel
-
-
-def _ticks(scale: Scale) -> tuple[Tick, ...]:
-    """Return round percentages along a scale of probabilities."""
-    percent = Scale(100.0 * scale.low, 100.0 * scale.high, scale.start, scale.end)
-    return percent.ticks(6, unit="%")
+            for point in self.points
+        ]
+        title = f"observed share of {shown(self.positive, 24)}"
+        panel = Panel(
+            Axis(low, high, title, numbers="percent", most=(6, 6)),
+            (Curve((low, high), (low, high), "muted"), *points),
+            *(_HEIGHT, _ROOM_ABOVE),
+        )
+        x = Axis(low, high, "predicted probability", numbers="percent", most=(6, 6))
+        return Scene(self.text(), Panels(x, (panel,)), 3.2)
 
 
 def _percent(share: float) -> str:

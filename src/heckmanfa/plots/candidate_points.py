@@ -15,7 +15,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, InputTypeError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.model.moments import Moments
-from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of, mark_points
+from heckmanfa.plots.canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of, mark_points
 from heckmanfa.search.evaluation import Search
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import CRITERIA, nearest, plural

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from heckmanfa.plots._canvas import canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, label_cells, label_px
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scene, Shape
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
+from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
 from heckmanfa.text.wording import effects
 
@@ -19,11 +20,10 @@ MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
 
 _ALT = 300
-_ROW, _APART, _TOP, _BELOW = 60.0, 13.0, 8.0, 44.0
+_ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
+# Between the marks of a row, in its height.
+_APART = 13.0 / _ROW
 _PAD = 0.1
-_ROW_INCHES, _MARGIN_INCHES = 0.42, 1.05
-_BESIDE = 0.24
-_MARKERS = {"circle": "o", "diamond": "D", "square": "s"}
 _MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
 
 
@@ -58,7 +58,7 @@ class Series:
     label: str
     cls: str
     """its colour: "this", "ols" or "all" """
-    shape: str
+    shape: Shape
     """its mark: "circle", "diamond" or "square" """
 
 
@@ -86,7 +86,7 @@ class ForestRow:
 
 
 @dataclass(frozen=True)
-class Forest:
+class Forest(Picture):
     """Effects of features by several models, in one unit, in the order of the picture."""
 
     kind: ClassVar[str] = "forest"
@@ -226,32 +226,31 @@ class Forest:
         ]
         return "\n".join(lines)
 
-    # Drawings. --------------------------------------------------------------------------------
-
-    def svg(self, width: int) -> str:
-        """Draw the picture as SVG, this many px wide."""
-        rows, most = self.drawn, label_cells(width)
-        names = [cut(row.name, most) for row in rows]
-        below = [[cut(line, most) for line in _below(row)] for row in rows]
-        longest = max((label_px(text) for texts in (names, *below) for text in texts), default=0.0)
-        left = max(longest + 14.0, 60.0)
-        bottom = _TOP + _ROW * len(rows)
-        drawn = Drawing(width, bottom + _BELOW, self._alt())
-        axis = self.scale(left, width - 14.0)
-        ticks = axis.ticks(6 if width >= WIDE else 5, signed=True)
-        drawn.x_axis(axis, 2.0, bottom, ticks, self._unit(width))
-        for number, (row, name, lines) in enumerate(zip(rows, names, below, strict=True)):
-            top = _TOP + _ROW * number
-            middle = top + _ROW / 2
-            with drawn.group("row", data_f=row.name, label=self._label(row)):
-                drawn.hit(top, _ROW)
-                first = middle + 4.5 - 8.0 * len(lines)
-                drawn.text(left - 12.0, first, name, "lab", "end")
-                for line, words in enumerate(lines, start=1):
-                    drawn.text(left - 12.0, first + 16.0 * line, words, "sub", "end")
-                for offset, one, estimate in self._marks(row):
-                    _draw_estimate(drawn, axis, middle + _APART * offset, one, estimate, row)
-        return drawn.svg()
+    def scene(self) -> Scene:
+        """Return a row of estimates for each feature, those of a model on one line."""
+        rows = tuple(
+            Row(
+                name=row.name,
+                marks=tuple(self._marks(row)),
+                tip=self._label(row),
+                feature=row.name,
+                under=tuple(filter(None, (row.level, f"in {row.share}" if row.share else ""))),
+            )
+            for row in self.drawn
+        )
+        axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
+        x = Axis(
+            *(axis.low, axis.high, self._unit(WIDE), narrow),
+            printed=narrow,
+            numbers="signed",
+        )
+        text = self.text()
+        return Scene(
+            text,
+            Rows(x, rows, _ROW, (Rule(0.0),)),
+            _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1),
+            legend=None if len(self.series) > 1 else (),
+        )
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""
@@ -270,86 +269,18 @@ class Forest:
         unit = "one standard deviation more of the feature" if is_wide else "one SD more"
         return f"more {outcome} with {unit}"
 
-    def _marks(self, row: ForestRow) -> Iterator[tuple[float, Series, Estimate]]:
-        """Return the estimates of a row from top to bottom, with their distance from its middle."""
+    def _marks(self, row: ForestRow) -> list[Mark]:
+        """Return the estimates of a row with their intervals, from top to bottom."""
+        marks: list[Mark] = []
         middle = (len(self.series) - 1) / 2
-        for number, (one, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
-            yield number - middle, one, estimate
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw the picture with Matplotlib; return its Axes."""
-        rows, axis = self.drawn, self.scale(0.0, 1.0)
-        with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)) as drawn:
-            (panel,) = drawn.axes
-            panel.set_xlim(axis.low, axis.high)
-            panel.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
-            for number, row in enumerate(rows):
-                for offset, one, estimate in self._marks(row):
-                    _plot_estimate(panel, axis, number + _BESIDE * offset, one, estimate, row)
-            labels = ["\n".join([cut(row.name, 24), *_below(row)]) for row in rows]
-            panel.set_yticks(range(len(rows)), [label_of_lines(label) for label in labels])
-            panel.tick_params(axis="y", length=0)
-            panel.set_xlabel(label_of(self._unit(NARROW)))
-            if len(self.series) > 1:
-                drawn.legend({one.label: _legend_mark(panel, one) for one in self.series})
-        return panel
-
-
-def label_of_lines(text: str) -> str:
-    """Write several lines as a picture shows them."""
-    return "\n".join(label_of(line) for line in text.split("\n"))
-
-
-def _below(row: ForestRow) -> list[str]:
-    """Return what is written below a name."""
-    return [line for line in (row.level, f"in {row.share}" if row.share else "") if line]
-
-
-def _draw_estimate(
-    drawn: Drawing, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
-) -> None:
-    drawn.interval(axis, y, estimate.low, estimate.high, one.cls)
-    x, side = axis.clipped(estimate.value)
-    if side:
-        # The arrow of an interval says so already.
-        if math.isnan(estimate.low) or math.isnan(estimate.high):
-            drawn.arrow(x, y, side, one.cls)
-    elif one.shape == "diamond":
-        drawn.diamond(x, y, f"mark {one.cls}")
-    elif one.shape == "square":
-        drawn.square(x, y, f"mark {one.cls}")
-    else:
-        drawn.circle(x, y, f"{'mark' if row.is_sure else 'hollow'} {one.cls}")
-
-
-def _plot_estimate(
-    panel: Any, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
-) -> None:
-    color = LIGHT[one.cls]
-    ends = [min(max(end, axis.low), axis.high) for end in (estimate.low, estimate.high)]
-    if not any(map(math.isnan, ends)):
-        panel.plot(ends, [y, y], color=color, linewidth=1.2, zorder=2, solid_capstyle="butt")
-    for end, marker in ((estimate.low, "<"), (estimate.high, ">")):
-        side = axis.clipped(end)[1]
-        if side == (-1 if marker == "<" else 1):
-            x = axis.low if side < 0 else axis.high
-            panel.plot([x], [y], marker=marker, color=color, markersize=4, clip_on=False, zorder=3)
-    if not axis.low <= estimate.value <= axis.high:
-        return
-    hollow = one.shape == "circle" and not row.is_sure
-    panel.plot(
-        [estimate.value],
-        [y],
-        marker=_MARKERS[one.shape],
-        markerfacecolor="white" if hollow else color,
-        markeredgecolor=color if hollow else "white",
-        markeredgewidth=1.2 if hollow else 0.6,
-        markersize=5.0,
-        zorder=4,
-    )
-
-
-def _legend_mark(panel: Any, one: Series) -> Any:
-    (mark,) = panel.plot([], [], color=LIGHT[one.cls], marker=_MARKERS[one.shape], markersize=4.5)
-    return mark
+        for number, (model, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
+            at = _APART * (number - middle)
+            hollow = model.shape == "circle" and not row.is_sure
+            shape: Shape = "hollow" if hollow else model.shape
+            # The arrow of an interval says already where it lies.
+            alone = math.isnan(estimate.low) or math.isnan(estimate.high)
+            marks += (
+                Interval(estimate.low, estimate.high, at, model.cls),
+                Point(estimate.value, at, model.cls, shape, alone),
+            )
+        return marks

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from heckmanfa.plots._canvas import canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scene
 from heckmanfa.text.numerals import with_minus
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cells, cut
 from heckmanfa.text.table import Column, PictureText, Table
 from heckmanfa.text.wording import effects, plural, some
 
-_ROW = 36
+_ROW = 36.0
 _MORE = 0.1
 _WORDS = ("none", "one", "two", "three", "four", "five", "six")
 _PAIR = 2
@@ -58,20 +55,12 @@ class ImrEstimate:
         estimate, low, high = effects(self.estimate, self.low, self.high)
         return estimate, f"{low} to {high}" if low and high else ""
 
-    def under(self, most: int) -> str:
-        """Say what is estimated, in at most so many cells."""
+    @property
+    def under(self) -> str | tuple[str, ...]:
+        """What is estimated, below the label."""
         if self.features is None:
-            return cut(self.detail, most)
-        if not self.features:
-            return "no feature"
-        whole = " + ".join(shown(name) for name in self.features)
-        if cells(whole) <= most:
-            return whole
-        more = len(self.features) - 1
-        if not more:
-            return cut(self.features[0], most)
-        words = f" + {more} more"
-        return cut(self.features[0], max(most - len(words), 4)) + words
+            return self.detail
+        return self.features or "no feature"
 
     @property
     def described(self) -> str:
@@ -82,7 +71,7 @@ class ImrEstimate:
 
 
 @dataclass(frozen=True)
-class ImrEstimates:
+class ImrEstimates(Picture):
     """The coefficient of lambda, the inverse Mills ratio, with 95% intervals."""
 
     kind: ClassVar[str] = "imr"
@@ -168,59 +157,29 @@ class ImrEstimates:
         )
         return Table(columns, rows, "The coefficient of lambda", "imr-table")
 
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        wide = width >= WIDE
-        left = 158 if wide else 130
-        bottom = 8 + _ROW * len(self.estimates)
-        drawing = Drawing(width, bottom + 42, self._alt())
-        x = Scale(*self.ends, left, width - 12)
-        drawing.x_axis(x, 4, bottom, x.ticks(6 if wide else 4), "coefficient of lambda")
-        for place, one in enumerate(self.estimates):
-            top = 8 + _ROW * place
-            y = top + _ROW / 2
-            estimate, given = one.numbers
-            words = f"{one.label}: {estimate}"
-            words += f"\n95% interval {given}" if given else ""
-            words += f"\n{one.described}" if one.described else ""
-            with drawing.group("row", label=words):
-                drawing.hit(top, _ROW)
-                under = one.under(18 if wide else 15)
-                drawing.text(left - 12, y + (-2 if under else 4), one.label, "lab", "end")
-                drawing.text(left - 12, y + 13, under, "sub", "end")
-                drawing.interval(x, y, one.low, one.high, "this")
-                if x.low <= one.estimate <= x.high:
-                    drawing.circle(x(one.estimate), y, "mark this")
-        return drawing.svg()
+    def scene(self) -> Scene:
+        """Return an interval for each way of estimating it."""
+        rows = tuple(
+            Row(
+                name=way.label,
+                marks=(
+                    Interval(way.low, way.high, 0.0, "this"),
+                    Point(way.estimate, 0.0, "this"),
+                ),
+                tip=_tip(way),
+                under=(way.under,) if way.under else (),
+            )
+            for way in self.estimates
+        )
+        body = Rows(
+            *(Axis(*self.ends, "coefficient of lambda", most=(6, 4)), rows, _ROW, (Rule(0.0),)),
+            labels=(158.0, 130.0),
+            cells=(18, 15),
+        )
+        return Scene(self.text(), body, 0.8 + 0.34 * len(rows))
 
-    def draw(self, ax: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, and return them."""
-        m = len(self.estimates)
-        low, high = self.ends
-        with canvas(ax, 0.8 + 0.34 * m) as drawn:
-            (panel,) = drawn.axes
-            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
-            for place, one in enumerate(self.estimates):
-                ends = max(one.low, low), min(one.high, high)
-                panel.plot(ends, [place, place], color=LIGHT["this"], linewidth=1.6, zorder=2)
-                for end, edge, arrow in ((one.low, low, "<"), (-one.high, -high, ">")):
-                    if end < edge:
-                        panel.plot(
-                            *([abs(edge) * (1 if arrow == ">" else -1)], [place]),
-                            marker=arrow,
-                            color=LIGHT["this"],
-                            clip_on=False,
-                        )
-                if low <= one.estimate <= high:
-                    panel.plot([one.estimate], [place], "o", color=LIGHT["this"], zorder=3)
-            panel.set_xlim(low, high)
-            panel.set_ylim(m - 0.5, -0.5)
-            labels = []
-            for one in self.estimates:
-                under = one.under(24)
-                labels.append(label_of(one.label) + (f"\n{label_of(under)}" if under else ""))
-            panel.set_yticks(range(m), labels)
-            panel.tick_params(axis="y", length=0)
-            panel.spines["left"].set_visible(False)
-            panel.set_xlabel("coefficient of lambda")
-        return panel
+
+def _tip(way: ImrEstimate) -> str:
+    estimate, interval = way.numbers
+    lines = [f"{way.label}: {estimate}", f"95% interval {interval}" if interval else ""]
+    return "\n".join(filter(None, [*lines, way.described]))

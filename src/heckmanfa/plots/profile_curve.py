@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, canvas, mark_points
+from heckmanfa.plots.canvas import BLUE, GREY, ORANGE, VERMILION, canvas, mark_points
 
 # How far below the points of interest the picture goes: in units of log-likelihood, and as a share
 # of the distance between the highest and the lowest of them. The tails would flatten all else.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots._canvas import canvas
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, Scale
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Axis, Bar, Curve, Group, Panel, Panels, Rule, Scene
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, PictureText, Table, lay_out
@@ -24,12 +24,12 @@ FAR = 3.0
 """residuals beyond this many standard deviations are counted"""
 
 _LEAST, _MOST = 3.0, 6.0
-# Room above the bars, their height, and room below, in px.
-_TOP, _TALL, _BOTTOM = 12, 230, 42
+# Room above the bars and their height, in px.
+_ROOM, _HEIGHT = 12.0, 230.0
 
 
 @dataclass(frozen=True)
-class ResidualBars:
+class ResidualBars(Picture):
     """Residuals of the rows with an outcome, in standard deviations."""
 
     kind: ClassVar[str] = "residuals"
@@ -135,56 +135,29 @@ class ResidualBars:
             return f"above {_sd(low)}"
         return f"{_sd(low)} to {_sd(high)}"
 
-    def _curve(self) -> tuple[Floats, Floats]:
-        x = np.linspace(self.edges[0], self.edges[-1], 121)
-        return x, np.asarray(self.total * BIN * stats.norm.pdf(x))
-
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        drawing = Drawing(width, _TOP + _TALL + _BOTTOM, self.text().alt)
-        edges, (at, normal) = self.edges, self._curve()
-        x = Scale(float(edges[0]), float(edges[-1]), 46, width - 14)
-        y = Scale(0.0, 1.05 * max(*self.bars, float(normal.max())), _TOP + _TALL, _TOP)
-        for tick in y.ticks(5):
-            if tick.value:
-                drawing.line(x.start, tick.at, x.end, tick.at, "line")
-            drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
-        expected = self.normal()
-        for place, rows in enumerate(self.bars):
-            left, wide = x(edges[place]) + 0.5, x(edges[place + 1]) - x(edges[place]) - 1
-            words = [f"{self.span(place)} SDs", f"rows: {_rows(rows)}"]
-            words.append(f"if normal: {expected[place]:,.1f}")
-            with drawing.group("row", None, "\n".join(words)):
-                drawing.rect(left - 0.5, y.end, wide + 1, y.start - y.end, "hit")
-                if rows > 0:
-                    drawing.rect(left, y(rows), wide, y.start - y(rows), "bar this")
-        drawing.line(x.start, y.start, x.end, y.start, "zero")
-        drawing.curve([x(value) for value in at], [y(value) for value in normal], "curve ols")
-        ticks = x.ticks(6)
-        title = "residual, in standard deviations"
-        drawing.x_axis(x, y.end, y.start, ticks, title, grid=False, zero=False)
-        return drawing.svg()
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, and return them."""
-        with canvas(ax, 2.4) as drawn:
-            (panel,) = drawn.axes
-            bars = panel.bar(
-                self.edges[:-1],
-                self.bars,
-                BIN,
-                align="edge",
-                color=LIGHT["this"],
-                edgecolor=LIGHT["paper"],
-                linewidth=0.4,
-                zorder=2,
+    def scene(self) -> Scene:
+        """Return a bar for each bin, and the normal curve."""
+        expected, edges = self.normal(), self.edges.tolist()
+        bars = [
+            Group(
+                (Bar(ends, (0.0, rows), "this"),),
+                f"{self.span(place)} SDs\nrows: {_rows(rows)}\nif normal: {expected[place]:,.1f}",
+                ends,
             )
-            (curve,) = panel.plot(*self._curve(), color=LIGHT["ols"], zorder=3)
-            panel.set_xlim(self.edges[0], self.edges[-1])
-            panel.set_xlabel("residual, in standard deviations")
-            panel.set_ylabel("rows")
-            drawn.legend({"rows": bars, "the normal curve": curve})
-        return panel
+            for place, (rows, ends) in enumerate(zip(self.bars, pairwise(edges), strict=True))
+        ]
+        at = np.linspace(edges[0], edges[-1], 121)
+        normal = self.total * BIN * stats.norm.pdf(at)
+        curve = Curve(tuple(at.tolist()), tuple(normal.tolist()), "ols")
+        top = 1.05 * max(*self.bars, float(normal.max()))
+        panel = Panel(
+            Axis(0.0, top, printed="rows", most=(5, 5)),
+            (*bars, Rule(y=0.0), curve),
+            *(_HEIGHT, _ROOM),
+        )
+        title = "residual, in standard deviations"
+        x = Axis(edges[0], edges[-1], title, most=(6, 6), grid=False)
+        return Scene(self.text(), Panels(x, (panel,)), 2.4)
 
 
 def residual_bars(

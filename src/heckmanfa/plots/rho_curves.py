@@ -10,21 +10,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.errors import InputTypeError
-from heckmanfa.plots._canvas import (
+from heckmanfa.plots.canvas import (
     BLUE,
     GREY,
     ORANGE,
     VERMILION,
-    Canvas,
     given_canvas,
     label_of,
     mark_points,
-    pyplot,
+    panel_canvas,
     wanted_terms,
 )
 
-_PANELS_PER_ROW = 3
-_PANEL_INCHES = (3.1, 2.6)
 _AT_ZERO = {"ols": "least squares", "probit": "naive probit"}
 
 
@@ -139,22 +136,3 @@ def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
                 panel, inside, heights, marker, color, markersize=6, zorder=5, clip_on=False
             )
     return marks
-
-
-def panel_canvas(count: int) -> Canvas:
-    """Make a figure with a panel for each coefficient."""
-    columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
-    rows = -(-count // columns)
-    width, height = _PANEL_INCHES
-    figure, made = pyplot().subplots(
-        rows,
-        columns,
-        squeeze=False,
-        layout="constrained",
-        # A single panel leaves room for the legend under it.
-        figsize=(max(width * columns, 4.8), height * rows + 0.6),
-    )
-    panels = made.ravel()
-    for spare in panels[count:]:
-        figure.delaxes(spare)
-    return Canvas(panels[:count], True)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.plots._canvas import canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, Scale, label_cells
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Above, Axis, Bar, Group, Panel, Panels, Rule, Scene
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import Column, LegendItem, PictureText, Table
 from heckmanfa.text.wording import chance_text, plural, share_text
 
@@ -28,10 +26,8 @@ _NEGLIGIBLE = 0.0005
 # The axis reaches at least this far beyond zero on both sides.
 _BESIDE_ZERO = 0.1
 _LAST = round(1.0 / BIN)
-# Room above the bars and their height, in px.
-_TOP, _TALL = 42, 190
-_MEAN_CELLS = len("mean -0.00")
-
+# Room above the bars, with two lines and with one, and their height, in px.
+_ROOM, _HEIGHT = (42.0, 26.0), 190.0
 # Characters of a name in a legend one column wide.
 _LEGEND = 14
 
@@ -88,7 +84,7 @@ def bins_of(rho: Floats, weight: Floats, held: Mask) -> tuple[RhoBin, ...]:
 
 
 @dataclass(frozen=True)
-class RhoByAssignment:
+class RhoByAssignment(Picture):
     """How the weight of all assignments is spread over rho."""
 
     kind: ClassVar[str] = "rho"
@@ -227,123 +223,45 @@ class RhoByAssignment:
         inside, outside = self._names()
         return f"rho {one.words}: {cells[0]} {inside}, {cells[1]} {outside}"
 
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        return _Histogram(self, width).svg()
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, and return them."""
-        with canvas(ax, 2.6) as drawn:
-            (panel,) = drawn.axes
-            edges = [one.edges for one in self.bins]
-            left = [low for low, _ in edges]
-            widths = [high - low for low, high in edges]
-            inside = [one.inside for one in self.bins]
-            marks: dict[str, Any] = {}
-            filled = {"color": LIGHT["this"], "edgecolor": LIGHT["paper"], "linewidth": 0.4}
-            bars = panel.bar(left, inside, widths, align="edge", zorder=2, **filled)
-            if self.feature:
-                first, second = self._legend(_LEGEND)
-                marks[label_of(f"{first.label}, mean {_rho(self.mean_inside)}")] = bars
-                hatched = {"facecolor": LIGHT["paper"], "edgecolor": LIGHT["muted"]}
-                words = f"{second.label}, mean {_rho(self.mean_outside)}"
-                marks[label_of(words)] = panel.bar(
-                    *(left, [one.outside for one in self.bins], widths, inside),
-                    align="edge",
-                    zorder=2,
-                    hatch="////",
-                    linewidth=0.4,
-                    **hatched,
-                )
-            low, high = self.ends
-            for first_end, last_end in outside_window(self.window, low, high):
-                panel.axvspan(first_end, last_end, color=LIGHT["absent"], zorder=0, linewidth=0)
-            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=3)
-            panel.set_xlim(low, high)
-            panel.set_ylim(0.0, 1.05 * self.top)
-            panel.set_xlabel("rho of an assignment")
-            panel.set_ylabel(f"weight ({self.weights})")
-            panel.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}%")
-            if marks:
-                drawn.legend(marks)
-        return panel
-
-
-class _Histogram:
-    """The drawing of a histogram of rho."""
-
-    def __init__(self, picture: RhoByAssignment, width: int) -> None:
-        self._picture = picture
-        top = _TOP if picture.feature else _TOP - 16
-        self._x = Scale(*picture.ends, 46, width - 14)
-        self._y = Scale(0.0, 100.0 * picture.top * 1.04, top + _TALL, top)
-        self._drawing = Drawing(width, top + _TALL + 42, picture.text().alt)
-
-    def svg(self) -> str:
-        """Draw, and return the text of the picture."""
-        picture, drawing, x, y = self._picture, self._drawing, self._x, self._y
-        for low, high in outside_window(picture.window, x.low, x.high):
-            drawing.rect(x(low), y.end, x(high) - x(low), y.start - y.end, "absent")
-        for tick in y.ticks(5, unit="%"):
-            if tick.value:
-                drawing.line(x.start, tick.at, x.end, tick.at, "line")
-            drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
-        for one in picture.bins:
-            if one.inside + one.outside > 0:
-                self._bin(one)
-        drawing.line(x.start, y.start, x.end, y.start, "zero")
-        title = "rho of an assignment"
-        drawing.x_axis(x, y.end - 8, y.start, x.ticks(6), title, grid=False)
-        if picture.feature:
-            self._means()
-        else:
-            half = 3.6 * _MEAN_CELLS
-            at = min(max(x(picture.mean), x.start + half), x.end - half)
-            drawing.text(at, 14, f"mean {_rho(picture.mean)}", "tick", "middle")
-        return drawing.svg()
-
-    def _bin(self, one: RhoBin) -> None:
-        """Draw the bar of a bin: filled with the feature, and hatched above that without it."""
-        drawing, x, y, picture = self._drawing, self._x, self._y, self._picture
-        left, right = (x(edge) for edge in one.edges)
-        middle, high = y(100.0 * one.inside), y(100.0 * (one.inside + one.outside))
-        with drawing.group("row", label=picture.tooltip(one)):
-            drawing.rect(left, y.end, right - left, y.start - y.end, "hit")
-            drawing.rect(left + 0.5, middle, right - left - 1, y.start - middle, "bar this")
-            if one.outside > 0:
-                box = left + 0.5, high, right - left - 1, middle - high
-                drawing.hatch(*box)
-                drawing.rect(*box, "hatch")
-
-    def _means(self) -> None:
-        """Name above the bars what they are, where their means are."""
-        picture, drawing, x = self._picture, self._drawing, self._x
-        name = cut(picture.feature, label_cells(drawing.width))
-        named = [
-            (picture.mean_inside, f"with {name}"),
-            (picture.mean_outside, f"without {name}"),
+    def scene(self) -> Scene:
+        """Return a bar for each bin: filled with the feature, and hatched above that without it."""
+        low, high = self.ends
+        bars = [
+            Group(
+                (
+                    Bar(one.edges, (0.0, one.inside), "this"),
+                    Bar(one.edges, (one.inside, one.inside + one.outside), "hatch", "hatch"),
+                )[: 2 if self.feature else 1],
+                self.tooltip(one),
+                one.edges,
+            )
+            for one in self.bins
+            if one.inside + one.outside > 0
         ]
-        (first, left), (second, right) = sorted(named)
-        half_left, half_right = (3.6 * max(len(words), _MEAN_CELLS) for words in (left, right))
-        ends = x.start, float(drawing.width)
-        places = apart(x(first), x(second), half_left, half_right, ends)
-        for at, words, mean in zip(places, (left, right), (first, second), strict=True):
-            drawing.text(at, 14, words, "tick", "middle")
-            drawing.text(at, 30, f"mean {_rho(mean)}", "tick", "middle")
-
-
-def apart(
-    a: float, b: float, half_a: float, half_b: float, ends: tuple[float, float]
-) -> tuple[float, float]:
-    """Place two words of these half widths at a and b, or beside them so that both can be read."""
-    room = half_a + half_b + 12.0
-    if b - a < room:
-        middle = (a + b) / 2
-        a, b = middle - room / 2, middle + room / 2
-    moved = max(ends[0] + half_a - a, 0.0)
-    a, b = a + moved, max(b, a + moved + room)
-    moved = max(b + half_b - ends[1], 0.0)
-    return min(a, b - moved - room), b - moved
+        above: tuple[Above, ...] = (Above(self.mean, (f"mean {_rho(self.mean)}",)),)
+        legend = None
+        if self.feature:
+            means = (self.mean_inside, "with"), (self.mean_outside, "without")
+            above = tuple(
+                Above(mean, (lead, f"mean {_rho(mean)}"), self.feature)
+                for mean, lead in sorted(means)
+            )
+            legend = tuple(
+                replace(item, label=f"{item.label}, mean {_rho(mean)}")
+                for item, (mean, _) in zip(self._legend(_LEGEND), means, strict=True)
+            )
+        weight = f"weight ({self.weights})"
+        y = Axis(0.0, 1.05 * self.top, printed=weight, numbers="percent", most=(5, 5))
+        panel = Panel(
+            y,
+            (*bars, Rule(y=0.0), Rule(0.0)),
+            height=_HEIGHT,
+            room=_ROOM[not self.feature],
+            shaded=tuple(outside_window(self.window, low, high)),
+            above=above,
+        )
+        x = Axis(low, high, "rho of an assignment", most=(6, 6), grid=False)
+        return Scene(self.text(), Panels(x, (panel,)), 2.6, legend)
 
 
 def outside_window(

@@ -15,7 +15,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fitted
-from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
+from heckmanfa.plots.canvas import COLORS, LIGHT, LINES, canvas, label_of
 from heckmanfa.text.printable import quoted
 
 _LABEL_INCHES = 0.14

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Protocol
 
 from heckmanfa.plots.palette import picture_style
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, legend_mark
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, legend_mark
 from heckmanfa.results.answer import Answer, Chip, Tile
 from heckmanfa.results.render_html import cut_name, escape, marked
 from heckmanfa.text.passage import Name

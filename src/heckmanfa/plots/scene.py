@@ -1,0 +1,253 @@
+"""What a picture is: marks on scales, with its words and its table.
+
+A scene says what is drawn, and where in the units of its axes. It has no pixel of a drawing and no
+object of Matplotlib: `heckmanfa.plots.svg` and `heckmanfa.plots.axes` draw any scene. Colours are
+names of the palette: "this", "ols" and "all" (series), "pos" and "neg" (signs), "ink", "muted",
+"pale", "absent" and "problem".
+
+A picture is rows of named features over one axis (`Rows`), or panels with two axes (`Panels`). In a
+row, y is the distance from its middle, in heights of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heckmanfa.text.table import LegendItem, PictureText
+
+Floats = tuple[float, ...]
+Span = tuple[float, float]
+Shape = Literal["circle", "hollow", "diamond", "square", "stroke"]
+Fill = Literal["solid", "hatch", "slanted"]
+Numbers = Literal["plain", "signed", "percent", "absolute"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A scale, its title, and the numbers along it."""
+
+    low: float
+    high: float
+    title: str = ""
+    """on a page; that of a y axis stands above its panel"""
+    narrow: str = ""
+    """the title in a narrow drawing, if different"""
+    printed: str = ""
+    """the title in Matplotlib, if different"""
+    numbers: Numbers = "plain"
+    """how they are written: "signed" with a plus, "percent" as shares of 100, "absolute" without
+    their sign, in Matplotlib"""
+    ticks: tuple[tuple[float, str], ...] = ()
+    """numbers to write on a page, with their words; round ones by default"""
+    most: tuple[int, int] = (6, 5)
+    """how many round numbers at most, in a wide drawing and in a narrow one"""
+    zero: str = ""
+    """what is written in place of 0"""
+    grid: bool = True
+    """whether a page has a thin line at each number"""
+    strokes: bool = False
+    """whether a page has a short stroke at each number"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mark; one beyond the x axis is left out."""
+
+    x: float
+    y: float
+    color: str
+    shape: Shape = "circle"
+    arrow: bool = False
+    """whether an arrow says on which side of the axis it lies"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A line from one number to another, which ends in an arrow where it runs beyond the axis."""
+
+    low: float
+    high: float
+    at: float
+    """y, or x of an upright one"""
+    color: str
+    upright: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle."""
+
+    x: Span
+    y: Span
+    color: str
+    fill: Fill = "solid"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Cells of a row, from neighbour to neighbour."""
+
+    spans: tuple[Span, ...]
+    color: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Straight pieces from point to point."""
+
+    x: Floats
+    y: Floats
+    color: str
+
+
+@dataclass(frozen=True)
+class Band:
+    """The area between two curves."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+    color: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line across the picture, at an x or a y."""
+
+    x: float | None = None
+    y: float | None = None
+    kind: Literal["zero", "cut", "line"] = "zero"
+    """"cut" is dashed; a "line" is one of the grid, which Matplotlib's pictures do not have"""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words beside a point of a curve, on a page."""
+
+    x: float
+    y: float
+    words: str
+    rises: bool
+    """whether the curve rises there, so that words are below it at its right"""
+
+
+Mark = Point | Interval | Bar | Runs | Curve | Band | Rule | Note
+
+
+@dataclass(frozen=True)
+class Row:
+    """A named row of marks."""
+
+    name: str
+    marks: tuple[Mark, ...]
+    tip: str
+    """the words of its tooltip, a line each"""
+    feature: str | None = None
+    """all about a feature lights up together"""
+    under: tuple[str | tuple[str, ...], ...] = ()
+    """lines below the name; several names are joined by plus signs, as many as there is room for"""
+    value: str = ""
+    """a number at the right"""
+    head: str = ""
+    """words above it and its neighbours that share them"""
+
+
+@dataclass(frozen=True)
+class ColumnTip:
+    """A part of the axis that answers to a pointer, and its number above the rows."""
+
+    x: Span
+    tip: str
+    number: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows over one axis, from top to bottom."""
+
+    x: Axis
+    rows: tuple[Row, ...]
+    height: float
+    """of a row on a page, in px"""
+    rules: tuple[Rule, ...] = ()
+    room: float = 8.0
+    """above the first row, in px"""
+    labels: tuple[float, float] | None = None
+    """room for names on a wide page and on a narrow one, in px; what they need by default"""
+    cells: tuple[int, int] | None = None
+    """characters of a name, likewise"""
+    rest: str = ""
+    """a line about rows that are not drawn"""
+    hatched: Span | None = None
+    """a part of the axis that is hatched behind all rows"""
+    columns: tuple[ColumnTip, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Marks with one tooltip."""
+
+    marks: tuple[Mark, ...]
+    tip: str
+    x: Span
+    """where it answers to a pointer"""
+
+
+@dataclass(frozen=True)
+class Above:
+    """Words above a panel, centred at x if there is room."""
+
+    x: float
+    lines: tuple[str, ...]
+    name: str = ""
+    """of a feature, cut to the room there is, after the first line"""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Marks over two axes, in the order in which they are drawn."""
+
+    y: Axis
+    marks: tuple[Mark | Group, ...]
+    height: float
+    """on a page, in px"""
+    room: float
+    """above it, in px"""
+    title: str = ""
+    tip: str = ""
+    feature: str | None = None
+    shaded: tuple[Span, ...] = ()
+    """parts of the x axis with a grey ground"""
+    above: tuple[Above, ...] = ()
+    corners: tuple[str, str] | None = None
+    """words in the upper left and the lower right, on a page"""
+    top: tuple[tuple[float, str], ...] = ()
+    """numbers of a second axis above, by their x"""
+    top_title: str = ""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Panels over one x axis, from top to bottom; beside one another in Matplotlib."""
+
+    x: Axis
+    panels: tuple[Panel, ...]
+    below: tuple[Row, ...] = ()
+    """rows below the axis, on a page"""
+    left: float = 46.0
+    """room for the numbers of y axes, in px"""
+    several: bool = False
+    """whether Matplotlib has Axes for each panel, even if there is one"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A picture: its words, its table and what is drawn."""
+
+    text: PictureText
+    body: Rows | Panels
+    inches: float
+    """height of a new figure"""
+    legend: tuple[LegendItem, ...] | None = None
+    """that of Matplotlib, if different"""
