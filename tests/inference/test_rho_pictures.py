@@ -21,7 +21,7 @@ from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentified
 from heckmanfa.inference import rho_pictures
 from heckmanfa.inference.imr_pictures import imr_estimates_of
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
-from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
+from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
 
 FEW = ["educ", "exper", "age", "kids5", "city", "huswage"]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import Scale
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, Drawing, escape, legend_mark, px
 from heckmanfa.text.numerals import figure, interval, signed
 from heckmanfa.text.shortening import cells, cut
@@ -32,7 +32,7 @@ HOSTILE = (
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_harmless_wherever_it_enters(name: str) -> None:
     drawn = Drawing(WIDE, 30, name)
-    with drawn.group(name, data_f=name, label=name, title=name, columns=name):
+    with drawn.group(name, data_f=name, label=name, title=name):
         drawn.text(1, 2, name, name)
         drawn.path(name, name)
     root = ElementTree.fromstring(drawn.svg())
@@ -40,7 +40,7 @@ def test_hostile_text_is_harmless_wherever_it_enters(name: str) -> None:
         SVG + tag for tag in ("svg", "g", "title", "text", "path")
     }
     assert all(
-        attribute in {"class", "d", "x", "y", "data-f", "data-columns", "role", "aria-label"}
+        attribute in {"class", "d", "x", "y", "data-f", "role", "aria-label"}
         for element in root.iter()
         if element is not root
         for attribute in element.attrib
@@ -164,7 +164,7 @@ def test_coordinates_have_one_decimal() -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", ["circle", "-hollow", "-diamond", "-square", "bar", "hatch", "line", "ribbon"]
+    "mark", ["circle", "-hollow", "-diamond", "-square", "bar", "hatch", "line"]
 )
 def test_legend_marks_are_hidden_from_screen_readers(mark: str) -> None:
     root = ElementTree.fromstring(legend_mark(LegendItem("this model", mark, "this")))

@@ -14,13 +14,11 @@ from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
-from heckmanfa.plots.calibration_points import CalibrationPicture
 from heckmanfa.plots.chance_bars import Chances, SelectionChances
+from heckmanfa.plots.correction_pictures import ImrEstimates, RhoByAssignment
+from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
-from heckmanfa.plots.imr_intervals import ImrEstimates
 from heckmanfa.plots.overlap_bars import SelectionOverlap
-from heckmanfa.plots.residual_bars import ResidualBars
-from heckmanfa.plots.rho_histogram import RhoByAssignment
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (

@@ -42,9 +42,8 @@ from heckmanfa.inference.selection_moves import (
     selection_effects,
 )
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.plots.calibration_points import CalibrationPicture
+from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
-from heckmanfa.plots.residual_bars import ResidualBars, residual_bars
 from heckmanfa.plots.selection_rows import (
     Profile,
     SelectionChange,

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, heading, role_inches, shown_rows
+from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Row, Rows, Runs, Scene
+from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import count, listed, p_value, plural, sets_count, share_text, some
 
 MOST_COLUMNS = 400
@@ -117,28 +117,18 @@ class AssignmentColumns(Picture):
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as tables."""
-        used = {int(cell) for cell in np.unique(self.cells)}
+    def _legend(self) -> tuple[LegendItem, ...]:
         legend = [
             LegendItem("more goes with more", "bar", "pos"),
             LegendItem("with less", "bar", "neg"),
         ]
-        if MIXED in used:
+        if np.any(self.cells == MIXED):
             legend.append(LegendItem("both, by level", "bar", "all"))
         legend.append(LegendItem("not in", "bar", "absent"))
         if self._rest():
             legend.append(LegendItem(self._rest(), "hatch", ""))
-        return PictureText(
-            title=self._title,
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._features(),
-            legend=tuple(legend),
-            more=(self._assignments(),) if self.n_told else (),
-        )
+        return tuple(legend)
 
-    @property
     def _title(self) -> str:
         if self.halves:
             return "What halves chose, each as wide as its share"
@@ -157,11 +147,10 @@ class AssignmentColumns(Picture):
         return plural(self.n_others, "other") if self.n_others else "others, not found"
 
     def _alt(self) -> str:
-        """Say what the picture shows, with the number that matters most."""
         if not self.n:
             return "Columns for assignments, of which none has weight."
         steady = sum(bool(np.all(row != ABSENT)) for row in self.cells)
-        in_all = f"In every column: {plural(steady, 'feature')}. All numbers are in the table."
+        in_all = f"In every column: {plural(steady, 'feature')}."
         if self.is_draw:
             return f"{plural(self.n, 'column')} for assignments drawn by weight. {in_all}"
         best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
@@ -197,19 +186,15 @@ class AssignmentColumns(Picture):
             text += f" They are weighed by {self.weights} here."
         return text
 
-    def _features(self) -> Table:
-        columns = (
-            Column("Feature", is_number=False, is_feature=True),
-            Column("Role", is_number=False),
-            Column("Sign", is_number=False),
-            *(Column(f"Drawn {how}") for how in self._ways),
-        )
+    def _table(self) -> Table:
         lines = [
             (Name(row.name).key, row.role, self.sign(place), *self._held(place))
             for place, row in enumerate(self.rows[:MOST_LINES])
         ]
-        caption = f"Features in the columns: {self._title[0].lower()}{self._title[1:]}"
-        return Table(columns, tuple(lines), caption, "columns-table")
+        title = self._title()
+        caption = f"Features in the columns: {title[0].lower()}{title[1:]}"
+        shares = [f"Drawn {how}" for how in self._ways]
+        return lay_out(["Feature", "Role", "Sign"], shares, lines, caption, "columns-table")
 
     @cached_property
     def _ways(self) -> dict[str, int]:
@@ -238,22 +223,20 @@ class AssignmentColumns(Picture):
                 del found[name]
         return found
 
-    def _assignments(self) -> Table:
+    def _more(self) -> tuple[Table, ...]:
+        if not self.n_told:
+            return ()
         numbers = [self._numbers(column) for column in range(self.n_told)]
-        columns = (
-            Column("Number", is_number=False),
-            Column("Features", is_number=False),
-            *(Column(name) for name in (numbers[0] if numbers else {})),
-        )
         lines = [
-            (str(column + 1), listed(self.members(column)) or "none", *numbers[column].values())
-            for column in range(self.n_told)
+            (str(column + 1), listed(self.members(column)) or "none", *known.values())
+            for column, known in enumerate(numbers)
         ]
-        caption = self._title
+        caption = self._title()
         if self.n > self.n_told:
             least = share_text(_TOLD_WEIGHT)
             caption += f": those drawn beyond these {self.n_told} have less than {least} each"
-        return Table(columns, tuple(lines), caption, "assignments-table")
+        titles = ["Number", "Features"], [*numbers[0]]
+        return (lay_out(*titles, lines, caption, "assignments-table"),)
 
     def _label(self, place: int) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -278,51 +261,39 @@ class AssignmentColumns(Picture):
         what = "share of the halves" if self.halves else "weight of the assignments"
         return f"{what}, the best at the left"
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return role_inches([self.rows[place] for place in shown_rows(self.rows).rows])
+
+    def _body(self) -> Rows:
         """Return a row of cells for each feature, and a column for each assignment."""
-        picked = shown_rows(self.rows)
-        rows = tuple(self._row(place) for place in picked.rows)
-        title = self._axis_title
-        x = Axis(
-            *(0.0, 100.0, title),
-            printed=f"{title}, %",
-            ticks=tuple((share, f"{share}%") for share in (0, 25, 50, 75, 100)),
-            grid=False,
-            strokes=True,
-        )
+        picked, title, edges = shown_rows(self.rows), self._axis_title, self._edges
+        ticks = tuple((share, f"{share}%") for share in (0, 25, 50, 75, 100))
+        x = Axis(*(0.0, 100.0, title), printed=f"{title}, %", ticks=ticks, grid=False, strokes=True)
         columns = tuple(
             ColumnTip(
-                (100 * float(self.edges[column]), 100 * float(self.edges[column + 1])),
+                (edges[column], edges[column + 1]),
                 self._column_label(column),
-                str(column + 1) if column < _NUMBERED else "",
+                str(column + 1) * (column < _NUMBERED),
             )
             for column in range(self.n_told)
         )
-        hatched = (100 * self.carried, 100.0) if self._rest() else None
-        body = Rows(x, rows, ROW, (), ROOM, rest=picked.rest, hatched=hatched, columns=columns)
-        return Scene(self.text(), body, role_inches(rows))
+        hatched = (edges[-1], 100.0) if self._rest() else None
+        rows = tuple(map(self._row, picked.rows))
+        return Rows(x, rows, ROW, (), ROOM, rest=picked.rest, hatched=hatched, columns=columns)
+
+    @property
+    def _edges(self) -> list[float]:
+        """Where columns begin and end, in percent."""
+        return [100 * edge for edge in self.edges.tolist()]
 
     def _row(self, place: int) -> Row:
-        row, edges = self.rows[place], 100 * self.edges
-        absent = Bar((0.0, 100 * self.carried), (-_CELL / 2, _CELL / 2), "absent")
-        runs = [
-            Runs(
-                tuple(
-                    (float(edges[first]), float(edges[last]))
-                    for first, last in _runs(self.cells[place] == sign)
-                ),
-                color,
-            )
-            for sign, color in _CLASSES.items()
-        ]
-        return Row(
-            name=row.name,
-            marks=(absent, *runs),
-            tip=self._label(place),
-            feature=row.name,
-            value=self.sign(place),
-            head=heading(row.role),
-        )
+        row, edges = self.rows[place], self._edges
+        marks: list[Mark] = [Bar((0.0, edges[-1]), (-_CELL / 2, _CELL / 2), "absent")]
+        for sign, color in _CLASSES.items():
+            runs = _runs(self.cells[place] == sign)
+            marks.append(Runs(tuple((edges[first], edges[last]) for first, last in runs), color))
+        words = self._label(place), row.name, self.sign(place), row.heading
+        return Row(row.name, tuple(marks), *words)
 
 
 def _runs(held: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

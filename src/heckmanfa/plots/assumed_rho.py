@@ -9,14 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from heckmanfa.plots.correction_pictures import outside_window
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.rho_histogram import outside_window
-from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import (
     Axis,
     Band,
     Curve,
-    Interval,
     Mark,
     Note,
     Panel,
@@ -24,12 +22,13 @@ from heckmanfa.plots.scene import (
     Point,
     Row,
     Rule,
-    Scene,
+    Scale,
+    with_interval,
 )
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import effects
 
 MOST_PANELS = 4
@@ -181,16 +180,8 @@ class OverRho(Picture):
         """Whether rho-hat is among the points."""
         return self.ends[0] <= self.rho_hat <= self.ends[1]
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        return PictureText(
-            title="What if rho were something else?",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=self._legend(),
-            more=self._more(),
-        )
+    def _title(self) -> str:
+        return "What if rho were something else?"
 
     def _legend(self) -> tuple[LegendItem, ...]:
         items = [LegendItem(f"{self.at_zero} (rho = 0)", "diamond", "ols")]
@@ -215,8 +206,7 @@ class OverRho(Picture):
         name = shown(first.feature, 40)
         return (
             f"{self.what.capitalize()}s over an assumed rho. That of {name} goes from {at_low} at "
-            f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that "
-            "range. All numbers are in the table."
+            f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that range."
         )
 
     def _caption(self) -> str:
@@ -257,15 +247,12 @@ class OverRho(Picture):
     def _table(self) -> Table:
         low, high = self.ends
         places = [rho for rho in _TABLE_RHO if low <= rho <= high]
-        columns = [Column("Feature", is_number=False, is_feature=True)]
-        columns += [
-            Column(f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
+        numbers = [
+            f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}"
             for rho in places
         ]
-        columns += [Column(f"At {self.hat}, {_rho(self.rho_hat)}"), Column("Sign turns at")]
+        numbers += [f"At {self.hat}, {_rho(self.rho_hat)}", "Sign turns at"]
         details = any(panel.detail for panel in self.panels)
-        if details:
-            columns.insert(1, Column("Level", is_number=False))
         rows = []
         for panel in self.panels:
             row = [Name(panel.feature).key, *([panel.detail] if details else [])]
@@ -278,42 +265,26 @@ class OverRho(Picture):
         caption = f"{self.what.capitalize()}s over rho"
         if self.target:
             caption += f" of {self.target}, in percentage points"
-        return Table(tuple(columns), tuple(rows), caption, "over-rho-table")
+        texts = ["Feature", "Level"] if details else ["Feature"]
+        return lay_out(texts, numbers, rows, caption, "over-rho-table")
 
     def _more(self) -> tuple[Table, ...]:
-        if not self.bars:
-            return ()
-        columns = (
-            Column("95% interval of rho", is_number=False),
-            Column("From", is_number=False),
-            Column("rho-hat"),
-            Column("Interval"),
-        )
-        rows = tuple(
-            [
-                bar.label,
-                bar.how,
-                _rho(bar.estimate),
-                f"{_rho(bar.low)} to {_rho(bar.high)}",
-            ]
+        titles = ["95% interval of rho", "From"], ["rho-hat", "Interval"]
+        rows = [
+            [bar.label, bar.how, _rho(bar.estimate), f"{_rho(bar.low)} to {_rho(bar.high)}"]
             for bar in self.bars
-        )
-        return (Table(columns, rows, "What is known of rho", "rho-bars-table"),)
+        ]
+        return (lay_out(*titles, rows, "What is known of rho", "rho-bars-table"),) if rows else ()
 
-    def scene(self) -> Scene:
+    def _body(self) -> Panels:
         """Return a panel for each coefficient, and below them what is known of rho."""
-        below = tuple(
-            Row(
-                bar.label,
-                (Interval(bar.low, bar.high, 0.0, "this"), Point(bar.estimate, 0.0, "this")),
-                f"95% interval of rho: {bar.words}",
-            )
-            for bar in self.bars
-        )
+        below = []
+        for bar in self.bars:
+            marks = with_interval(bar.estimate, bar.low, bar.high, "this")
+            below.append(Row(bar.label, marks, f"95% interval of rho: {bar.words}"))
         x = Axis(*self.ends, "rho that is assumed", grid=False)
         panels = tuple(self._panel(panel) for panel in self.panels)
-        body = Panels(x, panels, below, _LEFT, several=True)
-        return Scene(self.text(), body, 0.0)
+        return Panels(x, panels, tuple(below), _LEFT, several=True)
 
     def _panel(self, panel: RhoPanel) -> Panel:
         values = [end for point in panel.points for end in (point.low, point.high)]
@@ -321,11 +292,7 @@ class OverRho(Picture):
         return Panel(
             Axis(y.low, y.high, printed=self.axis, most=(5, 5)),
             tuple(self._marks(panel)),
-            _HEIGHT,
-            _ROOM,
-            title=panel.title,
-            tip=self._tip(panel),
-            feature=panel.feature,
+            *(_HEIGHT, _ROOM, panel.title, self._tip(panel), panel.feature),
             shaded=tuple(self.shaded()),
         )
 

@@ -19,13 +19,12 @@ from heckmanfa.plots.scene import (
     Panel,
     Panels,
     Point,
-    Row,
     Rows,
     Rule,
     Runs,
     Scene,
 )
-from heckmanfa.text.shortening import cut, cut_names
+from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import LegendItem
 
 # Characters of a name.
@@ -118,7 +117,7 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
             ax.text(1.02, place, row.value, va="center", transform=beside)
     if body.hatched is not None:
         _hatch(ax, body.hatched, places)
-    ax.set_yticks(places, [_label(row) for row in body.rows])
+    ax.set_yticks(places, ["\n".join(map(label_of, row.lines(_NAME))) for row in body.rows])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(places, default=0.0) + 0.55, -0.55)
     for words, place in heads:
@@ -135,13 +134,6 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
         )
     if body.rest:
         ax.set_title(body.rest, loc="left")
-
-
-def _label(row: Row) -> str:
-    under = [
-        cut(line, _NAME) if isinstance(line, str) else cut_names(line, _NAME) for line in row.under
-    ]
-    return "\n".join(label_of(line) for line in (cut(row.name, _NAME), *under) if line)
 
 
 def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:

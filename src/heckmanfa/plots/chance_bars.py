@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule, Scene
+from heckmanfa.plots.picture import Picture, first_lines
+from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 
 ROW, ROOM = 24.0, 22.0
@@ -25,6 +25,8 @@ FEWEST_ROWS = 5
 the likeliest few."""
 
 _BAR = 14.0 / ROW
+# Characters of the alternative at most.
+_ALT = 270
 _ROW_INCHES, _MARGIN_INCHES = 0.17, 0.95
 
 
@@ -38,6 +40,11 @@ class RoleRow:
     """one for a feature that is always included"""
     is_forced: bool = False
     """whether it is always included"""
+
+    @property
+    def heading(self) -> str:
+        """The role, above the rows that have it."""
+        return self.role[:1].upper() + self.role[1:]
 
 
 @dataclass(frozen=True)
@@ -61,15 +68,10 @@ def shown_rows(rows: Sequence[RoleRow]) -> Shown:
     return Shown(tuple(drawn), rest_text(len(rest), rows[rest[0]].share, NO_SIGN_BELOW))
 
 
-def role_inches(rows: Sequence[Row]) -> float:
+def role_inches(rows: Sequence[RoleRow]) -> float:
     """Return the height of a figure with these rows and their headings."""
-    heads = len({row.head for row in rows if row.head})
+    heads = len({row.role for row in rows if row.role})
     return _MARGIN_INCHES + _ROW_INCHES * max(len(rows) + heads, 1)
-
-
-def heading(role: str) -> str:
-    """Write a role above the rows that have it."""
-    return role[:1].upper() + role[1:]
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,7 @@ class Chances(Picture):
     halves: int = 0
     """in an honest search, how many halves chose; shares are then counts of them"""
 
-    @property
-    def title(self) -> str:
-        """What the picture is called."""
+    def _title(self) -> str:
         if self.halves:
             return "How often it was chosen to predict"
         return f"How sure: the chance that it {self.does}"
@@ -124,23 +124,14 @@ class Chances(Picture):
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as a table."""
-        measure = "halves that chose it" if self.halves else "this model"
-        legend = [LegendItem(measure, "bar", "this")]
-        if self.has_least_squares:
-            legend.append(LegendItem("least squares, no correction", "diamond", "ols"))
+    def _legend(self) -> tuple[LegendItem, ...]:
+        bar = LegendItem("halves that chose it" if self.halves else "this model", "bar", "this")
+        diamond = LegendItem("least squares, no correction", "diamond", "ols")
+        return (bar, diamond) if self.has_least_squares else (bar,)
+
+    def _caption(self) -> str:
         lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
-        parts = [lines, self.about]
-        if len(self.rows) > MOST_LINES:
-            parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")
-        return PictureText(
-            title=self.title,
-            alt=self._alt(),
-            caption=" ".join(part for part in parts if part),
-            table=self._table(),
-            legend=tuple(legend),
-        )
+        return " ".join(filter(None, (lines, self.about, first_lines(len(self.rows)))))
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""
@@ -155,11 +146,10 @@ class Chances(Picture):
             named = f"{cut(first.name, 24)} {self.value(first)}"
             few = f", likeliest {named}" if len(rows) > 1 else f", {named}"
             found.append(f"{role or 'features'}: {len(rows)}{few}")
-        end = " All numbers are in the table."
-        text = f"{kind}. {'; '.join(found)}.{end}"
-        if len(text) > 300:
+        text = f"{kind}. {'; '.join(found)}."
+        if len(text) > _ALT:
             counts = "; ".join(f"{role}: {len(rows)}" for role, rows in roles.items())
-            text = f"{kind}. {counts}.{end}"
+            text = f"{kind}. {counts}."
         return text
 
     def _columns(self) -> list[tuple[str, Any]]:
@@ -178,17 +168,15 @@ class Chances(Picture):
         return found
 
     def _table(self) -> Table:
-        columns = [
-            Column("Feature", is_number=False, is_feature=True),
-            Column("Role", is_number=False),
-            *(Column(title) for title, _ in self._columns()),
-        ]
+        columns = self._columns()
         lines = [
-            (Name(row.name).key, row.role, *(fill(row) for _, fill in self._columns()))
+            (Name(row.name).key, row.role, *(fill(row) for _, fill in columns))
             for row in self.rows[:MOST_LINES]
         ]
         name = f"{self.kind.replace('_', '-')}-table"
-        return Table(tuple(columns), tuple(lines), self.title, name)
+        return lay_out(
+            ["Feature", "Role"], [title for title, _ in columns], lines, self._title(), name
+        )
 
     def _label(self, row: ChanceRow) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -197,35 +185,25 @@ class Chances(Picture):
         lines += [f"{title}: {value}" for title, value in numbers if value]
         return "\n".join(lines)
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return role_inches([self.rows[place] for place in shown_rows(self.rows).rows])
+
+    def _body(self) -> Rows:
         """Return a bar for each feature, under headings for their roles."""
-        picked, half = shown_rows(self.rows), _BAR / 2
-        rows = tuple(
-            Row(
-                name=row.name,
-                marks=(
-                    Bar((0.0, 100 * row.share), (-half, half), "this"),
-                    Point(100 * row.least_squares, 0.0, "ols", "diamond"),
-                ),
-                tip=self._label(row),
-                feature=row.name,
-                value=self.value(row),
-                head=heading(row.role),
-            )
-            for row in (self.rows[place] for place in picked.rows)
-        )
+        picked, half, rows = shown_rows(self.rows), _BAR / 2, []
+        for row in (self.rows[place] for place in picked.rows):
+            bar = Bar((0.0, 100 * row.share), (-half, half), "this")
+            diamond = Point(100 * row.least_squares, 0.0, "ols", "diamond")
+            words = self._label(row), row.name, self.value(row), row.heading
+            rows.append(Row(row.name, (bar, diamond), *words))
         cuts = [100 * share for share in self.cuts]
         title = "share of the halves" if self.halves else f"chance that it {self.does}"
-        x = Axis(
-            *(0.0, 100.0, title),
-            printed="% of the halves" if self.halves else f"{title}, %",
-            ticks=tuple((share, f"{share:.0f}%") for share in sorted({*cuts, 50.0})),
-            grid=False,
-        )
+        printed = "% of the halves" if self.halves else f"{title}, %"
+        ticks = tuple((share, f"{share:.0f}%") for share in sorted({*cuts, 50.0}))
+        x = Axis(0.0, 100.0, title, printed=printed, ticks=ticks, grid=False)
         rules = [Rule(share, kind="line") for share in (50.0, 100.0)]
         rules += [Rule(share, kind="cut") for share in cuts]
-        body = Rows(x, rows, ROW, (*rules, Rule(0.0)), ROOM, rest=picked.rest)
-        return Scene(self.text(), body, role_inches(rows))
+        return Rows(x, tuple(rows), ROW, (*rules, Rule(0.0)), ROOM, rest=picked.rest)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,37 @@
-"""P1, the forest: what goes with the outcome, by several models, with intervals."""
+"""P1, the forest: what goes with the outcome, by several models; and coefficients of any models."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
-from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scale import Scale
-from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scene, Shape
+import numpy as np
+
+from heckmanfa.errors import InputError
+from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
+from heckmanfa.plots.picture import Picture, first_lines
+from heckmanfa.plots.scene import Axis, Mark, Row, Rows, Rule, Scale, Shape, with_interval
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
+from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
 from heckmanfa.text.wording import effects
 
 MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
 
-_ALT = 300
+# Characters of the alternative at most.
+_ALT = 270
 _ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
 # Between the marks of a row, in its height.
 _APART = 13.0 / _ROW
 _PAD = 0.1
+_MODEL_INCHES = 0.09
+# Of the height of a row, what the dots of several models share.
+_SPREAD = 0.7
 _MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
 
 
@@ -130,21 +138,20 @@ class Forest(Picture):
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as a table."""
+    def _title(self) -> str:
         by = _MODELS.get(len(self.series), f", by {len(self.series)} models")
-        return PictureText(
-            title=f"What goes with {shown(self.outcome)}{by}",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series),
-        )
+        return f"What goes with {shown(self.outcome)}{by}"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series)
+
+    def _printed_legend(self) -> tuple[LegendItem, ...] | None:
+        return None if len(self.series) > 1 else ()
 
     def _alt(self) -> str:
-        start, end = f"Forest plot for {cut(self.outcome, 30)}.", " All numbers are in the table."
+        start = f"Forest plot for {cut(self.outcome, 30)}."
         if not self.drawn:
-            return f"{start} No feature may predict.{end}"
+            return f"{start} No feature may predict."
         row = self.drawn[0]
         found = [
             f"{estimate} by {one.label}"
@@ -154,10 +161,10 @@ class Forest(Picture):
         unit = f"in {self.unit}, " if self.unit else ""
         finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
         for many in range(len(found), 0, -1):
-            text = f"{start}{finding}{'; '.join(found[:many])}.{end}"
+            text = f"{start}{finding}{'; '.join(found[:many])}."
             if len(text) <= _ALT:
                 return text
-        return f"{start}{finding}not known.{end}"
+        return f"{start}{finding}not known."
 
     def _caption(self) -> str:
         parts = [self.about]
@@ -167,9 +174,8 @@ class Forest(Picture):
             parts.append(f"Hollow: {self.hollow}.")
         if self.n_features > len(self.drawn):
             parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
-        if len(self.rows) > MOST_LINES:
-            parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")
-        return " ".join(parts)
+        parts.append(first_lines(len(self.rows)))
+        return " ".join(filter(None, parts))
 
     def _runs_on(self) -> bool:
         axis = self.scale(0.0, 1.0)
@@ -180,35 +186,23 @@ class Forest(Picture):
             for end in (estimate.low, estimate.high)
         )
 
-    def _columns(self) -> list[Column]:
-        """Return the columns of words; empty ones are left out."""
+    def _table(self) -> Table:
+        """Return the estimates; columns of words that would be empty are left out."""
         columns = [
             Column("Feature", is_number=False, is_feature=True),
             Column("Change", is_number=False),
         ]
-        if any(row.share for row in self.rows):
+        shares, roles = any(row.share for row in self.rows), any(row.role for row in self.rows)
+        if shares:
             columns.append(Column("Chosen in halves" if self.halves else "Chance"))
-        if any(row.role for row in self.rows):
+        if roles:
             columns.append(Column("Role", is_number=False))
-        return columns
-
-    def _table(self) -> Table:
-        columns = self._columns()
-        titles = [column.title for column in columns]
+        for one in self.series:
+            columns += (Column(title, group=one.label) for title in ("Estimate", "95% interval"))
         lines = []
         for row in self.rows[:MOST_LINES]:
-            share = [row.share] if "Chance" in titles or "Chosen in halves" in titles else []
-            line = [Name(row.name).key, row.change, *share]
-            if "Role" in titles:
-                line.append(row.role)
-            for estimate in row.estimates:
-                line += estimate.words
-            lines.append(tuple(line))
-        for one in self.series:
-            columns += (
-                Column("Estimate", group=one.label),
-                Column("95% interval", group=one.label),
-            )
+            line = [Name(row.name).key, row.change, *[row.share] * shares, *[row.role] * roles]
+            lines.append((*line, *(words for one in row.estimates for words in one.words)))
         unit = f", in {self.unit}" if self.unit else ""
         caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
@@ -226,31 +220,19 @@ class Forest(Picture):
         ]
         return "\n".join(lines)
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return _MARGIN_INCHES + _ROW_INCHES * max(len(self.drawn), 1)
+
+    def _body(self) -> Rows:
         """Return a row of estimates for each feature, those of a model on one line."""
-        rows = tuple(
-            Row(
-                name=row.name,
-                marks=tuple(self._marks(row)),
-                tip=self._label(row),
-                feature=row.name,
-                under=tuple(filter(None, (row.level, f"in {row.share}" if row.share else ""))),
-            )
-            for row in self.drawn
-        )
+        rows = []
+        for row in self.drawn:
+            under = [row.level, f"in {row.share}" if row.share else ""]
+            marks, words = tuple(self._marks(row)), tuple(filter(None, under))
+            rows.append(Row(row.name, marks, self._label(row), row.name, under=words))
         axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
-        x = Axis(
-            *(axis.low, axis.high, self._unit(WIDE), narrow),
-            printed=narrow,
-            numbers="signed",
-        )
-        text = self.text()
-        return Scene(
-            text,
-            Rows(x, rows, _ROW, (Rule(0.0),)),
-            _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1),
-            legend=None if len(self.series) > 1 else (),
-        )
+        x = Axis(axis.low, axis.high, self._unit(WIDE), narrow, narrow, "signed")
+        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""
@@ -269,18 +251,112 @@ class Forest(Picture):
         unit = "one standard deviation more of the feature" if is_wide else "one SD more"
         return f"more {outcome} with {unit}"
 
-    def _marks(self, row: ForestRow) -> list[Mark]:
+    def _marks(self, row: ForestRow) -> Iterator[Mark]:
         """Return the estimates of a row with their intervals, from top to bottom."""
-        marks: list[Mark] = []
         middle = (len(self.series) - 1) / 2
-        for number, (model, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
-            at = _APART * (number - middle)
+        for number, (model, one) in enumerate(zip(self.series, row.estimates, strict=True)):
             hollow = model.shape == "circle" and not row.is_sure
             shape: Shape = "hollow" if hollow else model.shape
-            # The arrow of an interval says already where it lies.
-            alone = math.isnan(estimate.low) or math.isnan(estimate.high)
-            marks += (
-                Interval(estimate.low, estimate.high, at, model.cls),
-                Point(estimate.value, at, model.cls, shape, alone),
+            at = _APART * (number - middle)
+            yield from with_interval(one.value, one.low, one.high, model.cls, shape, at)
+
+
+class EstimatedModel(Protocol):
+    """A model with a table of estimates."""
+
+    def tidy(self, conf_level: float) -> Any:
+        """Return the estimates with intervals."""
+        ...
+
+
+def coefficients(
+    models: EstimatedModel | Sequence[EstimatedModel] | Mapping[str, EstimatedModel],
+    ax: Any = None,
+    conf_level: float = 0.95,
+    terms: Sequence[str] | None = None,
+) -> Any:
+    """Draw the coefficients of one or several models, each as a dot with a whisker.
+
+    Whiskers are the intervals of `Heckman.tidy`. After a search that is not honest these ignore
+    it, and are too short. Every coefficient is in the units of its feature: to compare sizes, fit
+    standardised features.
+
+    Parameters
+    ----------
+    models : model, sequence of models, or dict of models
+        Fitted. The keys of a dict are their names; those of a sequence are their classes.
+    ax : Axes, optional
+    conf_level : float
+        Confidence level of the whiskers.
+    terms : sequence of str, optional
+        Coefficients to draw, which may include "Intercept"; all others by default, in the order
+        in which the models have them.
+    """
+    tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
+    known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
+    wanted = wanted_terms(known, terms)
+    count = len(tables)
+    height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
+    offsets = (np.arange(count) - (count - 1) / 2.0) * _SPREAD / count
+    marks: dict[str, Any] = {}
+    with canvas(ax, height) as drawn:
+        (panel,) = drawn.axes
+        panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
+        for k, (name, table) in enumerate(tables.items()):
+            held = table.loc[[term for term in wanted if term in table.index]]
+            marks[name] = panel.errorbar(
+                held["estimate"],
+                [wanted.index(term) + offsets[k] for term in held.index],
+                xerr=held[["below", "above"]].to_numpy().T,
+                fmt=MARKERS[k % len(MARKERS)],
+                color=COLORS[k % len(COLORS)],
+                markersize=3.5,
+                markeredgecolor="black",
+                markeredgewidth=0.4,
+                elinewidth=1.0,
+                zorder=3,
             )
-        return marks
+        panel.set_yticks(range(len(wanted)), [label_of(term) for term in wanted])
+        panel.set_ylim(len(wanted) - 0.5, -0.5)
+        panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
+        if count > 1:
+            drawn.legend(marks)
+    return panel
+
+
+def _named(models: Any) -> dict[str, EstimatedModel]:
+    if _is_model(models):
+        models = [models]
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
+    else:
+        listed = list(models) if isinstance(models, Iterable) else [models]
+        kinds = [type(model).__name__ for model in listed]
+        named = {
+            kind if kinds.count(kind) == 1 else f"{kind} ({number})": model
+            for number, (kind, model) in enumerate(zip(kinds, listed, strict=True), start=1)
+        }
+    if not named:
+        raise InputError("models is empty: there is nothing to draw")
+    for name, model in named.items():
+        if not _is_model(model):
+            raise InputError(
+                f"models must hold Heckman models and searches; {quoted(name)} is a "
+                f"{type(model).__name__}"
+            )
+    return named
+
+
+def _is_model(value: Any) -> bool:
+    # Ask the class: a model that is not fitted has no attributes yet.
+    return hasattr(type(value), "fit_")
+
+
+def _table(model: EstimatedModel, conf_level: float) -> Any:
+    """Return the estimates by term, and how far their intervals reach below and above."""
+    table = model.tidy(conf_level)
+    table = table[table["equation"] == "prediction"].set_index("term")
+    return table.assign(
+        below=(table["estimate"] - table["ci_low"]).abs(),
+        above=(table["ci_high"] - table["estimate"]).abs(),
+    )

@@ -13,11 +13,10 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.normal import inverse_mills
-from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scale import Scale
-from heckmanfa.plots.scene import Axis, Bar, Group, Panel, Panels, Rule, Scene
+from heckmanfa.plots.picture import Picture, weight_words
+from heckmanfa.plots.scene import Axis, Bar, Group, Panel, Panels, Rule, Scale
 from heckmanfa.text.numerals import figure
-from heckmanfa.text.table import LegendItem, PictureText, Table, lay_out
+from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import count, plural
 
 N_BINS = 20
@@ -54,20 +53,12 @@ class SelectionOverlap(Picture):
         """Edges of the bins."""
         return np.linspace(0.0, 1.0, len(self.selected) + 1)
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        legend = (
-            LegendItem(_WITH, "bar", "this"),
-            LegendItem(_WITHOUT, "framed", "ink"),
-            *([LegendItem(_NOWHERE, "slanted", "pale")] if self._blank() else []),
-        )
-        return PictureText(
-            title="Do those with an outcome cover those without?",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=legend,
-        )
+    def _title(self) -> str:
+        return "Do those with an outcome cover those without?"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        bars = LegendItem(_WITH, "bar", "this"), LegendItem(_WITHOUT, "framed", "ink")
+        return (*bars, LegendItem(_NOWHERE, "slanted", "pale")) if self._blank() else bars
 
     def _outside(self) -> str:
         rows = plural(self.n_outside, "row")
@@ -80,8 +71,7 @@ class SelectionOverlap(Picture):
         low, high = (f"{100 * end:.0f}%" for end in self.range)
         return (
             "Mirrored histogram of the probability of being selected. Rows with an outcome reach "
-            f"from {low} to {high}; {self._outside()} outside. All numbers "
-            "are in the table."
+            f"from {low} to {high}; {self._outside()} outside."
         )
 
     def _caption(self) -> str:
@@ -93,33 +83,24 @@ class SelectionOverlap(Picture):
             )
         if self.has_lambda:
             words += " lambda, above, falls as the probability rises."
-        if self.weighted == "sampling":
-            words += " Bars add up sampling weights, scaled to an average of 1."
-        if self.weighted == "frequency":
-            words += " Each row counts as often as its weight says."
-        return words
+        sampling = "Bars add up sampling weights, scaled to an average of 1."
+        return words + weight_words(self.weighted, sampling)
 
     def _table(self) -> Table:
-        edges = self.edges
-        lines = [
-            [
-                f"{100 * low:.0f} to {100 * high:.0f}%",
-                self._rows(inside),
-                self._rows(outside),
-                *([figure(_lambda(low)) or "no limit"] if self.has_lambda else []),
-            ]
-            for low, high, inside, outside in zip(
-                edges[:-1], edges[1:], self.selected, self.unselected, strict=True
+        lines = []
+        for place, (low, high) in enumerate(pairwise(self.edges.tolist())):
+            rows = self._rows(self.selected[place]), self._rows(self.unselected[place])
+            lines.append(
+                [f"{100 * low:.0f} to {100 * high:.0f}%", *rows, figure(_lambda(low)) or "no limit"]
             )
-        ]
         outside = self.share_outside * (sum(self.selected) + sum(self.unselected))
-        of_lambda = ["lambda at the lower end"] if self.has_lambda else []
-        empty = [""] * len(of_lambda)
-        lines.append(["outside the range", "0", self._rows(outside), *empty])
+        lines.append(["outside the range", "0", self._rows(outside), ""])
+        numbers = ["With an outcome", "Without", "lambda at the lower end"]
+        last = 3 if self.has_lambda else 2
         return lay_out(
             ["Probability of being selected"],
-            ["With an outcome", "Without", *of_lambda],
-            lines,
+            numbers[:last],
+            [line[: 1 + last] for line in lines],
             "Rows by their probability of being selected",
             "overlap-table",
         )
@@ -136,36 +117,30 @@ class SelectionOverlap(Picture):
     def _unit(self) -> str:
         return "rows, weighted" if self.weighted == "sampling" else "rows"
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return 2.8
+
+    def _body(self) -> Panels:
         """Return bars of rows with an outcome upwards, and of those without downwards."""
         most = max(*self.selected, *self.unselected, 1.0)
         up, down = (max(*side, 0.2 * most) for side in (self.selected, self.unselected))
-        more = _WORDS * (up + down)
-        ticks = Scale(-down, up, 0.0, 1.0).ticks()
-        y = Axis(
-            *(-down - more, up + more),
-            printed=self._unit,
-            numbers="absolute",
-            ticks=tuple((tick.value, tick.text.lstrip("\N{MINUS SIGN}")) for tick in ticks),
-        )
-        top: tuple[tuple[float, str], ...] = ()
-        if self.has_lambda:
-            top = tuple((share, f"{_lambda(share):.1f}") for share in _LAMBDA_AT)
+        more, unit = _WORDS * (up + down), self._unit
+        numbers = Scale(-down, up, 0.0, 1.0).ticks()
+        ticks = tuple((tick.value, tick.text.lstrip("\N{MINUS SIGN}")) for tick in numbers)
+        y = Axis(-down - more, up + more, printed=unit, numbers="absolute", ticks=ticks)
+        of_lambda = [(share, f"{_lambda(share):.1f}") for share in _LAMBDA_AT * self.has_lambda]
         panel = Panel(
             y,
             (*self._hatched(y), *self._bars(), Rule(y=0.0)),
             *(_HEIGHT, _ROOM),
-            corners=(f"{_WITH} ({self._unit})", f"{_WITHOUT} ({self._unit})"),
-            top=top,
-            top_title="lambda" if top else "",
+            corners=(f"{_WITH} ({unit})", f"{_WITHOUT} ({unit})"),
+            top=tuple(of_lambda),
+            top_title="lambda" * self.has_lambda,
         )
-        x = Axis(
-            *(0.0, 1.0, "probability of being selected"),
-            numbers="percent",
-            ticks=tuple((share, f"{100 * share:.0f}%") for share in _QUARTERS),
-            grid=False,
-        )
-        return Scene(self.text(), Panels(x, (panel,)), 2.8)
+        quarters = tuple((share, f"{100 * share:.0f}%") for share in _QUARTERS)
+        title = "probability of being selected"
+        x = Axis(0.0, 1.0, title, numbers="percent", ticks=quarters, grid=False)
+        return Panels(x, (panel,))
 
     def _hatched(self, y: Axis) -> Iterator[Bar]:
         """Hatch where no row with an outcome is, around the bars of the others."""
@@ -179,12 +154,10 @@ class SelectionOverlap(Picture):
     def _bars(self) -> Iterator[Group]:
         for place, ends in enumerate(pairwise(self.edges.tolist())):
             inside, outside = self.selected[place], self.unselected[place]
+            filled = Bar(ends, (0.0, inside), "this")
+            hatched = Bar(ends, (-outside, 0.0), "ink", "hatch")
             if inside or outside:
-                bars = (
-                    Bar(ends, (0.0, inside), "this"),
-                    Bar(ends, (-outside, 0.0), "ink", "hatch"),
-                )
-                yield Group(bars, self.tooltip(place), ends)
+                yield Group((filled, hatched), self.tooltip(place), ends)
 
     def tooltip(self, place: int) -> str:
         """Return the rows of a bin in words, a line each."""

@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import ClassVar
 
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scale import Scale
-from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scene
+from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scale, with_interval
 from heckmanfa.text.numerals import figure, signed, with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import listed, plural
 
 MOST_ROWS = 15
@@ -24,6 +23,7 @@ MOST_ROWS = 15
 # Height of a row, in px.
 _ROW = 26.0
 _FEW = 3
+_PER_DEVIATION = "percentage points for one standard deviation more"
 _WITH, _WITHOUT = "with an outcome", "without"
 
 
@@ -74,15 +74,14 @@ class SelectionMargins(Picture):
         """The features in the picture."""
         return self.drivers[:MOST_ROWS]
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        return PictureText(
-            title="What moves the probability of being selected",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=(LegendItem(f"average effect, {self.intervals}", "-circle", "this"),),
-        )
+    def _title(self) -> str:
+        return "What moves the probability of being selected"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return (LegendItem(f"average effect, {self.intervals}", "-circle", "this"),)
+
+    def _printed_legend(self) -> tuple[LegendItem, ...]:
+        return ()
 
     def _alt(self) -> str:
         first = [
@@ -92,7 +91,7 @@ class SelectionMargins(Picture):
         largest = "largest" if len(self.drivers) > 1 else "only"
         return (
             "Intervals, one for each feature: how many percentage points more likely selection is. "
-            f"The {largest}: {', '.join(first)}. All numbers are in the table."
+            f"The {largest}: {', '.join(first)}."
         )
 
     def _caption(self) -> str:
@@ -130,22 +129,14 @@ class SelectionMargins(Picture):
         return max((_size(driver.shown.estimate) for driver in self.drivers), default=0.0)
 
     def _table(self) -> Table:
-        columns = (
-            Column("Feature", is_number=False, is_feature=True),
-            Column("Change", is_number=False),
-            Column("Points"),
-            Column("95% from"),
-            Column("to"),
-        )
-        lines: list[Sequence[str]] = [
+        lines = [
             [Name(driver.name).key, change.words, *map(self.points, _numbers(change))]
             for driver in self.drivers
             for change in driver.changes
         ]
-        caption = "Percentage points of the probability of being selected"
-        return Table(
-            columns, tuple(lines[:MOST_LINES]), caption + first_lines(lines), "margins-table"
-        )
+        titles = ["Feature", "Change"], ["Points", "95% from", "to"]
+        caption = "Percentage points of the probability of being selected" + _cut_words(lines)
+        return lay_out(*titles, lines[:MOST_LINES], caption, "margins-table")
 
     def tooltip(self, driver: SelectionDriver) -> str:
         """Return the numbers of a row in words, a line each."""
@@ -157,34 +148,21 @@ class SelectionMargins(Picture):
             lines.append(f"moves with {' and '.join(driver.along)}")
         return "\n".join(lines)
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return 0.6 + 0.19 * max(len(self.rows), 3)
+
+    def _body(self) -> Rows:
         """Return an interval for each feature."""
-        title = "percentage points for one standard deviation more"
-        rows = tuple(
-            Row(
-                name=driver.name,
-                marks=(
-                    Interval(driver.shown.low, driver.shown.high, 0.0, "this"),
-                    Point(driver.shown.estimate, 0.0, "this"),
-                ),
-                tip=self.tooltip(driver),
-                feature=driver.name,
-            )
-            for driver in self.rows
-        )
-        axis = Scale.over(
-            [end for driver in self.rows for end in _numbers(driver.shown)],
-            *(0.0, 1.0),
-            pad=0.04,
-            include=[0.0],
-        )
-        x = Axis(
-            *(axis.low, axis.high, title, "percentage points per SD more"),
-            printed=f"{title}\n({self.intervals})",
-            numbers="signed",
-        )
-        inches = 0.6 + 0.19 * max(len(rows), 3)
-        return Scene(self.text(), Rows(x, rows, _ROW, (Rule(0.0),)), inches, legend=())
+        rows = []
+        for driver in self.rows:
+            marks = with_interval(*_numbers(driver.shown), "this")
+            rows.append(Row(driver.name, marks, self.tooltip(driver), driver.name))
+        ends = [end for driver in self.rows for end in _numbers(driver.shown)]
+        axis = Scale.over(ends, 0.0, 1.0, pad=0.04, include=[0.0])
+        title, narrow = _PER_DEVIATION, "percentage points per SD more"
+        printed = f"{title}\n({self.intervals})"
+        x = Axis(axis.low, axis.high, title, narrow, printed, "signed")
+        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
 
 
 @dataclass(frozen=True)
@@ -232,18 +210,11 @@ class SelectionProfiles(Picture):
         """The features in the picture."""
         return self.profiles[:MOST_ROWS]
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        return PictureText(
-            title="Those with an outcome, and those without",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=(
-                LegendItem(_WITH, "circle", "this"),
-                LegendItem(_WITHOUT, "hollow", "ink"),
-            ),
-        )
+    def _title(self) -> str:
+        return "Those with an outcome, and those without"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return LegendItem(_WITH, "circle", "this"), LegendItem(_WITHOUT, "hollow", "ink")
 
     def _alt(self) -> str:
         first = sorted(self.rows, key=lambda one: -abs(one.inside - one.outside))[:_FEW]
@@ -253,7 +224,7 @@ class SelectionProfiles(Picture):
         ]
         return (
             "Averages of rows with an outcome and of rows without, in standard deviations. "
-            f"Furthest apart: {'; '.join(named)}. All numbers are in the table."
+            f"Furthest apart: {'; '.join(named)}."
         )
 
     def _caption(self) -> str:
@@ -269,15 +240,9 @@ class SelectionProfiles(Picture):
 
     def _table(self) -> Table:
         levels = any(one.level for one in self.profiles)
-        columns = [
-            Column("Feature", is_number=False, is_feature=True),
-            *([Column("Share of", is_number=False)] if levels else []),
-            Column("With an outcome, SDs"),
-            Column("Without, SDs"),
-            Column("Mean with an outcome"),
-            Column("Mean without"),
-            Column("SD of all rows"),
-        ]
+        texts = ["Feature", "Share of"] if levels else ["Feature"]
+        numbers = ["With an outcome, SDs", "Without, SDs"]
+        numbers += ["Mean with an outcome", "Mean without", "SD of all rows"]
         lines = [
             [
                 Name(one.name).key,
@@ -288,8 +253,8 @@ class SelectionProfiles(Picture):
             ]
             for one in self.profiles
         ]
-        caption = "Averages by whether there is an outcome" + first_lines(lines)
-        return Table(tuple(columns), tuple(lines[:MOST_LINES]), caption, "profiles-table")
+        caption = "Averages by whether there is an outcome" + _cut_words(lines)
+        return lay_out(texts, numbers, lines[:MOST_LINES], caption, "profiles-table")
 
     def tooltip(self, one: Profile) -> str:
         """Return the numbers of a row in words, a line each."""
@@ -302,31 +267,22 @@ class SelectionProfiles(Picture):
             ]
         )
 
-    def scene(self) -> Scene:
+    def _inches(self) -> float:
+        return 0.75 + 0.19 * max(len(self.rows), 3)
+
+    def _body(self) -> Rows:
         """Return a row of two marks for each feature."""
-        rows = tuple(
-            Row(
-                name=one.name,
-                marks=(
-                    Interval(one.inside, one.outside, 0.0, "ink"),
-                    Point(one.outside, 0.0, "ink", "hollow"),
-                    Point(one.inside, 0.0, "this"),
-                ),
-                tip=self.tooltip(one),
-                feature=one.name,
-            )
-            for one in self.rows
-        )
+        rows = []
+        for one in self.rows:
+            line = Interval(one.inside, one.outside, 0.0, "ink")
+            ring = Point(one.outside, 0.0, "ink", "hollow")
+            marks = line, ring, Point(one.inside, 0.0, "this")
+            rows.append(Row(one.name, marks, self.tooltip(one), one.name))
         ends = [end for one in self.rows for end in (one.inside, one.outside)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
-        x = Axis(
-            *(axis.low, axis.high, "standard deviations from the mean of all rows"),
-            narrow="SDs from the mean",
-            numbers="signed",
-            zero="mean",
-        )
-        inches = 0.75 + 0.19 * max(len(rows), 3)
-        return Scene(self.text(), Rows(x, rows, _ROW, (Rule(0.0),)), inches)
+        titles = "standard deviations from the mean of all rows", "SDs from the mean"
+        x = Axis(axis.low, axis.high, *titles, numbers="signed", zero="mean")
+        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
 
 
 def deviations(value: float) -> str:
@@ -346,7 +302,7 @@ def points(value: float, largest: float) -> str:
     return signed(text) if float(f"{value:.{decimals}f}") else text.removeprefix("\N{MINUS SIGN}")
 
 
-def first_lines(lines: Sequence[object]) -> str:
+def _cut_words(lines: Sequence[object]) -> str:
     """Say that a table was cut."""
     if len(lines) <= MOST_LINES:
         return ""

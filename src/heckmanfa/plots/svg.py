@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from heckmanfa.plots.scale import Scale, Tick
 from heckmanfa.plots.scene import (
     Above,
     Axis,
@@ -25,11 +24,13 @@ from heckmanfa.plots.scene import (
     Rows,
     Rule,
     Runs,
+    Scale,
     Scene,
     Span,
+    Tick,
 )
 from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
-from heckmanfa.text.shortening import cut, cut_names
+from heckmanfa.text.shortening import cut
 
 # Room below an axis, at the right, and between panels; heights of a heading and of a row below.
 _BOTTOM, _RIGHT, _BETWEEN, _HEAD, _BELOW = 42.0, 14.0, 12.0, 26.0, 16.0
@@ -174,34 +175,22 @@ def _tenths(value: int) -> str:
     return f"{whole}.{rest}" if rest else str(whole)
 
 
-def _lines(row: Row, most: int) -> list[str]:
-    """Return what is written below a name."""
-    return [
-        cut(line, most) if isinstance(line, str) else cut_names(line, most) for line in row.under
-    ]
-
-
 class _RowPicture:
     """Rows with names at the left, over one axis."""
 
     def __init__(self, body: Rows, alt: str, width: int) -> None:
         self._body = body
         most = label_cells(width) if body.cells is None else body.cells[width < WIDE]
-        self._names = [cut(row.name, most) for row in body.rows]
-        self._under = [_lines(row, most) for row in body.rows]
+        self._labels = [row.lines(most) for row in body.rows]
         self._heads, self._tops, self._bottom = _lay_out(body)
-        left = self._label_room() if body.labels is None else body.labels[width < WIDE]
+        longest = max((label_px(line) for lines in self._labels for line in lines), default=0.0)
+        left = max(longest + 14.0, 60.0) if body.labels is None else body.labels[width < WIDE]
         self._value = max((len(row.value) for row in body.rows), default=0)
         right = 8.0 * self._value + 18.0 if self._value else _RIGHT
         self._x = Scale(body.x.low, body.x.high, left, width - right)
         self._drawing = Drawing(width, self._bottom + _BOTTOM, alt)
         runs = sum(len(m.spans) for row in body.rows for m in row.marks if isinstance(m, Runs))
         self._painter = _Painter(self._drawing, self._x, coarse=runs > _COARSE)
-
-    def _label_room(self) -> float:
-        """Return the room that names need at the left."""
-        texts = [*self._names, *(line for lines in self._under for line in lines)]
-        return max(max(map(label_px, texts), default=0.0) + 14.0, 60.0)
 
     def svg(self) -> str:
         """Draw, and return the text of the picture."""
@@ -234,14 +223,14 @@ class _RowPicture:
 
     def _row(self, place: int, row: Row) -> None:
         drawing, height, top = self._drawing, self._body.height, self._tops[place]
-        middle, lines = top + height / 2, self._under[place]
-        first, left = middle + 4.5 - 8.0 * len(lines), self._x.start - 12.0
+        middle, lines = top + height / 2, self._labels[place]
+        first, left = middle + 12.5 - 8.0 * len(lines), self._x.start - 12.0
         y = Scale(-0.5, 0.5, top, top + height)
         with drawing.group("row", data_f=row.feature, label=row.tip):
             drawing.hit(top, height)
-            drawing.text(left, first, self._names[place], "lab", "end")
-            for number, words in enumerate(lines, start=1):
-                drawing.text(left, first + 16.0 * number, words, "sub", "end")
+            for number, words in enumerate(lines):
+                kind = "sub" if number else "lab"
+                drawing.text(left, first + 16.0 * number, words, kind, "end")
             for mark in row.marks:
                 self._painter.draw(mark, y)
             if self._value == 1:

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from heckmanfa.plots.scale import Scale, Tick
+from heckmanfa.plots.scene import Scale, Tick
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import printable
 from heckmanfa.text.shortening import cells
@@ -187,7 +187,6 @@ class Drawing:
         data_f: str | None = None,
         label: str | None = None,
         title: str | None = None,
-        **data: object,
     ) -> Iterator[None]:
         """Put what is drawn inside into a group.
 
@@ -201,14 +200,10 @@ class Drawing:
             The tooltip's words, a line each. The group is then one picture to a screen reader.
         title : str, optional
             The native tooltip; the label by default.
-        **data
-            Other data attributes, such as ``columns`` for ``data-columns``.
         """
         attributes = f' class="{escape(cls)}"'
         if data_f is not None:
             attributes += f' data-f="{escape(Name(data_f).key)}"'
-        for name, value in data.items():
-            attributes += f' data-{name.replace("_", "-")}="{_escaped(value)}"'
         if label is not None:
             spoken = "; ".join(label.split("\n"))
             attributes += f' role="img" aria-label="{escape(spoken)}"'
@@ -269,7 +264,7 @@ def _escaped(value: object) -> str:
     return _NOT_XML.sub("\ufffd", str(value)).translate(_ESCAPES)
 
 
-_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26, "ribbon": 22}
+_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26}
 _LEGEND_HEIGHT = 14
 
 
@@ -300,7 +295,7 @@ def legend_mark(item: LegendItem) -> str:
         drawn.hatch(0.5, 1.5, width - 1, 11, f"hatch {item.cls}".strip())
         drawn.rect(0.5, 1.5, width - 1, 11, "frame")
     else:
-        drawn.rect(0, 2, width, 10, f"{'band' if shape == 'ribbon' else 'bar'} {item.cls}")
+        drawn.rect(0, 2, width, 10, f"bar {item.cls}")
     hidden = f'role="group" aria-label="{escape("")}"'
     return drawn.svg().replace(hidden, 'aria-hidden="true" class="key"', 1)
 

@@ -1,9 +1,8 @@
-"""rho, assignment by assignment: which values the assignments that carry the weight give it."""
+"""What carries the correction: rho of each assignment, and lambda's coefficient, several ways."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,11 +11,23 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Above, Axis, Bar, Group, Panel, Panels, Rule, Scene
+from heckmanfa.plots.scene import (
+    Above,
+    Axis,
+    Bar,
+    Group,
+    Mark,
+    Panel,
+    Panels,
+    Row,
+    Rows,
+    Rule,
+    with_interval,
+)
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import Column, LegendItem, PictureText, Table
-from heckmanfa.text.wording import chance_text, plural, share_text
+from heckmanfa.text.table import LegendItem, Table, lay_out
+from heckmanfa.text.wording import chance_text, effects, plural, share_text, some
 
 BIN = 0.05
 """width of a bin of rho"""
@@ -30,6 +41,15 @@ _LAST = round(1.0 / BIN)
 _ROOM, _HEIGHT = (42.0, 26.0), 190.0
 # Characters of a name in a legend one column wide.
 _LEGEND = 14
+_ROW = 36.0
+_MORE = 0.1
+_WORDS = ("none", "one", "two", "three", "four", "five", "six")
+_PAIR = 2
+# Of two ways, and of more.
+_NONE_OR_ALL = {
+    False: ("Neither interval excludes", "None of {} intervals excludes"),
+    True: ("Both intervals exclude", "All {} intervals exclude"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +64,11 @@ class RhoBin:
     """weight of assignments with the feature that splits them; of all where none does"""
     outside: float
     """weight of assignments without it"""
+
+    @property
+    def weight(self) -> float:
+        """Weight of all assignments in the bin."""
+        return self.inside + self.outside
 
     @property
     def words(self) -> str:
@@ -124,17 +149,10 @@ class RhoByAssignment(Picture):
     @property
     def top(self) -> float:
         """The weight of the heaviest bin."""
-        return max(one.inside + one.outside for one in self.bins)
+        return max(one.weight for one in self.bins)
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        return PictureText(
-            title="rho, assignment by assignment",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=self._legend(),
-        )
+    def _title(self) -> str:
+        return "rho, assignment by assignment"
 
     def _names(self, most: int = 40) -> tuple[str, str]:
         name = shown(self.feature, most)
@@ -158,7 +176,7 @@ class RhoByAssignment(Picture):
                 f"({chance_text(self.chance)} of the weight), {_rho(self.mean_outside)} in those "
                 f"{outside}"
             )
-        return f"{words}. All numbers are in the table."
+        return f"{words}."
 
     def _caption(self) -> str:
         outcome = shown(self.outcome, 40)
@@ -169,9 +187,7 @@ class RhoByAssignment(Picture):
         ]
         if self.feature:
             words.append("Split by the feature that tells rho apart best.")
-        beyond = sum(
-            one.inside + one.outside for one in self.bins if math.isinf(one.low + one.high)
-        )
+        beyond = sum(one.weight for one in self.bins if math.isinf(one.low + one.high))
         if beyond > 0:
             words.append(
                 f"{chance_text(beyond)} of the weight has a rho beyond ±1: no correlation."
@@ -202,15 +218,11 @@ class RhoByAssignment(Picture):
         return words
 
     def _table(self) -> Table:
-        inside, outside = self._names()
-        columns = [Column("rho", is_number=False)]
-        columns += [Column(inside), Column(outside)] if self.feature else [Column("Weight")]
-        rows: list[Sequence[str] | str] = [
-            [one.words, *self._cells(one)] for one in self.bins if one.inside + one.outside > 0
-        ]
+        rows = [[one.words, *self._cells(one)] for one in self.bins if one.weight > 0]
         means = [self.mean_inside, self.mean_outside] if self.feature else [self.mean]
         rows.append(["rho on average", *map(_rho, means)])
-        return Table(tuple(columns), tuple(rows), "Weight by rho of an assignment", "rho-table")
+        weights = [*self._names()] if self.feature else ["Weight"]
+        return lay_out(["rho"], weights, rows, "Weight by rho of an assignment", "rho-table")
 
     def _cells(self, one: RhoBin) -> list[str]:
         return [_weight(part) for part in (one.inside, one.outside)[: 2 if self.feature else 1]]
@@ -223,45 +235,42 @@ class RhoByAssignment(Picture):
         inside, outside = self._names()
         return f"rho {one.words}: {cells[0]} {inside}, {cells[1]} {outside}"
 
-    def scene(self) -> Scene:
+    def _means(self) -> tuple[tuple[float, str], ...]:
+        """Return what is averaged, and in which assignments."""
+        return (self.mean_inside, "with"), (self.mean_outside, "without")
+
+    def _printed_legend(self) -> tuple[LegendItem, ...] | None:
+        return tuple(
+            replace(item, label=f"{item.label}, mean {_rho(mean)}")
+            for item, (mean, _) in zip(self._legend(_LEGEND), self._means(), strict=False)
+        )
+
+    def _inches(self) -> float:
+        return 2.6
+
+    def _body(self) -> Panels:
         """Return a bar for each bin: filled with the feature, and hatched above that without it."""
         low, high = self.ends
-        bars = [
-            Group(
-                (
-                    Bar(one.edges, (0.0, one.inside), "this"),
-                    Bar(one.edges, (one.inside, one.inside + one.outside), "hatch", "hatch"),
-                )[: 2 if self.feature else 1],
-                self.tooltip(one),
-                one.edges,
-            )
-            for one in self.bins
-            if one.inside + one.outside > 0
-        ]
-        above: tuple[Above, ...] = (Above(self.mean, (f"mean {_rho(self.mean)}",)),)
-        legend = None
+        marks: list[Mark | Group] = []
+        for one in self.bins:
+            filled = Bar(one.edges, (0.0, one.inside), "this")
+            hatched = Bar(one.edges, (one.inside, one.weight), "hatch", "hatch")
+            if one.weight > 0:
+                bars = (filled, hatched) if self.feature else (filled,)
+                marks.append(Group(bars, self.tooltip(one), one.edges))
+        above = [Above(self.mean, (f"mean {_rho(self.mean)}",))]
         if self.feature:
-            means = (self.mean_inside, "with"), (self.mean_outside, "without")
-            above = tuple(
-                Above(mean, (lead, f"mean {_rho(mean)}"), self.feature)
-                for mean, lead in sorted(means)
-            )
-            legend = tuple(
-                replace(item, label=f"{item.label}, mean {_rho(mean)}")
-                for item, (mean, _) in zip(self._legend(_LEGEND), means, strict=True)
-            )
-        weight = f"weight ({self.weights})"
-        y = Axis(0.0, 1.05 * self.top, printed=weight, numbers="percent", most=(5, 5))
+            means = sorted(self._means())
+            above = [Above(m, (lead, f"mean {_rho(m)}"), self.feature) for m, lead in means]
         panel = Panel(
-            y,
-            (*bars, Rule(y=0.0), Rule(0.0)),
-            height=_HEIGHT,
-            room=_ROOM[not self.feature],
+            Axis(0.0, 1.05 * self.top, "", "", f"weight ({self.weights})", "percent", most=(5, 5)),
+            (*marks, Rule(y=0.0), Rule(0.0)),
+            *(_HEIGHT, _ROOM[not self.feature]),
             shaded=tuple(outside_window(self.window, low, high)),
-            above=above,
+            above=tuple(above),
         )
         x = Axis(low, high, "rho of an assignment", most=(6, 6), grid=False)
-        return Scene(self.text(), Panels(x, (panel,)), 2.6, legend)
+        return Panels(x, (panel,))
 
 
 def outside_window(
@@ -284,3 +293,141 @@ def _end(value: float) -> str:
 
 def _weight(value: float) -> str:
     return f"{100.0 * value:.1f}%" if value >= 0.0005 or value == 0.0 else "<0.1%"
+
+
+def _count(value: int) -> str:
+    return _WORDS[value] if value < len(_WORDS) else str(value)
+
+
+@dataclass(frozen=True)
+class ImrEstimate:
+    """The coefficient of lambda in one way of estimating it."""
+
+    label: str
+    """the way: "averaged", "best", ..."""
+    estimate: float
+    low: float
+    """lower end of the 95% interval"""
+    high: float
+    features: tuple[str, ...] | None = None
+    """the features of the assignment, if it is one"""
+    detail: str = ""
+    """words under the label where ``features`` are None"""
+    sets_range: bool = True
+    """whether the picture is as wide as its interval"""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0.0 or self.high < 0.0
+
+    @property
+    def numbers(self) -> tuple[str, str]:
+        """The estimate and its interval; the latter is empty if there is none."""
+        estimate, low, high = effects(self.estimate, self.low, self.high)
+        return estimate, f"{low} to {high}" if low and high else ""
+
+    @property
+    def under(self) -> str | tuple[str, ...]:
+        """What is estimated, below the label."""
+        if self.features is None:
+            return self.detail
+        return self.features or "no feature"
+
+    @property
+    def described(self) -> str:
+        """Say in full what is estimated."""
+        if self.features is None:
+            return self.detail
+        return some(list(self.features), 12) if self.features else "no feature"
+
+
+@dataclass(frozen=True)
+class ImrEstimates(Picture):
+    """The coefficient of lambda, the inverse Mills ratio, with 95% intervals."""
+
+    kind: ClassVar[str] = "imr"
+
+    estimates: tuple[ImrEstimate, ...]
+    """the model's own first"""
+    outcome: str
+    window: tuple[float, float] | None = None
+    """the window that rho was kept in, so nothing is tested"""
+    note: str = ""
+    """a sentence about how the ways differ; empty if there is nothing to say"""
+
+    @property
+    def n_found(self) -> int:
+        """How many intervals exclude zero."""
+        return sum(one.is_found for one in self.estimates)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range to draw: zero, and the intervals that set it, and a little more."""
+        values = [0.0]
+        setting = [one for one in self.estimates if one.sets_range] or list(self.estimates)
+        for one in setting:
+            values += [end for end in (one.estimate, one.low, one.high) if math.isfinite(end)]
+        more = _MORE * (max(values) - min(values)) or 1.0
+        return min(values) - more, max(values) + more
+
+    def _title(self) -> str:
+        m = len(self.estimates)
+        return "The coefficient of lambda" + (f", {_count(m)} ways" if m > 1 else "")
+
+    def found_words(self) -> str:
+        """Say how many of the intervals exclude zero, or why that is not said."""
+        m, n = len(self.estimates), self.n_found
+        if self.window is not None:
+            low, high = (with_minus(f"{end:g}") for end in self.window)
+            return f"rho was kept in [{low}, {high}], so none of these tests it."
+        if m == 1:
+            return f"Its 95% interval {'excludes' if n else 'includes'} 0."
+        if n in (0, m):
+            return f"{_NONE_OR_ALL[n == m][m > _PAIR].format(_count(m))} 0."
+        exclude = "excludes" if n == 1 else "exclude"
+        return f"{_count(n).capitalize()} of {_count(m)} intervals {exclude} 0."
+
+    def _alt(self) -> str:
+        first = self.estimates[0]
+        estimate, given = first.numbers
+        given = f", 95% interval {given}" if given else ""
+        what = "Intervals" if self.window is None else "Estimates"
+        return (
+            f"{what} of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
+            f"estimating it. {first.label.capitalize()}: {estimate}{given}. "
+            f"{self.found_words()}"
+        )
+
+    def _caption(self) -> str:
+        clipped = any(one.low < self.ends[0] or one.high > self.ends[1] for one in self.estimates)
+        arrow = " An arrow: the interval runs on." if clipped else ""
+        note = f" {self.note}" if self.note else ""
+        return (
+            "lambda, the inverse Mills ratio, carries the correction. "
+            f"{self.found_words()}{arrow}{note}"
+        )
+
+    def _table(self) -> Table:
+        titles = ["Estimate of", "Features"], ["Coefficient", "95% interval"]
+        rows = [[one.label, one.described, *one.numbers] for one in self.estimates]
+        return lay_out(*titles, rows, "The coefficient of lambda", "imr-table")
+
+    def _inches(self) -> float:
+        return 0.8 + 0.34 * len(self.estimates)
+
+    def _body(self) -> Rows:
+        """Return an interval for each way of estimating it."""
+        rows = []
+        for way in self.estimates:
+            marks = with_interval(way.estimate, way.low, way.high, "this")
+            under = (way.under,) if way.under else ()
+            rows.append(Row(way.label, marks, _tip(way), under=under))
+        x, zero = Axis(*self.ends, "coefficient of lambda", most=(6, 4)), Rule(0.0)
+        return Rows(x, tuple(rows), _ROW, (zero,), labels=(158.0, 130.0), cells=(18, 15))
+
+
+def _tip(way: ImrEstimate) -> str:
+    estimate, interval = way.numbers
+    lines = [f"{way.label}: {estimate}", f"95% interval {interval}" if interval else ""]
+    return "\n".join(filter(None, [*lines, way.described]))
