@@ -66,13 +66,13 @@ def tree_rows(*marks, **others):
         Row("oak", (Point(20.0, 0.0, "this"), *marks), "oak: 20", "oak", "20 m", "Native"),
         Row("elm", (Point(30.0, 0.0, "this"),), "elm: 30", "elm", "30 m", "Native"),
     )
-    return Scene("trees", TEXT, Rows(Axis(0.0, 40.0, "height"), rows, 30.0, **others), 2.0)
+    return Scene("trees", TEXT, Rows(Axis(0.0, 40.0, "height"), rows, 30.0, 2.0, **others))
 
 
 def tree_panels(*marks, **others):
     """The same over two axes."""
     panel = Panel(Axis(0.0, 10.0, "age"), (Point(20.0, 5.0, "this"), *marks), 100.0, 30.0, **others)
-    return Scene("trees", TEXT, Panels(Axis(0.0, 40.0, "height"), (panel,)), 2.0)
+    return Scene("trees", TEXT, Panels(Axis(0.0, 40.0, "height"), (panel,), 2.0))
 
 
 def shapes(scene, width=WIDE):

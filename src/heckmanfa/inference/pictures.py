@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: each is data, with its words, an SVG drawing and a Matplotlib one."""
+"""Pictures of a fitted model: the numbers of each, which know their scene."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Pictures:
     """The pictures of a fitted model, each made when it is first read.
 
     A picture that has nothing to show for this model is None. Each has ``text()``, the words
-    around it with its numbers as a table; ``svg(width)``, a drawing as text; and ``draw(ax)``,
-    which draws it with Matplotlib.
+    around it with its numbers as a table; ``scene()``, these words with the marks that are drawn;
+    ``svg(width)``, a drawing as text; and ``draw(ax)``, which draws it with Matplotlib.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Pictures of what models report: the data that a picture shows, and its drawing in Matplotlib.
+"""Pictures of what models report, as scenes, and functions that draw them with Matplotlib.
 
-Drawing needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
+That needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
 figure, which usually fits a column of a journal. It returns the Axes, so a caller can add to
 them, change them, or save the figure with ``ax.figure.savefig(...)``.
 """

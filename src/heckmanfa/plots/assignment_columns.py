@@ -261,9 +261,6 @@ class AssignmentColumns(Picture):
         what = "share of the halves" if self.halves else "weight of the assignments"
         return f"{what}, the best at the left"
 
-    def _inches(self) -> float:
-        return role_inches([self.rows[place] for place in shown_rows(self.rows).rows])
-
     def _body(self) -> Rows:
         """Return a row of cells for each feature, and a column for each assignment."""
         picked, title, edges = shown_rows(self.rows), self._axis_title, self._edges
@@ -279,7 +276,8 @@ class AssignmentColumns(Picture):
         )
         hatched = (edges[-1], 100.0) if self._rest() else None
         rows = tuple(map(self._row, picked.rows))
-        return Rows(x, rows, ROW, (), ROOM, rest=picked.rest, hatched=hatched, columns=columns)
+        body = x, rows, ROW, role_inches(rows), (), ROOM
+        return Rows(*body, rest=picked.rest, hatched=hatched, columns=columns)
 
     @property
     def _edges(self) -> list[float]:

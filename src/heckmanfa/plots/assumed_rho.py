@@ -284,7 +284,7 @@ class OverRho(Picture):
             below.append(Row(bar.label, marks, f"95% interval of rho: {bar.words}"))
         x = Axis(*self.ends, "rho that is assumed", grid=False)
         panels = tuple(self._panel(panel) for panel in self.panels)
-        return Panels(x, panels, tuple(below), _LEFT, several=True)
+        return Panels(x, panels, below=tuple(below), left=_LEFT, several=True)
 
     def _panel(self, panel: RhoPanel) -> Panel:
         values = [end for point in panel.points for end in (point.low, point.high)]

@@ -55,7 +55,7 @@ def draw_scene(scene: Scene, ax: Any = None) -> Any:
             _draw_panel(panel, body.x, part)
         _legend(drawn, scene, fontsize="small")
         return drawn.axes
-    with canvas(ax, scene.inches) as drawn:
+    with canvas(ax, body.inches) as drawn:
         (panel,) = drawn.axes
         if isinstance(body, Rows):
             _draw_rows(drawn, panel, body)

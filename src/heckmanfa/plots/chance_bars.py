@@ -68,9 +68,9 @@ def shown_rows(rows: Sequence[RoleRow]) -> Shown:
     return Shown(tuple(drawn), rest_text(len(rest), rows[rest[0]].share, NO_SIGN_BELOW))
 
 
-def role_inches(rows: Sequence[RoleRow]) -> float:
+def role_inches(rows: Sequence[Row]) -> float:
     """Return the height of a figure with these rows and their headings."""
-    heads = len({row.role for row in rows if row.role})
+    heads = len({row.head for row in rows if row.head})
     return _MARGIN_INCHES + _ROW_INCHES * max(len(rows) + heads, 1)
 
 
@@ -185,9 +185,6 @@ class Chances(Picture):
         lines += [f"{title}: {value}" for title, value in numbers if value]
         return "\n".join(lines)
 
-    def _inches(self) -> float:
-        return role_inches([self.rows[place] for place in shown_rows(self.rows).rows])
-
     def _body(self) -> Rows:
         """Return a bar for each feature, under headings for their roles."""
         picked, half, rows = shown_rows(self.rows), _BAR / 2, []
@@ -203,7 +200,8 @@ class Chances(Picture):
         x = Axis(0.0, 100.0, title, printed=printed, ticks=ticks, grid=False)
         rules = [Rule(share, kind="line") for share in (50.0, 100.0)]
         rules += [Rule(share, kind="cut") for share in cuts]
-        return Rows(x, tuple(rows), ROW, (*rules, Rule(0.0)), ROOM, rest=picked.rest)
+        body = x, tuple(rows), ROW, role_inches(rows), (*rules, Rule(0.0)), ROOM
+        return Rows(*body, rest=picked.rest)
 
 
 @dataclass(frozen=True)

@@ -245,9 +245,6 @@ class RhoByAssignment(Picture):
             for item, (mean, _) in zip(self._legend(_LEGEND), self._means(), strict=False)
         )
 
-    def _inches(self) -> float:
-        return 2.6
-
     def _body(self) -> Panels:
         """Return a bar for each bin: filled with the feature, and hatched above that without it."""
         low, high = self.ends
@@ -270,7 +267,7 @@ class RhoByAssignment(Picture):
             above=tuple(above),
         )
         x = Axis(low, high, "rho of an assignment", most=(6, 6), grid=False)
-        return Panels(x, (panel,))
+        return Panels(x, (panel,), 2.6)
 
 
 def outside_window(
@@ -413,9 +410,6 @@ class ImrEstimates(Picture):
         rows = [[one.label, one.described, *one.numbers] for one in self.estimates]
         return lay_out(*titles, rows, "The coefficient of lambda", "imr-table")
 
-    def _inches(self) -> float:
-        return 0.8 + 0.34 * len(self.estimates)
-
     def _body(self) -> Rows:
         """Return an interval for each way of estimating it."""
         rows = []
@@ -424,7 +418,8 @@ class ImrEstimates(Picture):
             under = (way.under,) if way.under else ()
             rows.append(Row(way.label, marks, _tip(way), under=under))
         x, zero = Axis(*self.ends, "coefficient of lambda", most=(6, 4)), Rule(0.0)
-        return Rows(x, tuple(rows), _ROW, (zero,), labels=(158.0, 130.0), cells=(18, 15))
+        body = x, tuple(rows), _ROW, 0.8 + 0.34 * len(rows), (zero,)
+        return Rows(*body, labels=(158.0, 130.0), cells=(18, 15))
 
 
 def _tip(way: ImrEstimate) -> str:

@@ -137,9 +137,6 @@ class ResidualBars(Picture):
             return f"above {_sd(low)}"
         return f"{_sd(low)} to {_sd(high)}"
 
-    def _inches(self) -> float:
-        return 2.4
-
     def _body(self) -> Panels:
         """Return a bar for each bin, and the normal curve."""
         expected, edges = self.normal(), self.edges.tolist()
@@ -155,7 +152,7 @@ class ResidualBars(Picture):
         y = Axis(0.0, top, printed="rows", most=(5, 5))
         title = "residual, in standard deviations"
         x = Axis(edges[0], edges[-1], title, most=(6, 6), grid=False)
-        return Panels(x, (Panel(y, tuple(marks), 230.0, 12.0),))
+        return Panels(x, (Panel(y, tuple(marks), 230.0, 12.0),), 2.4)
 
 
 def residual_bars(
@@ -316,9 +313,6 @@ class CalibrationPicture(Picture):
             f"{plural(round(point.n_rows), 'row')}"
         )
 
-    def _inches(self) -> float:
-        return 3.2
-
     def _body(self) -> Panels:
         """Return a point with its interval for each group of rows, and where they should be."""
         low, high = self.limits
@@ -331,7 +325,7 @@ class CalibrationPicture(Picture):
         title = f"observed share of {shown(self.positive, 24)}"
         y = Axis(low, high, title, numbers="percent", most=(6, 6))
         x = Axis(low, high, "predicted probability", numbers="percent", most=(6, 6))
-        return Panels(x, (Panel(y, tuple(marks), 270.0, 30.0),))
+        return Panels(x, (Panel(y, tuple(marks), 270.0, 30.0),), 3.2)
 
 
 def _percent(share: float) -> str:

@@ -220,9 +220,6 @@ class Forest(Picture):
         ]
         return "\n".join(lines)
 
-    def _inches(self) -> float:
-        return _MARGIN_INCHES + _ROW_INCHES * max(len(self.drawn), 1)
-
     def _body(self) -> Rows:
         """Return a row of estimates for each feature, those of a model on one line."""
         rows = []
@@ -232,7 +229,8 @@ class Forest(Picture):
             rows.append(Row(row.name, marks, self._label(row), row.name, under=words))
         axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
         x = Axis(axis.low, axis.high, self._unit(WIDE), narrow, narrow, "signed")
-        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
+        inches = _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""

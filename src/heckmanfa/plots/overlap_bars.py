@@ -117,9 +117,6 @@ class SelectionOverlap(Picture):
     def _unit(self) -> str:
         return "rows, weighted" if self.weighted == "sampling" else "rows"
 
-    def _inches(self) -> float:
-        return 2.8
-
     def _body(self) -> Panels:
         """Return bars of rows with an outcome upwards, and of those without downwards."""
         most = max(*self.selected, *self.unselected, 1.0)
@@ -140,7 +137,7 @@ class SelectionOverlap(Picture):
         quarters = tuple((share, f"{100 * share:.0f}%") for share in _QUARTERS)
         title = "probability of being selected"
         x = Axis(0.0, 1.0, title, numbers="percent", ticks=quarters, grid=False)
-        return Panels(x, (panel,))
+        return Panels(x, (panel,), 2.8)
 
     def _hatched(self, y: Axis) -> Iterator[Bar]:
         """Hatch where no row with an outcome is, around the bars of the others."""

@@ -44,10 +44,6 @@ class Picture:
         """Return what is drawn."""
         raise NotImplementedError
 
-    def _inches(self) -> float:
-        """Return the height of a new figure; several panels have a size of their own."""
-        return 0.0
-
     def text(self) -> PictureText:
         """Return the words around the picture, and its numbers as tables."""
         return PictureText(
@@ -61,8 +57,7 @@ class Picture:
 
     def scene(self) -> Scene:
         """Return the picture as marks on scales, with its words and tables."""
-        legend = self._printed_legend()
-        return Scene(self.kind, self.text(), self._body(), self._inches(), legend)
+        return Scene(self.kind, self.text(), self._body(), self._printed_legend())
 
     def svg(self, width: int) -> str:
         """Draw the picture as SVG, this many CSS px wide."""

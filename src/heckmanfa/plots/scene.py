@@ -324,6 +324,8 @@ class Rows:
     rows: tuple[Row, ...]
     height: float
     """of a row on a page, in px"""
+    inches: float
+    """height of a new figure"""
     rules: tuple[Rule, ...] = ()
     room: float = 8.0
     """above the first row, in px"""
@@ -387,6 +389,8 @@ class Panels:
 
     x: Axis
     panels: tuple[Panel, ...]
+    inches: float = 0.0
+    """height of a new figure; several panels have a size of their own"""
     below: tuple[Row, ...] = ()
     """rows below the axis, on a page"""
     left: float = 46.0
@@ -403,7 +407,5 @@ class Scene:
     """its name, unique on a page"""
     text: PictureText
     body: Rows | Panels
-    inches: float
-    """height of a new figure"""
     legend: tuple[LegendItem, ...] | None = None
     """that of Matplotlib, if different"""

@@ -148,9 +148,6 @@ class SelectionMargins(Picture):
             lines.append(f"moves with {' and '.join(driver.along)}")
         return "\n".join(lines)
 
-    def _inches(self) -> float:
-        return 0.6 + 0.19 * max(len(self.rows), 3)
-
     def _body(self) -> Rows:
         """Return an interval for each feature."""
         rows = []
@@ -162,7 +159,8 @@ class SelectionMargins(Picture):
         title, narrow = _PER_DEVIATION, "percentage points per SD more"
         printed = f"{title}\n({self.intervals})"
         x = Axis(axis.low, axis.high, title, narrow, printed, "signed")
-        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
+        inches = 0.6 + 0.19 * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
 
 
 @dataclass(frozen=True)
@@ -267,9 +265,6 @@ class SelectionProfiles(Picture):
             ]
         )
 
-    def _inches(self) -> float:
-        return 0.75 + 0.19 * max(len(self.rows), 3)
-
     def _body(self) -> Rows:
         """Return a row of two marks for each feature."""
         rows = []
@@ -282,7 +277,8 @@ class SelectionProfiles(Picture):
         axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
         titles = "standard deviations from the mean of all rows", "SDs from the mean"
         x = Axis(axis.low, axis.high, *titles, numbers="signed", zero="mean")
-        return Rows(x, tuple(rows), _ROW, (Rule(0.0),))
+        inches = 0.75 + 0.19 * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
 
 
 def deviations(value: float) -> str:

@@ -114,15 +114,8 @@ class _Painter:
         if side:
             if point.arrow:
                 drawing.arrow(x, at, side, point.color)
-        elif point.shape == "diamond":
-            drawing.diamond(x, at, f"mark {point.color}")
-        elif point.shape == "square":
-            drawing.square(x, at, f"mark {point.color}")
-        elif point.shape == "stroke":
-            drawing.line(x, at - 7, x, at + 7, f"interval {point.color}")
         else:
-            kind = "hollow" if point.shape == "hollow" else "mark"
-            drawing.circle(x, at, f"{kind} {point.color}")
+            drawing.point(x, at, point.shape, point.color)
 
     def _bar(self, bar: Bar, y: Scale) -> None:
         drawing = self.drawing

@@ -130,6 +130,16 @@ class Drawing:
         """Draw a square."""
         self.rect(x - r, y - r, 2 * r, 2 * r, cls)
 
+    def point(self, x: float, y: float, shape: str, color: str) -> None:
+        """Draw a mark by the name of its shape."""
+        if shape == "stroke":
+            self.line(x, y - 7, x, y + 7, f"interval {color}")
+        elif shape == "hollow":
+            self.circle(x, y, f"hollow {color}")
+        else:
+            draw = {"diamond": self.diamond, "square": self.square}.get(shape, self.circle)
+            draw(x, y, f"mark {color}")
+
     def path(self, d: str, cls: str) -> None:
         """Draw a path that is written already."""
         if d:
@@ -277,14 +287,8 @@ def legend_mark(item: LegendItem) -> str:
     x, y = width / 2, _LEGEND_HEIGHT / 2
     if on_line:
         drawn.line(0, y, width, y, f"interval {item.cls}")
-    if shape == "circle":
-        drawn.circle(x, y, f"mark {item.cls}")
-    elif shape == "hollow":
-        drawn.circle(x, y, f"hollow {item.cls}")
-    elif shape == "diamond":
-        drawn.diamond(x, y, f"mark {item.cls}")
-    elif shape == "square":
-        drawn.square(x, y, f"mark {item.cls}")
+    if shape in ("circle", "hollow", "diamond", "square"):
+        drawn.point(x, y, shape, item.cls)
     elif shape == "line":
         drawn.line(0, y, width, y, f"curve {item.cls}")
     elif shape == "hatch":
