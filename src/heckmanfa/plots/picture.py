@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from heckmanfa.plots.axes import draw_scene
@@ -10,24 +11,31 @@ from heckmanfa.plots.svg import render_svg
 from heckmanfa.text.table import MOST_LINES, LegendItem, PictureText, Table
 
 
-class Picture:
+class Picture(ABC):
     """The numbers of a picture. A subclass has its words, its table and what is drawn."""
 
     kind: ClassVar[str]
     """its name, unique on a page"""
 
+    @abstractmethod
     def _title(self) -> str:
-        raise NotImplementedError
+        """Return what the picture is called."""
 
+    @abstractmethod
     def _alt(self) -> str:
         """Say what the picture shows, with the numbers that matter most."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _caption(self) -> str:
-        raise NotImplementedError
+        """Say how to read it."""
 
+    @abstractmethod
     def _table(self) -> Table:
-        raise NotImplementedError
+        """Return the numbers that are drawn."""
+
+    @abstractmethod
+    def _body(self) -> Rows | Panels:
+        """Return what is drawn."""
 
     def _more(self) -> tuple[Table, ...]:
         """Return numbers that do not fit into one table."""
@@ -39,10 +47,6 @@ class Picture:
     def _printed_legend(self) -> tuple[LegendItem, ...] | None:
         """Return the legend of Matplotlib, if different."""
         return None
-
-    def _body(self) -> Rows | Panels:
-        """Return what is drawn."""
-        raise NotImplementedError
 
     def text(self) -> PictureText:
         """Return the words around the picture, and its numbers as tables."""
