@@ -12,7 +12,7 @@ import numpy as np
 from heckmanfa.errors import InputError
 from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
 from heckmanfa.plots.picture import Picture, first_lines
-from heckmanfa.plots.scene import Axis, Mark, Row, Rows, Rule, Scale, Shape, with_interval
+from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scale, Shape
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import quoted, shown
@@ -256,7 +256,10 @@ class Forest(Picture):
             hollow = model.shape == "circle" and not row.is_sure
             shape: Shape = "hollow" if hollow else model.shape
             at = _APART * (number - middle)
-            yield from with_interval(one.value, one.low, one.high, model.cls, shape, at)
+            yield Interval(one.low, one.high, at, model.cls)
+            # The arrow of an interval says already where the estimate lies.
+            alone = math.isnan(one.low) or math.isnan(one.high)
+            yield Point(one.value, at, model.cls, shape, alone)
 
 
 class EstimatedModel(Protocol):

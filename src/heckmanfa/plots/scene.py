@@ -271,12 +271,9 @@ class Note:
     """whether the curve rises there, so that words are below it at its right"""
 
 
-def with_interval(
-    value: float, low: float, high: float, color: str, shape: Shape = "circle", at: float = 0.0
-) -> tuple[Interval, Point]:
-    """Return an estimate on its interval; without one, an arrow says where it lies."""
-    alone = math.isnan(low) or math.isnan(high)
-    return Interval(low, high, at, color), Point(value, at, color, shape, alone)
+def with_interval(value: float, low: float, high: float, color: str) -> tuple[Interval, Point]:
+    """Return an estimate on its interval, in the middle of a row."""
+    return Interval(low, high, 0.0, color), Point(value, 0.0, color)
 
 
 Mark = Point | Interval | Bar | Runs | Curve | Band | Rule | Note
