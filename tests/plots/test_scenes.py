@@ -191,6 +191,29 @@ def test_several_panels_are_an_array_of_axes():
     assert shapes(scene).count(SVG + "circle") == 2
 
 
+@pytest.mark.parametrize("high", [10.0, 39.0])
+def test_rows_below_the_axis_have_their_names_where_there_is_room(high):
+    marks = Interval(5.0, high, 0.0, "this"), Point(7.0, 0.0, "this")
+    below = (Row("of all trees", marks, "all: 7"), Row("unknown", (), "unknown"))
+    scene = tree_panels()
+    scene = replace(scene, body=replace(scene.body, below=below))
+    root = ElementTree.fromstring(render_svg(scene, WIDE))
+    groups = [item for item in root if item.get("class") == "row"]
+    assert [group.get("aria-label") for group in groups] == ["all: 7", "unknown"]
+    (line,) = (item for item in groups[0].iter(SVG + "line"))
+    (words,) = (item for item in groups[0].iter(SVG + "text"))
+    beside = float(words.get("x")) > float(line.get("x2"))
+    # The second has no interval, and as much room as the axis leaves: none.
+    assert not beside
+    alone = replace(scene, body=replace(scene.body, below=below[:1]))
+    (words,) = (
+        item
+        for item in ElementTree.fromstring(render_svg(alone, WIDE)).iter(SVG + "text")
+        if item.text == "of all trees"
+    )
+    assert (float(words.get("x")) > float(line.get("x2"))) == (high == 10.0)
+
+
 def test_a_function_that_returns_a_scene_is_a_picture_of_a_page():
     page = figure(tree_rows())
     assert page.startswith('<figure class="trees"><h3>How tall they are</h3>')

@@ -373,6 +373,7 @@ class Panel:
     shaded: tuple[Span, ...] = ()
     """parts of the x axis with a grey ground"""
     above: tuple[Above, ...] = ()
+    """one or two, in the order of their x"""
     corners: tuple[str, str] | None = None
     """words in the upper left and the lower right, on a page"""
     top: tuple[tuple[float, str], ...] = ()
@@ -389,7 +390,7 @@ class Panels:
     inches: float = 0.0
     """height of a new figure; several panels have a size of their own"""
     below: tuple[Row, ...] = ()
-    """rows below the axis, on a page"""
+    """rows of intervals and points below the axis, on a page"""
     left: float = 46.0
     """room for the numbers of y axes, in px"""
     several: bool = False

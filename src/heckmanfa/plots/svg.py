@@ -279,12 +279,11 @@ class _PanelPicture:
             self._tops.append(y + panel.room)
             y += panel.room + panel.height + _BETWEEN
         self._bottom = y - _BETWEEN
-        # Beside each row below where there is room for all of them, otherwise above it.
-        ends = [(row, mark) for row in body.below for mark in row.marks]
+        # Names are beside the intervals below if all have room there, otherwise above them.
+        self._ends = [_ends(row, self._x) for row in body.below]
         self._beside = all(
-            self._x.clipped(mark.high)[0] + 8 + 7.0 * len(row.name) <= width
-            for row, mark in ends
-            if isinstance(mark, Interval)
+            right + 8 + 7.0 * len(row.name) <= width
+            for row, (_, right) in zip(body.below, self._ends, strict=True)
         )
         self._step = _BELOW if self._beside else 2 * _BELOW
         height = self._bottom + _BOTTOM + (2 + self._step * len(body.below) if body.below else 0)
@@ -310,7 +309,7 @@ class _PanelPicture:
                 drawing.line(tick.at, top, tick.at, bottom, "line")
         drawing.x_axis(x, self._bottom, ticks, _title(body.x, drawing.width))
         for place, row in enumerate(body.below):
-            self._below(self._bottom + _BOTTOM + 2 + self._step * place, row)
+            self._below(place, row)
         return drawing.svg()
 
     def _panel(self, panel: Panel, top: float) -> None:
@@ -367,22 +366,30 @@ class _PanelPicture:
             for number, line in enumerate(lines):
                 drawing.text(at, 14 + 16 * number, line, "tick", "middle")
 
-    def _below(self, top: float, row: Row) -> None:
+    def _below(self, place: int, row: Row) -> None:
         """Draw a row below the axis, with its name beside its interval or above it."""
-        drawing, x = self._drawing, self._x
+        drawing, x, (left, right) = self._drawing, self._x, self._ends[place]
+        top = self._bottom + _BOTTOM + 2 + self._step * place
         y = top + self._step - _BELOW / 2
         with drawing.group("row", row.feature, row.tip):
             drawing.hit(top, self._step)
             for mark in row.marks:
                 if isinstance(mark, Interval):
                     drawing.interval(x, y, mark.low, mark.high, mark.color)
-                    left, right = x.clipped(mark.low)[0], x.clipped(mark.high)[0]
                 elif isinstance(mark, Point) and x.low <= mark.x <= x.high:
                     drawing.circle(x(mark.x), y, f"mark {mark.color}", 3.5)
             if self._beside:
                 drawing.text(right + 8, y + 4, row.name, "tick")
             else:
                 drawing.text(min(left, x.end - 7.0 * len(row.name)), y - 9, row.name, "tick")
+
+
+def _ends(row: Row, x: Scale) -> Span:
+    """Return where the intervals of a row begin and end, or the axis without any."""
+    found = [mark for mark in row.marks if isinstance(mark, Interval)]
+    low = min((mark.low for mark in found), default=x.low)
+    high = max((mark.high for mark in found), default=x.high)
+    return x.clipped(low)[0], x.clipped(high)[0]
 
 
 def apart(
