@@ -311,7 +311,7 @@ def test_a_question_about_a_table_may_search_both(rows, tmp_path):
         name: chances[name] for name in ("x0", "x1")
     }
     assert picture.text().title == "How sure: the chance that it drives selection"
-    assert picture.title in text
+    assert picture.text().title in text
     assert 'id="selection-chances-table"' in text
 
 
