@@ -311,8 +311,8 @@ def test_a_question_about_a_table_may_search_both(rows, tmp_path):
     assert {row.name: row.share for row in picture.rows} == {
         name: chances[name] for name in ("x0", "x1")
     }
-    assert picture.title == "How sure: the chance that it drives selection"
-    assert picture.title in text
+    assert picture.text().title == "How sure: the chance that it drives selection"
+    assert picture.text().title in text
     assert 'id="selection-chances-table"' in text
 
 

@@ -21,7 +21,7 @@ from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentified
 from heckmanfa.inference import rho_pictures
 from heckmanfa.inference.imr_pictures import imr_estimates_of
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
-from heckmanfa.plots.rho_histogram import apart, bins_of
+from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
 
 FEW = ["educ", "exper", "age", "kids5", "city", "huswage"]
@@ -105,12 +105,30 @@ def test_a_rho_beyond_one_and_at_an_edge_is_in_the_right_bin():
     assert [bin_.edges[0] for bin_ in bins] == pytest.approx(np.arange(-1.05, 1.01, 0.05))
 
 
-def test_words_above_bars_never_overlap():
-    for a, b in ((100.0, 101.0), (60.0, 500.0), (520.0, 530.0), (50.0, 52.0)):
-        left, right = apart(a, b, 60.0, 40.0, (46.0, 540.0))
-        assert right - left >= 100.0
-        assert right + 40.0 <= 540.0
-        assert left - 60.0 >= 40.0
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("means", [(0.0, 0.01), (-0.6, 0.6), (0.62, 0.6), (-0.64, -0.63)])
+def test_words_above_bars_never_overlap(means, width):
+    rho = np.linspace(-0.64, 0.64, 8)
+    bins = bins_of(rho, np.full(8, 0.125), np.arange(8) < 4)
+    named = {"feature": "experience of a person", "chance": 0.5}
+    split = dict(zip(("mean_inside", "mean_outside"), means, strict=True))
+    picture = RhoByAssignment("wage", bins, "BIC", 8, 1.0, 0.0, **named, **split)
+    root = ElementTree.fromstring(picture.svg(width))
+    words = {
+        item.text: float(item.get("x"))
+        for item in root
+        if item.get("class") == "tick" and item.get("y") in ("14", "30")
+    }
+    assert len(words) == 4
+    halves = {text: 3.6 * len(text) for text in words}
+    (first, left), (second, right) = sorted(
+        ((text, at) for text, at in words.items() if text.startswith("with")),
+        key=lambda pair: pair[1],
+    )
+    assert right - left >= halves[first] + halves[second]
+    assert left - halves[first] >= 46 - 12
+    assert right + halves[second] <= width
+    assert first.startswith("without") == (means[1] < means[0])
 
 
 def test_curves_are_the_moments_solved_at_each_rho(average, mroz):
@@ -338,7 +356,7 @@ def test_functions_return_axes_that_show_the_numbers(average, mroz):
     ax = plots.rho_by_assignment(average)
     heights = [patch.get_height() for patch in ax.patches]
     # Nothing stands in for lambda, so bars are not split.
-    assert heights == [bin_.inside for bin_ in picture.bins]
+    assert heights == [bin_.inside for bin_ in picture.bins if bin_.inside > 0]
     axes = plots.over_rho(average, *mroz)
     assert len(axes) == len(average.pictures().over_rho.panels)
     ax = plots.imr_estimates(average)

@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, escape, legend_mark, px
+from heckmanfa.plots.scene import Scale
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, Drawing, escape, legend_mark, px
 from heckmanfa.text.numerals import figure, interval, signed
-from heckmanfa.text.shortening import cells
+from heckmanfa.text.shortening import cells, cut
 from heckmanfa.text.table import LegendItem
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,7 +32,7 @@ HOSTILE = (
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_harmless_wherever_it_enters(name: str) -> None:
     drawn = Drawing(WIDE, 30, name)
-    with drawn.group(name, data_f=name, label=name, title=name, columns=name):
+    with drawn.group(name, data_f=name, label=name, title=name):
         drawn.text(1, 2, name, name)
         drawn.path(name, name)
     root = ElementTree.fromstring(drawn.svg())
@@ -39,7 +40,7 @@ def test_hostile_text_is_harmless_wherever_it_enters(name: str) -> None:
         SVG + tag for tag in ("svg", "g", "title", "text", "path")
     }
     assert all(
-        attribute in {"class", "d", "x", "y", "data-f", "data-columns", "role", "aria-label"}
+        attribute in {"class", "d", "x", "y", "data-f", "role", "aria-label"}
         for element in root.iter()
         if element is not root
         for attribute in element.attrib
@@ -73,10 +74,9 @@ def test_curves_break_where_a_point_has_no_place() -> None:
 def test_intervals_beyond_the_scale_end_in_an_arrow() -> None:
     scale = Scale(0, 1, 100, 200)
     drawn = Drawing(WIDE, 30, "")
-    drawn.interval(scale, 5, 0.25, math.inf, "this", cap=6)
-    line, cap, arrow = ElementTree.fromstring(drawn.svg())
+    drawn.interval(scale, 5, 0.25, math.inf, "this")
+    line, arrow = ElementTree.fromstring(drawn.svg())
     assert (line.get("x1"), line.get("x2")) == ("125", "200")
-    assert cap.get("x1") == cap.get("x2") == "125"
     assert arrow.get("class") == "interval arrow this"
     assert arrow.get("d", "").startswith("M195.5 0.5")
 
@@ -164,7 +164,7 @@ def test_coordinates_have_one_decimal() -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", ["circle", "-hollow", "-diamond", "-square", "bar", "hatch", "line", "ribbon"]
+    "mark", ["circle", "-hollow", "-diamond", "-square", "bar", "hatch", "line"]
 )
 def test_legend_marks_are_hidden_from_screen_readers(mark: str) -> None:
     root = ElementTree.fromstring(legend_mark(LegendItem("this model", mark, "this")))

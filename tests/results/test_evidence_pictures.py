@@ -24,10 +24,9 @@ from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.assignment_columns import MIXED, AssignmentColumns, n_drawn
-from heckmanfa.plots.chance_bars import ChanceRow, Chances
+from heckmanfa.plots.chance_bars import ChanceRow, Chances, RoleRow, shown_rows
 from heckmanfa.plots.forest_intervals import Estimate, Forest, ForestRow, Series
-from heckmanfa.plots.role_rows import ROW, RoleRow, lay_out_rows, shown_rows
-from heckmanfa.plots.svg.drawing import NARROW, WIDE
+from heckmanfa.plots.svg_shapes import NARROW, WIDE
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.search.averaging.members import Members
@@ -319,9 +318,16 @@ def test_chances_and_assignments_share_rows_order_and_heights(pictures: Pictures
         )
         assert {hit.get("height") for hit in hits} == {"24"}
     assert places[0] == places[1]
-    layout = lay_out_rows(pictures.chances.rows, shown_rows(pictures.chances.rows))
-    assert len(layout.heads) == len({row.role for row in pictures.chances.rows})
-    assert layout.blocks[0][1] - layout.blocks[0][0] >= ROW
+    # A heading above the rows of each role, and no line of the grid through it.
+    root = ElementTree.fromstring(pictures.chances.svg(WIDE))
+    heads = [float(item.get("y", "")) for item in root if item.get("class") == "head"]
+    assert len(heads) == len({row.role for row in pictures.chances.rows})
+    cuts = [item for item in root if item.get("class") == "cut"]
+    assert len(cuts) == 2 * len(heads)
+    for line in cuts:
+        top, bottom = float(line.get("y1", "")), float(line.get("y2", ""))
+        assert bottom - top >= 24
+        assert not any(top < head < bottom for head in heads)
 
 
 # P3. --------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.plots.margin_intervals import SelectionChange, SelectionDriver, SelectionMargins
+from heckmanfa.plots.selection_rows import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
 from heckmanfa.results.judgement import Judgement

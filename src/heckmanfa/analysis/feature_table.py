@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from heckmanfa.plots.margin_intervals import SelectionDriver
+from heckmanfa.plots.selection_rows import SelectionDriver
 from heckmanfa.results.effects import UNKNOWN, Effect
 from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
 

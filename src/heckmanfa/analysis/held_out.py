@@ -17,7 +17,7 @@ from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.inference.calibration import calibration_of
-from heckmanfa.plots.calibration_points import CalibrationPicture
+from heckmanfa.plots.fit_checks import CalibrationPicture
 
 N_FOLDS = 5
 """folds into which rows are split"""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
-from heckmanfa.plots.calibration_points import CalibrationPicture, CalibrationPoint
+from heckmanfa.plots.fit_checks import CalibrationPicture, CalibrationPoint
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.reference import Reference
 

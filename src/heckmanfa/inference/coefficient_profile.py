@@ -24,7 +24,7 @@ from heckmanfa.fit import Fit, Fitted
 from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point, in_order
 from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
-from heckmanfa.plots.profile_curve import ProfileCurve
+from heckmanfa.plots.rho_curves import ProfileCurve
 from heckmanfa.results.document import Section
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.chances import BY

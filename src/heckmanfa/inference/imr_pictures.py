@@ -16,7 +16,7 @@ from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
+from heckmanfa.plots.correction_pictures import ImrEstimate, ImrEstimates
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.effects import CONF_LEVEL

@@ -26,7 +26,7 @@ from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.inference.profile_climb import Ascent, Climb, in_order
 from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.model.likelihood import rho_text
-from heckmanfa.plots.profile_curve import ProfileCurve
+from heckmanfa.plots.rho_curves import ProfileCurve
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.problems import MAXIMA
 from heckmanfa.results.search_caveats import search_notes

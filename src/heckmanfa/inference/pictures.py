@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: each is data, with its words, an SVG drawing and a Matplotlib one."""
+"""Pictures of a fitted model: the numbers of each, which know their scene."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
-from heckmanfa.plots.calibration_points import CalibrationPicture
 from heckmanfa.plots.chance_bars import Chances, SelectionChances
+from heckmanfa.plots.correction_pictures import ImrEstimates, RhoByAssignment
+from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
-from heckmanfa.plots.imr_intervals import ImrEstimates
-from heckmanfa.plots.margin_intervals import SelectionMargins
 from heckmanfa.plots.overlap_bars import SelectionOverlap
-from heckmanfa.plots.profile_means import SelectionProfiles
-from heckmanfa.plots.residual_bars import ResidualBars
-from heckmanfa.plots.rho_histogram import RhoByAssignment
+from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
     chances_of,
@@ -36,8 +33,8 @@ class Pictures:
     """The pictures of a fitted model, each made when it is first read.
 
     A picture that has nothing to show for this model is None. Each has ``text()``, the words
-    around it with its numbers as a table; ``svg(width)``, a drawing as text; and ``draw(ax)``,
-    which draws it with Matplotlib.
+    around it with its numbers as a table; ``scene()``, these words with the marks that are drawn;
+    ``svg(width)``, a drawing as text; and ``draw(ax)``, which draws it with Matplotlib.
 
     Parameters
     ----------

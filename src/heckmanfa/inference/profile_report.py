@@ -18,7 +18,7 @@ from scipy.interpolate import CubicHermiteSpline
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.plots.profile_curve import ProfileCurve, draw_profile
+from heckmanfa.plots.rho_curves import ProfileCurve, draw_profile
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted

@@ -24,7 +24,7 @@ from heckmanfa.inference.profile_climb import Ascent
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
-from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
+from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import CONF_LEVEL

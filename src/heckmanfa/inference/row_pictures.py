@@ -42,11 +42,15 @@ from heckmanfa.inference.selection_moves import (
     selection_effects,
 )
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.plots.calibration_points import CalibrationPicture
-from heckmanfa.plots.margin_intervals import SelectionChange, SelectionDriver, SelectionMargins
+from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
-from heckmanfa.plots.profile_means import Profile, SelectionProfiles
-from heckmanfa.plots.residual_bars import ResidualBars, residual_bars
+from heckmanfa.plots.selection_rows import (
+    Profile,
+    SelectionChange,
+    SelectionDriver,
+    SelectionMargins,
+    SelectionProfiles,
+)
 from heckmanfa.results.effect_words import class_label
 from heckmanfa.results.naming import Naming
 from heckmanfa.text.numerals import figure

@@ -1,16 +1,14 @@
-"""Pictures of what models report: the data that a picture shows, and its drawing in Matplotlib.
+"""Pictures of what models report, as scenes, and functions that draw them with Matplotlib.
 
-Drawing needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
+That needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
 figure, which usually fits a column of a journal. It returns the Axes, so a caller can add to
 them, change them, or save the figure with ``ax.figure.savefig(...)``.
 """
 
 from __future__ import annotations
 
-from heckmanfa.plots._coefficients import coefficients
-from heckmanfa.plots.candidate_points import specification_curve
+from heckmanfa.plots.forest_intervals import coefficients
 from heckmanfa.plots.mills_ratios import imr_overlap
-from heckmanfa.plots.profile_curve import rho_profile
 from heckmanfa.plots.public_pictures import (
     assignments,
     calibration,
@@ -24,8 +22,8 @@ from heckmanfa.plots.public_pictures import (
     rho_by_assignment,
     selection_margins,
 )
-from heckmanfa.plots.rho_curves import uncertainty
-from heckmanfa.plots.training_path import assignment_path
+from heckmanfa.plots.rho_curves import rho_profile, uncertainty
+from heckmanfa.plots.search_pictures import assignment_path, specification_curve
 
 __all__ = [
     "assignment_path",

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots._canvas import canvas
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.role_rows import (
-    ROW,
-    RoleRow,
-    Shown,
-    draw_heads,
-    label_role_rows,
-    label_width,
-    lay_out_rows,
-    role_places,
-    shown_rows,
-)
-from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick, cut, label_cells
+from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import count, listed, p_value, plural, sets_count, share_text, some
 
 MOST_COLUMNS = 400
@@ -42,23 +32,16 @@ POSITIVE, NEGATIVE, ABSENT, MIXED = 1, -1, 0, 2
 """What a cell says: the sign of the coefficient, that the feature is not in, or that the columns of
 a group have both signs."""
 
-_BELOW = 44.0
-_RIGHT = 26.0
-_CELL = 20.0
+_CELL = 20.0 / ROW
 # Lighter columns are too narrow to be pointed at, unless they are among the first.
 _TOLD_WEIGHT, _TOLD = 0.005, 10
 _NUMBERED = 3
-# Changes between neighbouring cells beyond which the drawing is coarser.
-_MANY_CHANGES = 2000
-_HATCH = 8.0
-_LEAST_APART = 14.0
 _CLASSES = {POSITIVE: "pos", NEGATIVE: "neg", MIXED: "all"}
 _SIGNS = {
     frozenset(): "",
     frozenset({POSITIVE}): "+",
     frozenset({NEGATIVE}): "\N{MINUS SIGN}",
 }
-_ROW_INCHES, _MARGIN_INCHES = 0.17, 0.95
 
 
 def n_drawn(weight: Floats) -> int:
@@ -69,7 +52,7 @@ def n_drawn(weight: Floats) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class AssignmentColumns:
+class AssignmentColumns(Picture):
     """The heaviest assignments, best first, and which features each holds."""
 
     kind: ClassVar[str] = "assignments"
@@ -134,28 +117,18 @@ class AssignmentColumns:
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as tables."""
-        used = {int(cell) for cell in np.unique(self.cells)}
+    def _legend(self) -> tuple[LegendItem, ...]:
         legend = [
             LegendItem("more goes with more", "bar", "pos"),
             LegendItem("with less", "bar", "neg"),
         ]
-        if MIXED in used:
+        if np.any(self.cells == MIXED):
             legend.append(LegendItem("both, by level", "bar", "all"))
         legend.append(LegendItem("not in", "bar", "absent"))
         if self._rest():
             legend.append(LegendItem(self._rest(), "hatch", ""))
-        return PictureText(
-            title=self._title,
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._features(),
-            legend=tuple(legend),
-            more=(self._assignments(),) if self.n_told else (),
-        )
+        return tuple(legend)
 
-    @property
     def _title(self) -> str:
         if self.halves:
             return "What halves chose, each as wide as its share"
@@ -174,11 +147,10 @@ class AssignmentColumns:
         return plural(self.n_others, "other") if self.n_others else "others, not found"
 
     def _alt(self) -> str:
-        """Say what the picture shows, with the number that matters most."""
         if not self.n:
             return "Columns for assignments, of which none has weight."
         steady = sum(bool(np.all(row != ABSENT)) for row in self.cells)
-        in_all = f"In every column: {plural(steady, 'feature')}. All numbers are in the table."
+        in_all = f"In every column: {plural(steady, 'feature')}."
         if self.is_draw:
             return f"{plural(self.n, 'column')} for assignments drawn by weight. {in_all}"
         best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
@@ -214,19 +186,15 @@ class AssignmentColumns:
             text += f" They are weighed by {self.weights} here."
         return text
 
-    def _features(self) -> Table:
-        columns = (
-            Column("Feature", is_number=False, is_feature=True),
-            Column("Role", is_number=False),
-            Column("Sign", is_number=False),
-            *(Column(f"Drawn {how}") for how in self._ways),
-        )
+    def _table(self) -> Table:
         lines = [
             (Name(row.name).key, row.role, self.sign(place), *self._held(place))
             for place, row in enumerate(self.rows[:MOST_LINES])
         ]
-        caption = f"Features in the columns: {self._title[0].lower()}{self._title[1:]}"
-        return Table(columns, tuple(lines), caption, "columns-table")
+        title = self._title()
+        caption = f"Features in the columns: {title[0].lower()}{title[1:]}"
+        shares = [f"Drawn {how}" for how in self._ways]
+        return lay_out(["Feature", "Role", "Sign"], shares, lines, caption, "columns-table")
 
     @cached_property
     def _ways(self) -> dict[str, int]:
@@ -255,22 +223,20 @@ class AssignmentColumns:
                 del found[name]
         return found
 
-    def _assignments(self) -> Table:
+    def _more(self) -> tuple[Table, ...]:
+        if not self.n_told:
+            return ()
         numbers = [self._numbers(column) for column in range(self.n_told)]
-        columns = (
-            Column("Number", is_number=False),
-            Column("Features", is_number=False),
-            *(Column(name) for name in (numbers[0] if numbers else {})),
-        )
         lines = [
-            (str(column + 1), listed(self.members(column)) or "none", *numbers[column].values())
-            for column in range(self.n_told)
+            (str(column + 1), listed(self.members(column)) or "none", *known.values())
+            for column, known in enumerate(numbers)
         ]
-        caption = self._title
+        caption = self._title()
         if self.n > self.n_told:
             least = share_text(_TOLD_WEIGHT)
             caption += f": those drawn beyond these {self.n_told} have less than {least} each"
-        return Table(columns, tuple(lines), caption, "assignments-table")
+        titles = ["Number", "Features"], [*numbers[0]]
+        return (lay_out(*titles, lines, caption, "assignments-table"),)
 
     def _label(self, place: int) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -288,8 +254,6 @@ class AssignmentColumns:
         lines = [f"Number {column + 1}: {names}", ", ".join(numbers[:2]), ", ".join(numbers[2:])]
         return "\n".join(line for line in lines if line)
 
-    # Drawings. --------------------------------------------------------------------------------
-
     @property
     def _axis_title(self) -> str:
         if self.is_draw:
@@ -297,116 +261,37 @@ class AssignmentColumns:
         what = "share of the halves" if self.halves else "weight of the assignments"
         return f"{what}, the best at the left"
 
-    def svg(self, width: int) -> str:
-        """Draw the picture as SVG, this many px wide."""
-        picked = shown_rows(self.rows)
-        layout = lay_out_rows(self.rows, picked)
-        left = label_width([self.rows[place].name for place in picked.rows], width)
-        axis = Scale(0.0, 1.0, left, width - _RIGHT)
-        at = self._places(axis)
-        drawn = Drawing(width, layout.bottom + _BELOW, self._alt())
-        draw_heads(drawn, layout, picked.rest)
-        for place, top in zip(picked.rows, layout.tops, strict=True):
-            self._draw_row(drawn, place, top, left, at, width)
-        if layout.tops:
-            start = at[-1] / 10.0
-            for top, bottom in layout.blocks:
-                wide, high = axis.end - start, bottom - top - 4.0
-                drawn.hatch(start, top + 2.0, wide, high, step=_HATCH)
-            self._draw_columns(drawn, at, layout.tops[0], layout.tops[-1] + ROW)
-        ticks = [Tick(share, axis(share), f"{share:.0%}") for share in (0, 0.25, 0.5, 0.75, 1)]
-        end = layout.tops[-1] + ROW if layout.tops else layout.bottom
-        for tick in ticks:
-            drawn.line(tick.at, end, tick.at, end + 4.0, "axis")
-        title = self._axis_title
-        drawn.x_axis(axis, end, layout.bottom, ticks, title, grid=False, zero=False)
-        return drawn.svg()
-
-    def _places(self, axis: Scale) -> list[int]:
-        """Return where columns begin and end, in tenths of a px.
-
-        Neighbours meet whatever they are rounded to: to half a px if there is much to draw.
-        """
-        changes = int(np.count_nonzero(np.diff(self.cells, axis=1)))
-        step = 5 if changes > _MANY_CHANGES else 1
-        return [step * round(10.0 * axis(float(edge)) / step) for edge in self.edges]
-
-    def _draw_row(
-        self, drawn: Drawing, place: int, top: float, left: float, at: Sequence[int], width: int
-    ) -> None:
-        row, middle = self.rows[place], top + ROW / 2
-        with drawn.group("row", data_f=row.name, label=self._label(place)):
-            drawn.hit(top, ROW)
-            name = cut(row.name, label_cells(width))
-            drawn.text(left - 10, middle + 4.5, name, "lab", "end")
-            drawn.rect(left, middle - _CELL / 2, at[-1] / 10.0 - left, _CELL, "absent")
-            for sign, cls in _CLASSES.items():
-                d = _strokes(self.cells[place] == sign, at, middle)
-                drawn.path(d, f"cell {cls}")
-            drawn.text(width - 10, middle + 4.5, self.sign(place), "value", "middle")
-
-    def _draw_columns(self, drawn: Drawing, at: Sequence[int], top: float, bottom: float) -> None:
-        """Draw what answers to a pointer over a column, and the numbers of the first ones."""
-        written = -math.inf
-        for column in range(self.n_told):
-            x, wide = at[column] / 10.0, (at[column + 1] - at[column]) / 10.0
-            with drawn.group("columns", title=self._column_label(column)):
-                drawn.rect(x, top - 1.0, wide, bottom - top + 2.0, "column")
-                middle = x + wide / 2
-                if column < _NUMBERED and middle - written >= _LEAST_APART:
-                    drawn.text(middle, top - 30.0, column + 1, "tick", "middle")
-                    written = middle
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw the picture with Matplotlib; return its Axes."""
-        picked: Shown = shown_rows(self.rows)
-        rows = [self.rows[place] for place in picked.rows]
-        places, heads = role_places(rows)
-        marks: dict[str, Any] = {}
-        words = {POSITIVE: "more goes with more", NEGATIVE: "with less", MIXED: "both, by level"}
-        with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * (max(places, default=0) + 1)) as drawn:
-            (panel,) = drawn.axes
-            for place, y in zip(picked.rows, places, strict=True):
-                absent = panel.barh(
-                    y, 100 * self.carried, height=0.82, color=LIGHT["absent"], zorder=1
-                )
-                marks.setdefault("not in", absent)
-                for sign, cls in _CLASSES.items():
-                    runs = [
-                        (100 * self.edges[first], 100 * (self.edges[last] - self.edges[first]))
-                        for first, last in _runs(self.cells[place] == sign)
-                    ]
-                    if runs:
-                        band = (y - 0.41, 0.82)
-                        bars = panel.broken_barh(
-                            runs, band, color=LIGHT[cls], linewidth=0, zorder=2
-                        )
-                        marks.setdefault(words[sign], bars)
-                panel.text(
-                    1.02, y, self.sign(place), va="center", transform=panel.get_yaxis_transform()
-                )
-            rest = self._rest()
-            for first, last in _blocks(places) if rest else ():
-                marks[rest] = panel.barh(
-                    (first + last) / 2,
-                    100 * (1.0 - self.carried),
-                    left=100 * self.carried,
-                    height=last - first + 0.82,
-                    facecolor="none",
-                    edgecolor=LIGHT["muted"],
-                    hatch="////",
-                    linewidth=0.0,
-                    zorder=1,
-                )
-            label_role_rows(drawn, rows, places, heads)
-            panel.set_xlim(0, 100)
-            panel.set_xlabel(f"{self._axis_title}, %")
-            if picked.rest:
-                panel.set_title(picked.rest, loc="left")
-            drawn.legend(
-                {name: marks[name] for name in (*words.values(), "not in", rest) if name in marks}
+    def _body(self) -> Rows:
+        """Return a row of cells for each feature, and a column for each assignment."""
+        picked, title, edges = shown_rows(self.rows), self._axis_title, self._edges
+        ticks = tuple((share, f"{share}%") for share in (0, 25, 50, 75, 100))
+        x = Axis(*(0.0, 100.0, title), printed=f"{title}, %", ticks=ticks, grid=False, strokes=True)
+        columns = tuple(
+            ColumnTip(
+                (edges[column], edges[column + 1]),
+                self._column_label(column),
+                str(column + 1) * (column < _NUMBERED),
             )
-        return panel
+            for column in range(self.n_told)
+        )
+        hatched = (edges[-1], 100.0) if self._rest() else None
+        rows = tuple(map(self._row, picked.rows))
+        body = x, rows, ROW, role_inches(rows), (), ROOM
+        return Rows(*body, rest=picked.rest, hatched=hatched, columns=columns)
+
+    @property
+    def _edges(self) -> list[float]:
+        """Where columns begin and end, in percent."""
+        return [100 * edge for edge in self.edges.tolist()]
+
+    def _row(self, place: int) -> Row:
+        row, edges = self.rows[place], self._edges
+        marks: list[Mark] = [Bar((0.0, edges[-1]), (-_CELL / 2, _CELL / 2), "absent")]
+        for sign, color in _CLASSES.items():
+            runs = _runs(self.cells[place] == sign)
+            marks.append(Runs(tuple((edges[first], edges[last]) for first, last in runs), color))
+        words = self._label(place), row.name, self.sign(place), row.heading
+        return Row(row.name, tuple(marks), *words)
 
 
 def _runs(held: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
@@ -415,33 +300,3 @@ def _runs(held: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     yield from zip(
         np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True
     )
-
-
-def _blocks(places: Sequence[float]) -> list[tuple[float, float]]:
-    """Return first and last of places without a free one between them."""
-    blocks: list[tuple[float, float]] = []
-    for place in places:
-        if blocks and place - blocks[-1][1] < 1.5:
-            blocks[-1] = (blocks[-1][0], place)
-        else:
-            blocks.append((place, place))
-    return blocks
-
-
-def _strokes(held: NDArray[np.bool_], at: Sequence[int], y: float) -> str:
-    """Write the cells of a row as strokes that are as thick as a cell is high."""
-    parts: list[str] = []
-    here = 0
-    for first, last in _runs(held):
-        start, end = at[first], at[last]
-        if start == end:
-            continue
-        move = f"m{_tenths(start - here)} 0" if parts else f"M{_tenths(start)} {y:g}"
-        parts.append(f"{move}h{_tenths(end - start)}")
-        here = end
-    return "".join(parts)
-
-
-def _tenths(value: int) -> str:
-    whole, rest = divmod(value, 10)
-    return f"{whole}.{rest}" if rest else str(whole)

@@ -7,28 +7,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from heckmanfa.plots._canvas import Canvas, given_canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.rho_curves import panel_canvas
-from heckmanfa.plots.rho_histogram import outside_window
-from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
+from heckmanfa.plots.correction_pictures import outside_window
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import (
+    Axis,
+    Band,
+    Curve,
+    Mark,
+    Note,
+    Panel,
+    Panels,
+    Point,
+    Row,
+    Rule,
+    Scale,
+    with_interval,
+)
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import effects
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""
 
-# Heights and rooms in px.
-_PANEL, _HEAD, _BETWEEN = 170, 22, 12
-_LEFT, _RIGHT, _BAR = 52, 14, 16
-# Cells of a title in Matplotlib.
-_TITLE = 24
+# Height of a panel, room above it and at its left, in px.
+_HEIGHT, _ROOM, _LEFT = 170.0, 22.0, 52.0
 _TABLE_RHO = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 
@@ -107,7 +114,7 @@ class RhoBar:
 
 
 @dataclass(frozen=True)
-class OverRho:
+class OverRho(Picture):
     """Coefficients of one model over a rho that is assumed rather than estimated."""
 
     kind: ClassVar[str] = "over_rho"
@@ -173,16 +180,8 @@ class OverRho:
         """Whether rho-hat is among the points."""
         return self.ends[0] <= self.rho_hat <= self.ends[1]
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        return PictureText(
-            title="What if rho were something else?",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=self._legend(),
-            more=self._more(),
-        )
+    def _title(self) -> str:
+        return "What if rho were something else?"
 
     def _legend(self) -> tuple[LegendItem, ...]:
         items = [LegendItem(f"{self.at_zero} (rho = 0)", "diamond", "ols")]
@@ -207,8 +206,7 @@ class OverRho:
         name = shown(first.feature, 40)
         return (
             f"{self.what.capitalize()}s over an assumed rho. That of {name} goes from {at_low} at "
-            f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that "
-            "range. All numbers are in the table."
+            f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that range."
         )
 
     def _caption(self) -> str:
@@ -249,15 +247,12 @@ class OverRho:
     def _table(self) -> Table:
         low, high = self.ends
         places = [rho for rho in _TABLE_RHO if low <= rho <= high]
-        columns = [Column("Feature", is_number=False, is_feature=True)]
-        columns += [
-            Column(f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
+        numbers = [
+            f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}"
             for rho in places
         ]
-        columns += [Column(f"At {self.hat}, {_rho(self.rho_hat)}"), Column("Sign turns at")]
+        numbers += [f"At {self.hat}, {_rho(self.rho_hat)}", "Sign turns at"]
         details = any(panel.detail for panel in self.panels)
-        if details:
-            columns.insert(1, Column("Level", is_number=False))
         rows = []
         for panel in self.panels:
             row = [Name(panel.feature).key, *([panel.detail] if details else [])]
@@ -270,180 +265,66 @@ class OverRho:
         caption = f"{self.what.capitalize()}s over rho"
         if self.target:
             caption += f" of {self.target}, in percentage points"
-        return Table(tuple(columns), tuple(rows), caption, "over-rho-table")
+        texts = ["Feature", "Level"] if details else ["Feature"]
+        return lay_out(texts, numbers, rows, caption, "over-rho-table")
 
     def _more(self) -> tuple[Table, ...]:
-        if not self.bars:
-            return ()
-        columns = (
-            Column("95% interval of rho", is_number=False),
-            Column("From", is_number=False),
-            Column("rho-hat"),
-            Column("Interval"),
-        )
-        rows = tuple(
-            [
-                bar.label,
-                bar.how,
-                _rho(bar.estimate),
-                f"{_rho(bar.low)} to {_rho(bar.high)}",
-            ]
+        titles = ["95% interval of rho", "From"], ["rho-hat", "Interval"]
+        rows = [
+            [bar.label, bar.how, _rho(bar.estimate), f"{_rho(bar.low)} to {_rho(bar.high)}"]
             for bar in self.bars
-        )
-        return (Table(columns, rows, "What is known of rho", "rho-bars-table"),)
+        ]
+        return (lay_out(*titles, rows, "What is known of rho", "rho-bars-table"),) if rows else ()
 
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        return _Curves(self, width).svg()
+    def _body(self) -> Panels:
+        """Return a panel for each coefficient, and below them what is known of rho."""
+        below = []
+        for bar in self.bars:
+            marks = with_interval(bar.estimate, bar.low, bar.high, "this")
+            below.append(Row(bar.label, marks, f"95% interval of rho: {bar.words}"))
+        x = Axis(*self.ends, "rho that is assumed", grid=False)
+        panels = tuple(self._panel(panel) for panel in self.panels)
+        return Panels(x, panels, below=tuple(below), left=_LEFT, several=True)
 
-    def draw(self, axes: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, one for each panel, and return them as an array."""
-        m = len(self.panels)
-        drawn = panel_canvas(m) if axes is None else given_canvas(axes, m)
-        for ax, panel in zip(drawn.axes, self.panels, strict=True):
-            _draw_panel(ax, self, panel)
-        _draw_legend(drawn, self)
-        return drawn.axes
-
-
-class _Curves:
-    """The drawing of coefficients over rho."""
-
-    def __init__(self, picture: OverRho, width: int) -> None:
-        self._picture = picture
-        self._x = Scale(*picture.ends, _LEFT, width - _RIGHT)
-        step = _HEAD + _PANEL + _BETWEEN
-        self._tops = [_HEAD + step * place for place in range(len(picture.panels))]
-        self._bottom = self._tops[-1] + _PANEL
-        # Beside each bar where there is room for all of them, otherwise above it.
-        self._beside = all(
-            self._x.clipped(bar.high)[0] + 8 + 7.0 * len(bar.label) <= width for bar in picture.bars
-        )
-        self._step = _BAR if self._beside else 2 * _BAR
-        height = self._bottom + 44 + self._step * len(picture.bars)
-        self._drawing = Drawing(width, height, picture.text().alt)
-
-    def svg(self) -> str:
-        """Draw, and return the text of the picture."""
-        drawing, x, picture = self._drawing, self._x, self._picture
-        for top, panel in zip(self._tops, picture.panels, strict=True):
-            self._panel(top, panel)
-        most = 6 if drawing.width >= WIDE else 5
-        title = "rho that is assumed"
-        drawing.x_axis(x, self._bottom, self._bottom, x.ticks(most), title, grid=False, zero=False)
-        for place, bar in enumerate(picture.bars):
-            self._bar(self._bottom + 44 + self._step * place, bar)
-        return drawing.svg()
-
-    def _panel(self, top: float, panel: RhoPanel) -> None:
-        drawing, x, picture = self._drawing, self._x, self._picture
-        bottom = top + _PANEL
+    def _panel(self, panel: RhoPanel) -> Panel:
         values = [end for point in panel.points for end in (point.low, point.high)]
-        y = Scale.over(values, bottom, top, pad=0.04, include=(0.0,))
-        for low, high in picture.shaded():
-            drawing.rect(x(low), top, x(high) - x(low), _PANEL, "absent")
-        room = (drawing.width - _LEFT) // 9
-        with drawing.group("row", panel.feature, self._words(panel)):
-            drawing.rect(0, top - _HEAD, drawing.width, _PANEL + _HEAD, "hit")
-            drawing.text(_LEFT, top - 8, cut(panel.title, room), "lab")
-            for tick in y.ticks(5):
-                if tick.value:
-                    drawing.line(x.start, tick.at, x.end, tick.at, "line")
-                drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
-            drawing.line(x(0.0), top, x(0.0), bottom, "line")
-            drawing.line(x.start, y(0.0), x.end, y(0.0), "zero")
-            rho = [x(point.rho) for point in panel.points]
-            lows, highs = [y(p.low) for p in panel.points], [y(p.high) for p in panel.points]
-            drawing.ribbon(rho, lows, highs, "band this")
-            drawing.curve(rho, [y(point.estimate) for point in panel.points], "curve this")
-            self._marks(panel, y)
+        y = Scale.over(values, 0.0, 1.0, pad=0.04, include=(0.0,))
+        return Panel(
+            Axis(y.low, y.high, printed=self.axis, most=(5, 5)),
+            tuple(self._marks(panel)),
+            *(_HEIGHT, _ROOM, panel.title, self._tip(panel), panel.feature),
+            shaded=tuple(self.shaded()),
+        )
 
-    def _marks(self, panel: RhoPanel, y: Scale) -> None:
-        drawing, x = self._drawing, self._x
+    def _marks(self, panel: RhoPanel) -> list[Mark]:
+        rho = tuple(point.rho for point in panel.points)
+        lows, highs = zip(*((point.low, point.high) for point in panel.points), strict=True)
+        marks: list[Mark] = [
+            Rule(0.0, kind="line"),
+            Rule(y=0.0),
+            Band(rho, lows, highs, "this"),
+            Curve(rho, tuple(point.estimate for point in panel.points), "this"),
+        ]
         if panel.turns:
-            at, height = x(panel.sign_change), y(0.0)
-            drawing.line(at, height - 7, at, height + 7, "interval ink")
-            words = f"sign turns at {_rho(panel.sign_change)}"
-            room = 7.0 * len(words)
-            # On the side of zero, left or right of the tick, that the curve leaves free.
-            left = at + 8 + room > x.end
-            below = panel.rises != left and height + 18 < y.start
-            place = height + 17 if below else height - 10
-            beside = at - 8 if left else at + 8
-            drawing.text(beside, place, words, "tick halo", "end" if left else "start")
-        second = panel.at_second
-        if second is not None:
-            drawing.circle(x(second.rho), y(second.estimate), "hollow problem")
+            turn = panel.sign_change
+            words = f"sign turns at {_rho(turn)}"
+            marks += [Point(turn, 0.0, "ink", "stroke"), Note(turn, 0.0, words, panel.rises)]
+        if panel.at_second is not None:
+            second = panel.at_second
+            marks.append(Point(second.rho, second.estimate, "problem", "hollow"))
         if panel.at_hat is not None:
-            drawing.circle(x(panel.at_hat.rho), y(panel.at_hat.estimate), "mark this")
-        drawing.diamond(x(0.0), y(panel.at(0.0).estimate), "mark ols")
+            marks.append(Point(panel.at_hat.rho, panel.at_hat.estimate, "this"))
+        marks.append(Point(0.0, panel.at(0.0).estimate, "ols", "diamond"))
+        return marks
 
-    def _words(self, panel: RhoPanel) -> str:
-        lines = [panel.title, f"{self._picture.at_zero}: {panel.words(panel.at(0.0))}"]
+    def _tip(self, panel: RhoPanel) -> str:
+        lines = [panel.title, f"{self.at_zero}: {panel.words(panel.at(0.0))}"]
         if panel.at_hat is not None:
-            rho = _rho(self._picture.rho_hat)
-            lines.append(f"{self._picture.model}, rho = {rho}: {panel.words(panel.at_hat)}")
+            rho = _rho(self.rho_hat)
+            lines.append(f"{self.model}, rho = {rho}: {panel.words(panel.at_hat)}")
         if panel.turns:
             lines.append(f"sign turns at rho = {_rho(panel.sign_change)}")
         return "\n".join(lines)
-
-    def _bar(self, top: float, bar: RhoBar) -> None:
-        drawing, x = self._drawing, self._x
-        y = top + self._step - _BAR / 2
-        with drawing.group("row", label=f"95% interval of rho: {bar.words}"):
-            drawing.hit(top, self._step)
-            drawing.interval(x, y, bar.low, bar.high, "this")
-            if x.low <= bar.estimate <= x.high:
-                drawing.circle(x(bar.estimate), y, "mark this", 3.5)
-            left, right = x.clipped(bar.low)[0], x.clipped(bar.high)[0]
-            if self._beside:
-                drawing.text(right + 8, y + 4, bar.label, "tick")
-            else:
-                drawing.text(min(left, x.end - 7.0 * len(bar.label)), y - 9, bar.label, "tick")
-
-
-def _draw_panel(ax: Any, picture: OverRho, panel: RhoPanel) -> None:
-    """Draw one coefficient with Matplotlib."""
-    rho = [point.rho for point in panel.points]
-    for low, high in picture.shaded():
-        ax.axvspan(low, high, color=LIGHT["absent"], linewidth=0, zorder=0)
-    lows, highs = [point.low for point in panel.points], [point.high for point in panel.points]
-    blue, ink = LIGHT["this"], LIGHT["ink"]
-    ax.fill_between(rho, lows, highs, color=blue, alpha=0.16, linewidth=0, zorder=1)
-    ax.axhline(0.0, color=ink, linewidth=0.8, zorder=2)
-    ax.plot(rho, [point.estimate for point in panel.points], color=blue, zorder=3)
-    if panel.turns:
-        ax.plot([panel.sign_change], [0.0], "|", color=ink, markersize=9, zorder=4)
-    if panel.at_second is not None:
-        ax.plot([panel.at_second.rho], [panel.at_second.estimate], **_HOLLOW)
-    if panel.at_hat is not None:
-        ax.plot([panel.at_hat.rho], [panel.at_hat.estimate], "o", color=blue, zorder=5)
-    ax.plot([0.0], [panel.at(0.0).estimate], "D", color=LIGHT["ols"], zorder=5)
-    ax.set_xlim(*picture.ends)
-    ax.set_title(label_of(cut(panel.title, _TITLE)))
-    ax.set_xlabel("rho that is assumed")
-    ax.set_ylabel(picture.axis)
-
-
-_HOLLOW = {
-    "marker": "o",
-    "color": LIGHT["problem"],
-    "markerfacecolor": LIGHT["paper"],
-    "linestyle": "none",
-    "zorder": 5,
-}
-_SHAPES = {"diamond": "D", "circle": "o"}
-
-
-def _draw_legend(drawn: Canvas, picture: OverRho) -> None:
-    """Add what the marks mean, from the marks of the first panel."""
-    marks: dict[str, Any] = {}
-    for item in picture.text().legend:
-        style: dict[str, Any] = dict(_HOLLOW)
-        if item.mark in _SHAPES:
-            style = {"linestyle": "none", "marker": _SHAPES[item.mark], "color": LIGHT[item.cls]}
-        (marks[label_of(item.label)],) = drawn.axes[0].plot([], [], **style)
-    drawn.legend(marks, fontsize="small")
 
 
 def _rho(value: float) -> str:

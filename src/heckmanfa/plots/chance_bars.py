@@ -3,33 +3,75 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from heckmanfa.plots._canvas import canvas
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.role_rows import (
-    BAR,
-    ROW,
-    TOP,
-    Layout,
-    RoleRow,
-    draw_heads,
-    label_role_rows,
-    label_width,
-    lay_out_rows,
-    role_places,
-    shown_rows,
-)
-from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick, cut, label_cells
+from heckmanfa.plots.picture import Picture, first_lines
+from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
-from heckmanfa.text.wording import chance_text
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
+from heckmanfa.text.wording import chance_text, rest_text
 
-_BELOW = 44.0
+ROW, ROOM = 24.0, 22.0
+"""Height of a row and room above the first, in px, as in the picture of assignments beside it."""
+
+MOST_ROWS = 30
+FEWEST_ROWS = 5
+"""With more features than the first, those without a sign that they predict are one line, after
+the likeliest few."""
+
+_BAR = 14.0 / ROW
+# Characters of the alternative at most.
+_ALT = 270
 _ROW_INCHES, _MARGIN_INCHES = 0.17, 0.95
+
+
+@dataclass(frozen=True)
+class RoleRow:
+    """A feature or group, its role, and the share of weight or of halves that holds it."""
+
+    name: str
+    role: str
+    share: float
+    """one for a feature that is always included"""
+    is_forced: bool = False
+    """whether it is always included"""
+
+    @property
+    def heading(self) -> str:
+        """The role, above the rows that have it."""
+        return self.role[:1].upper() + self.role[1:]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The rows that pictures draw, and one line about the others."""
+
+    rows: tuple[int, ...]
+    """positions among all rows"""
+    rest: str
+    """empty if all are drawn"""
+
+
+def shown_rows(rows: Sequence[RoleRow]) -> Shown:
+    """Choose the rows that are drawn: all, or those of many likely enough to predict."""
+    if len(rows) <= MOST_ROWS:
+        return Shown(tuple(range(len(rows))), "")
+    by_share = sorted(range(len(rows)), key=lambda place: -rows[place].share)
+    n_likely = sum(row.share >= NO_SIGN_BELOW for row in rows)
+    drawn = sorted(by_share[: min(max(n_likely, FEWEST_ROWS), MOST_ROWS)])
+    rest = by_share[len(drawn) :]
+    return Shown(tuple(drawn), rest_text(len(rest), rows[rest[0]].share, NO_SIGN_BELOW))
+
+
+def role_inches(rows: Sequence[Row]) -> float:
+    """Return the height of a figure with these rows and their headings."""
+    heads = len({row.head for row in rows if row.head})
+    return _MARGIN_INCHES + _ROW_INCHES * max(len(rows) + heads, 1)
 
 
 @dataclass(frozen=True)
@@ -43,7 +85,7 @@ class ChanceRow(RoleRow):
 
 
 @dataclass(frozen=True)
-class Chances:
+class Chances(Picture):
     """How sure it is that each feature predicts, by roles."""
 
     kind: ClassVar[str] = "chances"
@@ -57,9 +99,7 @@ class Chances:
     halves: int = 0
     """in an honest search, how many halves chose; shares are then counts of them"""
 
-    @property
-    def title(self) -> str:
-        """What the picture is called."""
+    def _title(self) -> str:
         if self.halves:
             return "How often it was chosen to predict"
         return f"How sure: the chance that it {self.does}"
@@ -84,23 +124,14 @@ class Chances:
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as a table."""
-        measure = "halves that chose it" if self.halves else "this model"
-        legend = [LegendItem(measure, "bar", "this")]
-        if self.has_least_squares:
-            legend.append(LegendItem("least squares, no correction", "diamond", "ols"))
+    def _legend(self) -> tuple[LegendItem, ...]:
+        bar = LegendItem("halves that chose it" if self.halves else "this model", "bar", "this")
+        diamond = LegendItem("least squares, no correction", "diamond", "ols")
+        return (bar, diamond) if self.has_least_squares else (bar,)
+
+    def _caption(self) -> str:
         lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
-        parts = [lines, self.about]
-        if len(self.rows) > MOST_LINES:
-            parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")
-        return PictureText(
-            title=self.title,
-            alt=self._alt(),
-            caption=" ".join(part for part in parts if part),
-            table=self._table(),
-            legend=tuple(legend),
-        )
+        return " ".join(filter(None, (lines, self.about, first_lines(len(self.rows)))))
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""
@@ -115,11 +146,10 @@ class Chances:
             named = f"{cut(first.name, 24)} {self.value(first)}"
             few = f", likeliest {named}" if len(rows) > 1 else f", {named}"
             found.append(f"{role or 'features'}: {len(rows)}{few}")
-        end = " All numbers are in the table."
-        text = f"{kind}. {'; '.join(found)}.{end}"
-        if len(text) > 300:
+        text = f"{kind}. {'; '.join(found)}."
+        if len(text) > _ALT:
             counts = "; ".join(f"{role}: {len(rows)}" for role, rows in roles.items())
-            text = f"{kind}. {counts}.{end}"
+            text = f"{kind}. {counts}."
         return text
 
     def _columns(self) -> list[tuple[str, Any]]:
@@ -138,17 +168,15 @@ class Chances:
         return found
 
     def _table(self) -> Table:
-        columns = [
-            Column("Feature", is_number=False, is_feature=True),
-            Column("Role", is_number=False),
-            *(Column(title) for title, _ in self._columns()),
-        ]
+        columns = self._columns()
         lines = [
-            (Name(row.name).key, row.role, *(fill(row) for _, fill in self._columns()))
+            (Name(row.name).key, row.role, *(fill(row) for _, fill in columns))
             for row in self.rows[:MOST_LINES]
         ]
         name = f"{self.kind.replace('_', '-')}-table"
-        return Table(tuple(columns), tuple(lines), self.title, name)
+        return lay_out(
+            ["Feature", "Role"], [title for title, _ in columns], lines, self._title(), name
+        )
 
     def _label(self, row: ChanceRow) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -157,88 +185,23 @@ class Chances:
         lines += [f"{title}: {value}" for title, value in numbers if value]
         return "\n".join(lines)
 
-    # Drawings. --------------------------------------------------------------------------------
-
-    def svg(self, width: int) -> str:
-        """Draw the picture as SVG, this many px wide."""
-        picked = shown_rows(self.rows)
-        rows = [self.rows[place] for place in picked.rows]
-        layout = lay_out_rows(self.rows, picked)
-        left = label_width([row.name for row in rows], width)
-        right = max((len(self.value(row)) for row in rows), default=4) * 8.0 + 18.0
-        axis = Scale(0.0, 1.0, left, width - right)
-        drawn = Drawing(width, layout.bottom + _BELOW, self._alt())
-        self._grid(drawn, axis, layout)
-        draw_heads(drawn, layout, picked.rest)
-        for row, top in zip(rows, layout.tops, strict=True):
-            middle = top + ROW / 2
-            with drawn.group("row", data_f=row.name, label=self._label(row)):
-                drawn.hit(top, ROW)
-                name = cut(row.name, label_cells(width))
-                drawn.text(left - 10, middle + 4.5, name, "lab", "end")
-                drawn.rect(left, middle - BAR / 2, axis(row.share) - left, BAR, "bar this")
-                drawn.diamond(axis(row.least_squares), middle, "mark ols")
-                drawn.text(width, middle + 4.5, self.value(row), "value", "end")
-        return drawn.svg()
-
-    def _grid(self, drawn: Drawing, axis: Scale, layout: Layout) -> None:
-        """Draw lines behind the rows of each role, so that none crosses a heading."""
-        ticks = [Tick(share, axis(share), f"{share:.0%}") for share in sorted({*self.cuts, 0.5})]
-        for top, bottom in layout.blocks:
-            for share in (0.5, 1.0):
-                drawn.line(axis(share), top, axis(share), bottom, "line")
-            for share in self.cuts:
-                drawn.line(axis(share), top, axis(share), bottom, "cut")
-            drawn.line(axis.start, top, axis.start, bottom, "zero")
-        end = layout.tops[-1] + ROW if layout.tops else TOP
+    def _body(self) -> Rows:
+        """Return a bar for each feature, under headings for their roles."""
+        picked, half, rows = shown_rows(self.rows), _BAR / 2, []
+        for row in (self.rows[place] for place in picked.rows):
+            bar = Bar((0.0, 100 * row.share), (-half, half), "this")
+            diamond = Point(100 * row.least_squares, 0.0, "ols", "diamond")
+            words = self._label(row), row.name, self.value(row), row.heading
+            rows.append(Row(row.name, (bar, diamond), *words))
+        cuts = [100 * share for share in self.cuts]
         title = "share of the halves" if self.halves else f"chance that it {self.does}"
-        below = layout.bottom
-        drawn.x_axis(axis, end, below, ticks, title, grid=False, zero=False)
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw the picture with Matplotlib; return its Axes."""
-        picked = shown_rows(self.rows)
-        rows = [self.rows[place] for place in picked.rows]
-        places, heads = role_places(rows)
-        count = (max(places, default=0) + 1) if places else 1
-        with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * count) as drawn:
-            (panel,) = drawn.axes
-            for share in self.cuts:
-                panel.axvline(
-                    100 * share, color=LIGHT["muted"], linewidth=0.7, linestyle="--", zorder=1
-                )
-            bars = panel.barh(
-                places,
-                [100 * row.share for row in rows],
-                height=0.62,
-                color=LIGHT["this"],
-                zorder=2,
-            )
-            marks = {"halves that chose it" if self.halves else "this model": bars}
-            if self.has_least_squares:
-                (marks["least squares, no correction"],) = panel.plot(
-                    [100 * row.least_squares for row in rows],
-                    places,
-                    linestyle="none",
-                    marker="D",
-                    color=LIGHT["ols"],
-                    markeredgecolor="white",
-                    markeredgewidth=0.6,
-                    zorder=3,
-                    clip_on=False,
-                )
-            label_role_rows(drawn, rows, places, heads)
-            for row, place in zip(rows, places, strict=True):
-                panel.text(
-                    1.02, place, self.value(row), va="center", transform=panel.get_yaxis_transform()
-                )
-            panel.set_xlim(0, 100)
-            what = "% of the halves" if self.halves else f"chance that it {self.does}, %"
-            panel.set_xlabel(what)
-            if picked.rest:
-                panel.set_title(picked.rest, loc="left")
-            drawn.legend(marks)
-        return panel
+        printed = "% of the halves" if self.halves else f"{title}, %"
+        ticks = tuple((share, f"{share:.0f}%") for share in sorted({*cuts, 50.0}))
+        x = Axis(0.0, 100.0, title, printed=printed, ticks=ticks, grid=False)
+        rules = [Rule(share, kind="line") for share in (50.0, 100.0)]
+        rules += [Rule(share, kind="cut") for share in cuts]
+        body = x, tuple(rows), ROW, role_inches(rows), (*rules, Rule(0.0)), ROOM
+        return Rows(*body, rest=picked.rest)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,37 @@
-"""P1, the forest: what goes with the outcome, by several models, with intervals."""
+"""P1, the forest: what goes with the outcome, by several models; and coefficients of any models."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from heckmanfa.plots._canvas import canvas, label_of
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, label_cells, label_px
+import numpy as np
+
+from heckmanfa.errors import InputError
+from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
+from heckmanfa.plots.picture import Picture, first_lines
+from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scale, Shape
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
 from heckmanfa.text.wording import effects
 
 MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
 
-_ALT = 300
-_ROW, _APART, _TOP, _BELOW = 60.0, 13.0, 8.0, 44.0
+# Characters of the alternative at most.
+_ALT = 270
+_ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
+# Between the marks of a row, in its height.
+_APART = 13.0 / _ROW
 _PAD = 0.1
-_ROW_INCHES, _MARGIN_INCHES = 0.42, 1.05
-_BESIDE = 0.24
-_MARKERS = {"circle": "o", "diamond": "D", "square": "s"}
+_MODEL_INCHES = 0.09
+# Of the height of a row, what the dots of several models share.
+_SPREAD = 0.7
 _MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
 
 
@@ -58,7 +66,7 @@ class Series:
     label: str
     cls: str
     """its colour: "this", "ols" or "all" """
-    shape: str
+    shape: Shape
     """its mark: "circle", "diamond" or "square" """
 
 
@@ -86,7 +94,7 @@ class ForestRow:
 
 
 @dataclass(frozen=True)
-class Forest:
+class Forest(Picture):
     """Effects of features by several models, in one unit, in the order of the picture."""
 
     kind: ClassVar[str] = "forest"
@@ -130,21 +138,20 @@ class Forest:
 
     # Words. -----------------------------------------------------------------------------------
 
-    def text(self) -> PictureText:
-        """Return the words around the picture, and its numbers as a table."""
+    def _title(self) -> str:
         by = _MODELS.get(len(self.series), f", by {len(self.series)} models")
-        return PictureText(
-            title=f"What goes with {shown(self.outcome)}{by}",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series),
-        )
+        return f"What goes with {shown(self.outcome)}{by}"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series)
+
+    def _printed_legend(self) -> tuple[LegendItem, ...] | None:
+        return None if len(self.series) > 1 else ()
 
     def _alt(self) -> str:
-        start, end = f"Forest plot for {cut(self.outcome, 30)}.", " All numbers are in the table."
+        start = f"Forest plot for {cut(self.outcome, 30)}."
         if not self.drawn:
-            return f"{start} No feature may predict.{end}"
+            return f"{start} No feature may predict."
         row = self.drawn[0]
         found = [
             f"{estimate} by {one.label}"
@@ -154,10 +161,10 @@ class Forest:
         unit = f"in {self.unit}, " if self.unit else ""
         finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
         for many in range(len(found), 0, -1):
-            text = f"{start}{finding}{'; '.join(found[:many])}.{end}"
+            text = f"{start}{finding}{'; '.join(found[:many])}."
             if len(text) <= _ALT:
                 return text
-        return f"{start}{finding}not known.{end}"
+        return f"{start}{finding}not known."
 
     def _caption(self) -> str:
         parts = [self.about]
@@ -167,9 +174,8 @@ class Forest:
             parts.append(f"Hollow: {self.hollow}.")
         if self.n_features > len(self.drawn):
             parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
-        if len(self.rows) > MOST_LINES:
-            parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")
-        return " ".join(parts)
+        parts.append(first_lines(len(self.rows)))
+        return " ".join(filter(None, parts))
 
     def _runs_on(self) -> bool:
         axis = self.scale(0.0, 1.0)
@@ -180,35 +186,23 @@ class Forest:
             for end in (estimate.low, estimate.high)
         )
 
-    def _columns(self) -> list[Column]:
-        """Return the columns of words; empty ones are left out."""
+    def _table(self) -> Table:
+        """Return the estimates; columns of words that would be empty are left out."""
         columns = [
             Column("Feature", is_number=False, is_feature=True),
             Column("Change", is_number=False),
         ]
-        if any(row.share for row in self.rows):
+        shares, roles = any(row.share for row in self.rows), any(row.role for row in self.rows)
+        if shares:
             columns.append(Column("Chosen in halves" if self.halves else "Chance"))
-        if any(row.role for row in self.rows):
+        if roles:
             columns.append(Column("Role", is_number=False))
-        return columns
-
-    def _table(self) -> Table:
-        columns = self._columns()
-        titles = [column.title for column in columns]
+        for one in self.series:
+            columns += (Column(title, group=one.label) for title in ("Estimate", "95% interval"))
         lines = []
         for row in self.rows[:MOST_LINES]:
-            share = [row.share] if "Chance" in titles or "Chosen in halves" in titles else []
-            line = [Name(row.name).key, row.change, *share]
-            if "Role" in titles:
-                line.append(row.role)
-            for estimate in row.estimates:
-                line += estimate.words
-            lines.append(tuple(line))
-        for one in self.series:
-            columns += (
-                Column("Estimate", group=one.label),
-                Column("95% interval", group=one.label),
-            )
+            line = [Name(row.name).key, row.change, *[row.share] * shares, *[row.role] * roles]
+            lines.append((*line, *(words for one in row.estimates for words in one.words)))
         unit = f", in {self.unit}" if self.unit else ""
         caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
@@ -226,32 +220,17 @@ class Forest:
         ]
         return "\n".join(lines)
 
-    # Drawings. --------------------------------------------------------------------------------
-
-    def svg(self, width: int) -> str:
-        """Draw the picture as SVG, this many px wide."""
-        rows, most = self.drawn, label_cells(width)
-        names = [cut(row.name, most) for row in rows]
-        below = [[cut(line, most) for line in _below(row)] for row in rows]
-        longest = max((label_px(text) for texts in (names, *below) for text in texts), default=0.0)
-        left = max(longest + 14.0, 60.0)
-        bottom = _TOP + _ROW * len(rows)
-        drawn = Drawing(width, bottom + _BELOW, self._alt())
-        axis = self.scale(left, width - 14.0)
-        ticks = axis.ticks(6 if width >= WIDE else 5, signed=True)
-        drawn.x_axis(axis, 2.0, bottom, ticks, self._unit(width))
-        for number, (row, name, lines) in enumerate(zip(rows, names, below, strict=True)):
-            top = _TOP + _ROW * number
-            middle = top + _ROW / 2
-            with drawn.group("row", data_f=row.name, label=self._label(row)):
-                drawn.hit(top, _ROW)
-                first = middle + 4.5 - 8.0 * len(lines)
-                drawn.text(left - 12.0, first, name, "lab", "end")
-                for line, words in enumerate(lines, start=1):
-                    drawn.text(left - 12.0, first + 16.0 * line, words, "sub", "end")
-                for offset, one, estimate in self._marks(row):
-                    _draw_estimate(drawn, axis, middle + _APART * offset, one, estimate, row)
-        return drawn.svg()
+    def _body(self) -> Rows:
+        """Return a row of estimates for each feature, those of a model on one line."""
+        rows = []
+        for row in self.drawn:
+            under = [row.level, f"in {row.share}" if row.share else ""]
+            marks, words = tuple(self._marks(row)), tuple(filter(None, under))
+            rows.append(Row(row.name, marks, self._label(row), row.name, under=words))
+        axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
+        x = Axis(axis.low, axis.high, self._unit(WIDE), narrow, narrow, "signed")
+        inches = _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""
@@ -270,86 +249,115 @@ class Forest:
         unit = "one standard deviation more of the feature" if is_wide else "one SD more"
         return f"more {outcome} with {unit}"
 
-    def _marks(self, row: ForestRow) -> Iterator[tuple[float, Series, Estimate]]:
-        """Return the estimates of a row from top to bottom, with their distance from its middle."""
+    def _marks(self, row: ForestRow) -> Iterator[Mark]:
+        """Return the estimates of a row with their intervals, from top to bottom."""
         middle = (len(self.series) - 1) / 2
-        for number, (one, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
-            yield number - middle, one, estimate
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw the picture with Matplotlib; return its Axes."""
-        rows, axis = self.drawn, self.scale(0.0, 1.0)
-        with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)) as drawn:
-            (panel,) = drawn.axes
-            panel.set_xlim(axis.low, axis.high)
-            panel.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
-            for number, row in enumerate(rows):
-                for offset, one, estimate in self._marks(row):
-                    _plot_estimate(panel, axis, number + _BESIDE * offset, one, estimate, row)
-            labels = ["\n".join([cut(row.name, 24), *_below(row)]) for row in rows]
-            panel.set_yticks(range(len(rows)), [label_of_lines(label) for label in labels])
-            panel.tick_params(axis="y", length=0)
-            panel.set_xlabel(label_of(self._unit(NARROW)))
-            if len(self.series) > 1:
-                drawn.legend({one.label: _legend_mark(panel, one) for one in self.series})
-        return panel
+        for number, (model, one) in enumerate(zip(self.series, row.estimates, strict=True)):
+            hollow = model.shape == "circle" and not row.is_sure
+            shape: Shape = "hollow" if hollow else model.shape
+            at = _APART * (number - middle)
+            yield Interval(one.low, one.high, at, model.cls)
+            # The arrow of an interval says already where the estimate lies.
+            alone = math.isnan(one.low) or math.isnan(one.high)
+            yield Point(one.value, at, model.cls, shape, alone)
 
 
-def label_of_lines(text: str) -> str:
-    """Write several lines as a picture shows them."""
-    return "\n".join(label_of(line) for line in text.split("\n"))
+class EstimatedModel(Protocol):
+    """A model with a table of estimates."""
+
+    def tidy(self, conf_level: float) -> Any:
+        """Return the estimates with intervals."""
+        ...
 
 
-def _below(row: ForestRow) -> list[str]:
-    """Return what is written below a name."""
-    return [line for line in (row.level, f"in {row.share}" if row.share else "") if line]
+def coefficients(
+    models: EstimatedModel | Sequence[EstimatedModel] | Mapping[str, EstimatedModel],
+    ax: Any = None,
+    conf_level: float = 0.95,
+    terms: Sequence[str] | None = None,
+) -> Any:
+    """Draw the coefficients of one or several models, each as a dot with a whisker.
+
+    Whiskers are the intervals of `Heckman.tidy`. After a search that is not honest these ignore
+    it, and are too short. Every coefficient is in the units of its feature: to compare sizes, fit
+    standardised features.
+
+    Parameters
+    ----------
+    models : model, sequence of models, or dict of models
+        Fitted. The keys of a dict are their names; those of a sequence are their classes.
+    ax : Axes, optional
+    conf_level : float
+        Confidence level of the whiskers.
+    terms : sequence of str, optional
+        Coefficients to draw, which may include "Intercept"; all others by default, in the order
+        in which the models have them.
+    """
+    tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
+    known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
+    wanted = wanted_terms(known, terms)
+    count = len(tables)
+    height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
+    offsets = (np.arange(count) - (count - 1) / 2.0) * _SPREAD / count
+    marks: dict[str, Any] = {}
+    with canvas(ax, height) as drawn:
+        (panel,) = drawn.axes
+        panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
+        for k, (name, table) in enumerate(tables.items()):
+            held = table.loc[[term for term in wanted if term in table.index]]
+            marks[name] = panel.errorbar(
+                held["estimate"],
+                [wanted.index(term) + offsets[k] for term in held.index],
+                xerr=held[["below", "above"]].to_numpy().T,
+                fmt=MARKERS[k % len(MARKERS)],
+                color=COLORS[k % len(COLORS)],
+                markersize=3.5,
+                markeredgecolor="black",
+                markeredgewidth=0.4,
+                elinewidth=1.0,
+                zorder=3,
+            )
+        panel.set_yticks(range(len(wanted)), [label_of(term) for term in wanted])
+        panel.set_ylim(len(wanted) - 0.5, -0.5)
+        panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
+        if count > 1:
+            drawn.legend(marks)
+    return panel
 
 
-def _draw_estimate(
-    drawn: Drawing, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
-) -> None:
-    drawn.interval(axis, y, estimate.low, estimate.high, one.cls)
-    x, side = axis.clipped(estimate.value)
-    if side:
-        # The arrow of an interval says so already.
-        if math.isnan(estimate.low) or math.isnan(estimate.high):
-            drawn.arrow(x, y, side, one.cls)
-    elif one.shape == "diamond":
-        drawn.diamond(x, y, f"mark {one.cls}")
-    elif one.shape == "square":
-        drawn.square(x, y, f"mark {one.cls}")
+def _named(models: Any) -> dict[str, EstimatedModel]:
+    if _is_model(models):
+        models = [models]
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
     else:
-        drawn.circle(x, y, f"{'mark' if row.is_sure else 'hollow'} {one.cls}")
+        listed = list(models) if isinstance(models, Iterable) else [models]
+        kinds = [type(model).__name__ for model in listed]
+        named = {
+            kind if kinds.count(kind) == 1 else f"{kind} ({number})": model
+            for number, (kind, model) in enumerate(zip(kinds, listed, strict=True), start=1)
+        }
+    if not named:
+        raise InputError("models is empty: there is nothing to draw")
+    for name, model in named.items():
+        if not _is_model(model):
+            raise InputError(
+                f"models must hold Heckman models and searches; {quoted(name)} is a "
+                f"{type(model).__name__}"
+            )
+    return named
 
 
-def _plot_estimate(
-    panel: Any, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
-) -> None:
-    color = LIGHT[one.cls]
-    ends = [min(max(end, axis.low), axis.high) for end in (estimate.low, estimate.high)]
-    if not any(map(math.isnan, ends)):
-        panel.plot(ends, [y, y], color=color, linewidth=1.2, zorder=2, solid_capstyle="butt")
-    for end, marker in ((estimate.low, "<"), (estimate.high, ">")):
-        side = axis.clipped(end)[1]
-        if side == (-1 if marker == "<" else 1):
-            x = axis.low if side < 0 else axis.high
-            panel.plot([x], [y], marker=marker, color=color, markersize=4, clip_on=False, zorder=3)
-    if not axis.low <= estimate.value <= axis.high:
-        return
-    hollow = one.shape == "circle" and not row.is_sure
-    panel.plot(
-        [estimate.value],
-        [y],
-        marker=_MARKERS[one.shape],
-        markerfacecolor="white" if hollow else color,
-        markeredgecolor=color if hollow else "white",
-        markeredgewidth=1.2 if hollow else 0.6,
-        markersize=5.0,
-        zorder=4,
+def _is_model(value: Any) -> bool:
+    # Ask the class: a model that is not fitted has no attributes yet.
+    return hasattr(type(value), "fit_")
+
+
+def _table(model: EstimatedModel, conf_level: float) -> Any:
+    """Return the estimates by term, and how far their intervals reach below and above."""
+    table = model.tidy(conf_level)
+    table = table[table["equation"] == "prediction"].set_index("term")
+    return table.assign(
+        below=(table["estimate"] - table["ci_low"]).abs(),
+        above=(table["ci_high"] - table["estimate"]).abs(),
     )
-
-
-def _legend_mark(panel: Any, one: Series) -> Any:
-    (mark,) = panel.plot([], [], color=LIGHT[one.cls], marker=_MARKERS[one.shape], markersize=4.5)
-    return mark

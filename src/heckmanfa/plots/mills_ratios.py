@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
+from heckmanfa.plots.canvas import BLUE, GREY, VERMILION, canvas
 
 _FEWEST_BINS, _MOST_BINS = 10, 40
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from scipy import stats
@@ -11,26 +13,22 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.normal import inverse_mills
-from heckmanfa.plots._canvas import canvas
-from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick
+from heckmanfa.plots.picture import Picture, weight_words
+from heckmanfa.plots.scene import Axis, Bar, Group, Panel, Panels, Rule, Scale
 from heckmanfa.text.numerals import figure
-from heckmanfa.text.table import LegendItem, PictureText, Table, lay_out
+from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import count, plural
 
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)
-# Room above the bars, their height, and room below, in px.
-_TOP, _TALL, _BOTTOM = 40, 240, 42
-_FLOOR = _TOP + _TALL
-# What words about the bars need above and below them.
-_ROOM = 20
+# Room above the bars and their height, in px; what words about them need, as a share of it.
+_ROOM, _HEIGHT, _WORDS = 40.0, 240.0, 0.1
 _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _WITH, _WITHOUT, _NOWHERE = "with an outcome", "without", "no row with an outcome"
 
 
 @dataclass(frozen=True)
-class SelectionOverlap:
+class SelectionOverlap(Picture):
     """Rows by their probability of being selected."""
 
     kind: ClassVar[str] = "overlap"
@@ -55,20 +53,12 @@ class SelectionOverlap:
         """Edges of the bins."""
         return np.linspace(0.0, 1.0, len(self.selected) + 1)
 
-    def text(self) -> PictureText:
-        """Return the words and numbers of the picture."""
-        legend = (
-            LegendItem(_WITH, "bar", "this"),
-            LegendItem(_WITHOUT, "framed", "ink"),
-            *([LegendItem(_NOWHERE, "slanted", "pale")] if self._blank() else []),
-        )
-        return PictureText(
-            title="Do those with an outcome cover those without?",
-            alt=self._alt(),
-            caption=self._caption(),
-            table=self._table(),
-            legend=legend,
-        )
+    def _title(self) -> str:
+        return "Do those with an outcome cover those without?"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        bars = LegendItem(_WITH, "bar", "this"), LegendItem(_WITHOUT, "framed", "ink")
+        return (*bars, LegendItem(_NOWHERE, "slanted", "pale")) if self._blank() else bars
 
     def _outside(self) -> str:
         rows = plural(self.n_outside, "row")
@@ -81,8 +71,7 @@ class SelectionOverlap:
         low, high = (f"{100 * end:.0f}%" for end in self.range)
         return (
             "Mirrored histogram of the probability of being selected. Rows with an outcome reach "
-            f"from {low} to {high}; {self._outside()} outside. All numbers "
-            "are in the table."
+            f"from {low} to {high}; {self._outside()} outside."
         )
 
     def _caption(self) -> str:
@@ -94,33 +83,24 @@ class SelectionOverlap:
             )
         if self.has_lambda:
             words += " lambda, above, falls as the probability rises."
-        if self.weighted == "sampling":
-            words += " Bars add up sampling weights, scaled to an average of 1."
-        if self.weighted == "frequency":
-            words += " Each row counts as often as its weight says."
-        return words
+        sampling = "Bars add up sampling weights, scaled to an average of 1."
+        return words + weight_words(self.weighted, sampling)
 
     def _table(self) -> Table:
-        edges = self.edges
-        lines = [
-            [
-                f"{100 * low:.0f} to {100 * high:.0f}%",
-                self._rows(inside),
-                self._rows(outside),
-                *([figure(_lambda(low)) or "no limit"] if self.has_lambda else []),
-            ]
-            for low, high, inside, outside in zip(
-                edges[:-1], edges[1:], self.selected, self.unselected, strict=True
+        lines = []
+        for place, (low, high) in enumerate(pairwise(self.edges.tolist())):
+            rows = self._rows(self.selected[place]), self._rows(self.unselected[place])
+            lines.append(
+                [f"{100 * low:.0f} to {100 * high:.0f}%", *rows, figure(_lambda(low)) or "no limit"]
             )
-        ]
         outside = self.share_outside * (sum(self.selected) + sum(self.unselected))
-        of_lambda = ["lambda at the lower end"] if self.has_lambda else []
-        empty = [""] * len(of_lambda)
-        lines.append(["outside the range", "0", self._rows(outside), *empty])
+        lines.append(["outside the range", "0", self._rows(outside), ""])
+        numbers = ["With an outcome", "Without", "lambda at the lower end"]
+        last = 3 if self.has_lambda else 2
         return lay_out(
             ["Probability of being selected"],
-            ["With an outcome", "Without", *of_lambda],
-            lines,
+            numbers[:last],
+            [line[: 1 + last] for line in lines],
             "Rows by their probability of being selected",
             "overlap-table",
         )
@@ -137,58 +117,44 @@ class SelectionOverlap:
     def _unit(self) -> str:
         return "rows, weighted" if self.weighted == "sampling" else "rows"
 
-    def svg(self, width: int) -> str:
-        """Return the drawing, ``width`` CSS pixels wide."""
-        drawing = Drawing(width, _FLOOR + _BOTTOM, self.text().alt)
-        x = Scale(0.0, 1.0, 46, width - 14)
+    def _body(self) -> Panels:
+        """Return bars of rows with an outcome upwards, and of those without downwards."""
         most = max(*self.selected, *self.unselected, 1.0)
         up, down = (max(*side, 0.2 * most) for side in (self.selected, self.unselected))
-        y = Scale(-down, up, _FLOOR - _ROOM, _TOP + _ROOM)
-        self._hatch_blank(drawing, x, y)
-        for tick in y.ticks(6):
-            if tick.value:
-                drawing.line(x.start, tick.at, x.end, tick.at, "line")
-            drawing.text(
-                x.start - 6, tick.at + 4, tick.text.lstrip("\N{MINUS SIGN}"), "tick", "end"
-            )
-        for place in range(len(self.selected)):
-            self._bar(drawing, x, y, place)
-        drawing.line(x.start, y(0.0), x.end, y(0.0), "zero")
-        drawing.text(x.start + 6, _TOP + 14, f"{_WITH} ({self._unit})", "tick halo")
-        drawing.text(x.end - 6, _FLOOR - 6, f"{_WITHOUT} ({self._unit})", "tick halo", "end")
-        if self.has_lambda:
-            drawing.text(x.start, 13, "lambda", "tick")
-        for share in _LAMBDA_AT if self.has_lambda else ():
-            drawing.text(x(share), 27, f"{_lambda(share):.1f}", "tick", "middle")
-            drawing.line(x(share), 31, x(share), 35, "axis")
-        ticks = [Tick(share, x(share), f"{100 * share:.0f}%") for share in _QUARTERS]
-        drawing.x_axis(
-            x, _TOP, _FLOOR, ticks, "probability of being selected", grid=False, zero=False
+        more, unit = _WORDS * (up + down), self._unit
+        numbers = Scale(-down, up, 0.0, 1.0).ticks()
+        ticks = tuple((tick.value, tick.text.lstrip("\N{MINUS SIGN}")) for tick in numbers)
+        y = Axis(-down - more, up + more, printed=unit, numbers="absolute", ticks=ticks)
+        of_lambda = [(share, f"{_lambda(share):.1f}") for share in _LAMBDA_AT * self.has_lambda]
+        panel = Panel(
+            y,
+            (*self._hatched(y), *self._bars(), Rule(y=0.0)),
+            *(_HEIGHT, _ROOM),
+            corners=(f"{_WITH} ({unit})", f"{_WITHOUT} ({unit})"),
+            top=tuple(of_lambda),
+            top_title="lambda" * self.has_lambda,
         )
-        return drawing.svg()
+        quarters = tuple((share, f"{100 * share:.0f}%") for share in _QUARTERS)
+        title = "probability of being selected"
+        x = Axis(0.0, 1.0, title, numbers="percent", ticks=quarters, grid=False)
+        return Panels(x, (panel,), 2.8)
 
-    def _hatch_blank(self, drawing: Drawing, x: Scale, y: Scale) -> None:
+    def _hatched(self, y: Axis) -> Iterator[Bar]:
         """Hatch where no row with an outcome is, around the bars of the others."""
         for start, end in self._blank():
-            for place, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
-                left, right = x(max(start, float(low))), x(min(end, float(high)))
-                top, bottom = y(self.selected[place]), y(-self.unselected[place])
-                drawing.hatch(left, _TOP, right - left, top - _TOP, "hatch pale", "\\")
-                drawing.hatch(left, bottom, right - left, _FLOOR - bottom, "hatch pale", "\\")
+            for place, (low, high) in enumerate(pairwise(self.edges.tolist())):
+                x = max(start, low), min(end, high)
+                if x[0] < x[1]:
+                    yield Bar(x, (self.selected[place], y.high), "pale", "slanted")
+                    yield Bar(x, (y.low, -self.unselected[place]), "pale", "slanted")
 
-    def _bar(self, drawing: Drawing, x: Scale, y: Scale, place: int) -> None:
-        low, high = self.edges[place], self.edges[place + 1]
-        inside, outside = self.selected[place], self.unselected[place]
-        if inside == 0 and outside == 0:
-            return
-        left, wide, middle = x(low) + 0.5, x(high) - x(low) - 1, y(0.0)
-        with drawing.group("row", None, self.tooltip(place)):
-            drawing.rect(left - 0.5, _TOP, wide + 1, _TALL, "hit")
-            if inside > 0:
-                drawing.rect(left, y(inside), wide, middle - y(inside), "bar this")
-            if outside > 0:
-                drawing.hatch(left, middle, wide, y(-outside) - middle, "hatch ink")
-                drawing.rect(left, middle, wide, y(-outside) - middle, "frame")
+    def _bars(self) -> Iterator[Group]:
+        for place, ends in enumerate(pairwise(self.edges.tolist())):
+            inside, outside = self.selected[place], self.unselected[place]
+            filled = Bar(ends, (0.0, inside), "this")
+            hatched = Bar(ends, (-outside, 0.0), "ink", "hatch")
+            if inside or outside:
+                yield Group((filled, hatched), self.tooltip(place), ends)
 
     def tooltip(self, place: int) -> str:
         """Return the rows of a bin in words, a line each."""
@@ -202,49 +168,6 @@ class SelectionOverlap:
             f"{_WITH}: {self._rows(self.selected[place])}\n"
             f"{_WITHOUT}: {self._rows(self.unselected[place])}"
         )
-
-    def draw(self, ax: Any = None) -> Any:
-        """Draw on Matplotlib's Axes, and return them."""
-        with canvas(ax, 2.8) as drawn:
-            (panel,) = drawn.axes
-            left, wide = self.edges[:-1], 1.0 / len(self.selected)
-            style = {"align": "edge", "linewidth": 0.4, "zorder": 2}
-            filled = panel.bar(
-                left, self.selected, wide, color=LIGHT["this"], edgecolor=LIGHT["paper"], **style
-            )
-            hatched = panel.bar(
-                left,
-                [-rows for rows in self.unselected],
-                wide,
-                facecolor=LIGHT["paper"],
-                edgecolor=LIGHT["ink"],
-                hatch="////",
-                **style,
-            )
-            marks = {_WITH: filled, _WITHOUT: hatched}
-            for low, high in self._blank():
-                marks[_NOWHERE] = panel.axvspan(
-                    low,
-                    high,
-                    facecolor="none",
-                    edgecolor=LIGHT["muted"],
-                    hatch="\\\\\\",
-                    linewidth=0,
-                    alpha=0.5,
-                    zorder=1,
-                )
-            panel.axhline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=3)
-            panel.set_xlim(0.0, 1.0)
-            panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-            panel.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-            panel.set_xlabel("probability of being selected")
-            panel.set_ylabel(self._unit)
-            if self.has_lambda:
-                top = panel.secondary_xaxis("top")
-                top.set_xticks(_LAMBDA_AT, [f"{_lambda(share):.1f}" for share in _LAMBDA_AT])
-                top.set_xlabel("lambda")
-            drawn.legend(marks)
-        return panel
 
 
 def overlap_of(

@@ -50,6 +50,8 @@ DARK = {
     "wash": "#182838",
 }
 """the same on a dark ground"""
+PALE = "#b0b5bc"
+"""between muted and paper, where there is no style sheet to mix them"""
 # Notebooks have themes of their own, whatever the reader's system prefers.
 # Those of JupyterLab, VS Code, Colab, and pages that Sphinx and Quarto make of notebooks.
 _DARK_NOTEBOOK = (

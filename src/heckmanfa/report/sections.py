@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from heckmanfa.analysis.held_out import HeldOut
 from heckmanfa.inference.pictures import Pictures
-from heckmanfa.results.answer_html import Picture, figure, sign, tiles
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Scene
+from heckmanfa.results.answer_html import figure, sign, tiles
 from heckmanfa.results.checks import Check, badge, count_words, fine_words
 from heckmanfa.results.render_html import escape, marked, render_page
 from heckmanfa.results.selection_words import (
@@ -51,10 +53,10 @@ class Paper:
     without: frozenset[str] = frozenset()
     """kinds of pictures that are left out"""
 
-    def shown(self, *pictures: Picture | None) -> list[Picture]:
+    def shown(self, *pictures: Picture | None) -> list[Scene]:
         """Return the pictures that exist and have room."""
         return [
-            picture
+            picture.scene()
             for picture in pictures
             if picture is not None and picture.kind not in self.without
         ]
@@ -90,9 +92,9 @@ def _gravest(checks: Sequence[Check]) -> str:
     )
 
 
-def _tables(pictures: Sequence[Picture], paper: Paper) -> str:
+def _tables(pictures: Sequence[Scene], paper: Paper) -> str:
     """Fold the tables of pictures, which hold their numbers."""
-    tables = [table for picture in pictures for table in picture.text().tables]
+    tables = [table for picture in pictures for table in picture.text.tables]
     if not tables:
         return ""
     return (
@@ -106,7 +108,7 @@ def _opening(*paragraphs: Passage) -> str:
     return "".join(f"<p>{marked(words)}</p>" for words in paragraphs if words)
 
 
-def _pair(left: Sequence[Picture], right: Sequence[Picture]) -> str:
+def _pair(left: Sequence[Scene], right: Sequence[Scene]) -> str:
     """Set pictures side by side."""
     if not left and not right:
         return ""

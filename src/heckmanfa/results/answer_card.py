@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heckmanfa.plots.picture import Picture
 from heckmanfa.results.answer import Answer
-from heckmanfa.results.answer_html import Picture, answer_style, figure, tiles
+from heckmanfa.results.answer_html import answer_style, figure, tiles
 from heckmanfa.results.render_html import escape, marked, render_notebook, unmarked
 from heckmanfa.results.reports import Printed
 
@@ -42,7 +43,7 @@ def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
         Name of the outcome.
     """
     words = f'<p class="words">{marked(answer.trust.words)}</p>' if answer.trust.words else ""
-    drawn = "" if picture is None else figure(picture)
+    drawn = "" if picture is None else figure(picture.scene())
     html = (
         f"<style>{answer_style()}{_LAYOUT}</style>"
         f'<div class="hfa card"><p class="headline">{marked(answer.headline)}</p>'

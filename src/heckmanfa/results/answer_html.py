@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Protocol
 
 from heckmanfa.plots.palette import picture_style
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, legend_mark
+from heckmanfa.plots.scene import Scene
+from heckmanfa.plots.svg import render_svg
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, legend_mark
 from heckmanfa.results.answer import Answer, Chip, Tile
 from heckmanfa.results.render_html import cut_name, escape, marked
 from heckmanfa.text.passage import Name
-from heckmanfa.text.table import PictureText
 
 _BANG = "M10 5.6v5M10 14.2v.1"
 _SHAPES = {
@@ -23,23 +23,6 @@ _SHAPES = {
     '<path d="M7.4 7.9a2.6 2.6 0 1 1 3.7 2.4c-.8.4-1.1.8-1.1 1.7M10 14.6v.1"/>',
     "note": '<circle cx="10" cy="10" r="8.5"/><path d="M10 9.4v5M10 5.9v.1"/>',
 }
-
-
-class Picture(Protocol):
-    """A picture that a page can show."""
-
-    @property
-    def kind(self) -> str:
-        """Its name, unique on a page."""
-        ...
-
-    def text(self) -> PictureText:
-        """Return its words and numbers."""
-        ...
-
-    def svg(self, width: int) -> str:
-        """Draw it so many CSS px wide."""
-        ...
 
 
 @cache
@@ -112,16 +95,16 @@ def _chip_items(chips: Sequence[Chip], kind: str) -> str:
     return items
 
 
-def figure(picture: Picture) -> str:
+def figure(scene: Scene) -> str:
     """Render a picture with its words: drawn twice, of which the style sheet shows one."""
-    text = picture.text()
+    text = scene.text
     legend = "".join(
         f"<li>{legend_mark(item)}<span>{escape(item.label)}</span></li>" for item in text.legend
     )
     return (
-        f'<figure class="{picture.kind}"><h3>{escape(text.title)}</h3>'
+        f'<figure class="{scene.kind}"><h3>{escape(text.title)}</h3>'
         + (f'<ul class="legend">{legend}</ul>' if legend else "")
-        + f'<div class="wide">{picture.svg(WIDE)}</div>'
-        f'<div class="narrow">{picture.svg(NARROW)}</div>'
+        + f'<div class="wide">{render_svg(scene, WIDE)}</div>'
+        f'<div class="narrow">{render_svg(scene, NARROW)}</div>'
         f"<figcaption>{marked(text.caption)}</figcaption></figure>"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from heckmanfa.plots.margin_intervals import SelectionDriver, SelectionMargins
+from heckmanfa.plots.selection_rows import SelectionDriver, SelectionMargins
 from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence

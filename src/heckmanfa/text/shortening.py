@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from heckmanfa.text.printable import shown
 
@@ -32,6 +32,15 @@ def cut(name: object, most: int) -> str:
     first = letters[0]
     room = most - 1 - cells(first) - sum(map(cells, last))
     return first + "".join(_as_wide(rest, room)) + "…" + "".join(reversed(last))
+
+
+def cut_names(names: Sequence[str], most: int) -> str:
+    """Join names by plus signs, or name the first and count the others if that is too long."""
+    whole = " + ".join(shown(name) for name in names)
+    if cells(whole) <= most:
+        return whole
+    more = f" + {len(names) - 1} more" if len(names) > 1 else ""
+    return cut(names[0], max(most - len(more), 4)) + more
 
 
 def _cells_of(character: str) -> int:

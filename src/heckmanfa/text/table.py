@@ -73,8 +73,11 @@ def lay_out(
     caption: str,
     name: str,
 ) -> Table:
-    """Return a table with these titles: columns of text first, then columns of numbers."""
-    columns = [Column(title, is_number=False) for title in texts]
+    """Return a table with these titles: columns of text first, then columns of numbers.
+
+    The first column has the names of features if it is called so.
+    """
+    columns = [Column(title, is_number=False, is_feature=title == "Feature") for title in texts]
     columns += [Column(title) for title in numbers]
     return Table(tuple(columns), tuple(rows), caption, name)
 
@@ -86,8 +89,8 @@ class LegendItem:
     label: str
     mark: str
     """its shape: "circle", "hollow", "diamond", "square", "bar", "hatch", "slanted"
-    (a hatch the other way), "framed" (a hatch in a frame), "line", "ribbon"; of
-    the first four, with "-" before it, on a line that is an interval"""
+    (a hatch the other way), "framed" (a hatch in a frame), "line"; of the
+    first four, with "-" before it, on a line that is an interval"""
     cls: str
     """CSS classes, as in the picture"""
 

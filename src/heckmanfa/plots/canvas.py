@@ -27,6 +27,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 # A column of a journal that has two.
 _COLUMN_INCHES = 3.4
+# Panels beside one another, in a figure that is wider.
+_PANELS_PER_ROW = 3
+_PANEL_INCHES = (3.1, 2.6)
 _POINTS = 8.0
 # Left free at an edge of a figure.
 _EDGE_POINTS = 4.0
@@ -124,8 +127,30 @@ def _wrap_label(panel: Any) -> None:
     middle = (drawn.x0 + drawn.x1) / 2.0
     room = 2.0 * min(middle - edge.x0, edge.x1 - middle)
     lines = label.get_text().split("\n")
-    most = int(max(map(len, lines)) * room / drawn.width)
-    label.set_text(fill(" ".join(lines), max(most, 1)))
+    # Letters differ in width, so a share of their number is only a start.
+    for most in range(int(max(map(len, lines)) * room / drawn.width), 0, -1):
+        label.set_text(fill(" ".join(lines), most))
+        if label.get_window_extent().width <= room:
+            return
+
+
+def panel_canvas(count: int) -> Canvas:
+    """Make a figure with a panel for each coefficient."""
+    columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
+    rows = -(-count // columns)
+    width, height = _PANEL_INCHES
+    figure, made = pyplot().subplots(
+        rows,
+        columns,
+        squeeze=False,
+        layout="constrained",
+        # A single panel leaves room for the legend under it.
+        figsize=(max(width * columns, 4.8), height * rows + 0.6),
+    )
+    panels = made.ravel()
+    for spare in panels[count:]:
+        figure.delaxes(spare)
+    return Canvas(panels[:count], True)
 
 
 def given_canvas(given: Any, count: int) -> Canvas:

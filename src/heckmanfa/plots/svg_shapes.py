@@ -30,31 +30,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from heckmanfa.plots.svg.scale import Scale, Tick
+from heckmanfa.plots.scene import Scale, Tick
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import printable
-from heckmanfa.text.shortening import cells, cut
+from heckmanfa.text.shortening import cells
 from heckmanfa.text.table import LegendItem
-
-__all__ = [
-    "NARROW",
-    "WIDE",
-    "Drawing",
-    "Scale",
-    "Tick",
-    "cut",
-    "escape",
-    "label_cells",
-    "label_px",
-    "legend_mark",
-    "px",
-]
 
 WIDE, NARROW = 540, 358
 """Widths of the two drawings of a picture, in CSS px."""
 
 Anchor = Literal["start", "middle", "end"]
-Lines = Literal["/", "\\", "-"]
+Lines = Literal["/", "\\"]
 
 _MARK = 5.0
 _ARROW = 4.5
@@ -144,6 +130,16 @@ class Drawing:
         """Draw a square."""
         self.rect(x - r, y - r, 2 * r, 2 * r, cls)
 
+    def point(self, x: float, y: float, shape: str, color: str) -> None:
+        """Draw a mark by the name of its shape."""
+        if shape == "stroke":
+            self.line(x, y - 7, x, y + 7, f"interval {color}")
+        elif shape == "hollow":
+            self.circle(x, y, f"hollow {color}")
+        else:
+            draw = {"diamond": self.diamond, "square": self.square}.get(shape, self.circle)
+            draw(x, y, f"mark {color}")
+
     def path(self, d: str, cls: str) -> None:
         """Draw a path that is written already."""
         if d:
@@ -201,7 +197,6 @@ class Drawing:
         data_f: str | None = None,
         label: str | None = None,
         title: str | None = None,
-        **data: object,
     ) -> Iterator[None]:
         """Put what is drawn inside into a group.
 
@@ -215,14 +210,10 @@ class Drawing:
             The tooltip's words, a line each. The group is then one picture to a screen reader.
         title : str, optional
             The native tooltip; the label by default.
-        **data
-            Other data attributes, such as ``columns`` for ``data-columns``.
         """
         attributes = f' class="{escape(cls)}"'
         if data_f is not None:
             attributes += f' data-f="{escape(Name(data_f).key)}"'
-        for name, value in data.items():
-            attributes += f' data-{name.replace("_", "-")}="{_escaped(value)}"'
         if label is not None:
             spoken = "; ".join(label.split("\n"))
             attributes += f' role="img" aria-label="{escape(spoken)}"'
@@ -239,23 +230,16 @@ class Drawing:
 
     # What many pictures have. -----------------------------------------------------------------
 
-    def interval(
-        self, scale: Scale, y: float, low: float, high: float, cls: str, *, cap: float = 0.0
-    ) -> None:
-        """Draw an interval along x; an end beyond the scale becomes an arrow.
-
-        ``cap`` is the height of strokes across the ends that are in view.
-        """
+    def interval(self, scale: Scale, y: float, low: float, high: float, cls: str) -> None:
+        """Draw an interval along x; an end beyond the scale becomes an arrow."""
         if math.isnan(low) or math.isnan(high):
             return
-        low, high = min(low, high), max(low, high)
-        (left, before), (right, after) = scale.clipped(low), scale.clipped(high)
+        (left, before), (right, after) = (scale.clipped(end) for end in sorted((low, high)))
         self.line(left, y, right, y, f"interval {cls}")
-        for x, side, away in ((left, -1, before == -1), (right, 1, after == 1)):
-            if away:
-                self.arrow(x, y, side, cls)
-            elif cap and scale.low <= (low if side < 0 else high) <= scale.high:
-                self.line(x, y - cap / 2, x, y + cap / 2, f"interval {cls}")
+        if before < 0:
+            self.arrow(left, y, -1, cls)
+        if after > 0:
+            self.arrow(right, y, 1, cls)
 
     def arrow(self, x: float, y: float, side: int, cls: str) -> None:
         """Draw the head of an arrow that points left (-1) or right (1)."""
@@ -264,24 +248,10 @@ class Drawing:
             start = f"M{px(x - away)} {px(y - _ARROW)}"
             self.path(f"{start}l{px(away)} {half}l{px(-away)} {half}", f"interval arrow {cls}")
 
-    def x_axis(
-        self,
-        scale: Scale,
-        top: float,
-        bottom: float,
-        ticks: Sequence[Tick],
-        title: str,
-        *,
-        grid: bool = True,
-        zero: bool = True,
-    ) -> None:
-        """Draw a grid from top to bottom, the numbers below it, and the title below them."""
+    def x_axis(self, scale: Scale, bottom: float, ticks: Sequence[Tick], title: str) -> None:
+        """Write the numbers below an axis, and its title below them."""
         for tick in ticks:
-            if grid and not (zero and tick.value == 0):
-                self.line(tick.at, top, tick.at, bottom, "line")
             self.text(self._inside(tick), bottom + 17, tick.text, "tick", "middle")
-        if zero and scale.low <= 0 <= scale.high:
-            self.line(scale(0.0), top, scale(0.0), bottom, "zero")
         self.text(self._centred(scale, title), bottom + 35, title, "title", "middle")
 
     def _inside(self, tick: Tick) -> float:
@@ -304,7 +274,7 @@ def _escaped(value: object) -> str:
     return _NOT_XML.sub("\ufffd", str(value)).translate(_ESCAPES)
 
 
-_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26, "ribbon": 22}
+_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26}
 _LEGEND_HEIGHT = 14
 
 
@@ -317,14 +287,8 @@ def legend_mark(item: LegendItem) -> str:
     x, y = width / 2, _LEGEND_HEIGHT / 2
     if on_line:
         drawn.line(0, y, width, y, f"interval {item.cls}")
-    if shape == "circle":
-        drawn.circle(x, y, f"mark {item.cls}")
-    elif shape == "hollow":
-        drawn.circle(x, y, f"hollow {item.cls}")
-    elif shape == "diamond":
-        drawn.diamond(x, y, f"mark {item.cls}")
-    elif shape == "square":
-        drawn.square(x, y, f"mark {item.cls}")
+    if shape in ("circle", "hollow", "diamond", "square"):
+        drawn.point(x, y, shape, item.cls)
     elif shape == "line":
         drawn.line(0, y, width, y, f"curve {item.cls}")
     elif shape == "hatch":
@@ -335,7 +299,7 @@ def legend_mark(item: LegendItem) -> str:
         drawn.hatch(0.5, 1.5, width - 1, 11, f"hatch {item.cls}".strip())
         drawn.rect(0.5, 1.5, width - 1, 11, "frame")
     else:
-        drawn.rect(0, 2, width, 10, f"{'band' if shape == 'ribbon' else 'bar'} {item.cls}")
+        drawn.rect(0, 2, width, 10, f"bar {item.cls}")
     hidden = f'role="group" aria-label="{escape("")}"'
     return drawn.svg().replace(hidden, 'aria-hidden="true" class="key"', 1)
 
@@ -365,10 +329,6 @@ def _hatching(
     x1: float, y1: float, x2: float, y2: float, lines: Lines, step: float
 ) -> Iterator[str]:
     """Write the lines of a lattice that cross a rectangle."""
-    if lines == "-":
-        for k in range(math.ceil(y1 / step), math.floor(y2 / step) + 1):
-            yield f"M{px(x1)} {px(k * step)}H{px(x2)}"
-        return
     # The lines are x + y = k * step or, from the upper left, x - y = k * step.
     sign = 1.0 if lines == "/" else -1.0
     ends = (x1 + sign * y1, x2 + sign * y2, x1 + sign * y2, x2 + sign * y1)

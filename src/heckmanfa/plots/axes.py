@@ -1,0 +1,265 @@
+"""Scenes drawn with Matplotlib."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from heckmanfa.plots.canvas import Canvas, canvas, given_canvas, label_of, panel_canvas, pyplot
+from heckmanfa.plots.palette import LIGHT, PALE
+from heckmanfa.plots.scene import (
+    Axis,
+    Band,
+    Bar,
+    Curve,
+    Group,
+    Interval,
+    Mark,
+    Panel,
+    Panels,
+    Point,
+    Rows,
+    Rule,
+    Runs,
+    Scene,
+)
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import LegendItem
+
+# Characters of a name.
+_NAME = 24
+_CELL = 0.82
+_MARKERS = {"circle": "o", "hollow": "o", "diamond": "D", "square": "s", "stroke": "|"}
+_RULES = {
+    "zero": {"color": LIGHT["ink"], "linewidth": 0.8},
+    "cut": {"color": LIGHT["muted"], "linewidth": 0.7, "linestyle": "--"},
+}
+_HATCHES = {"hatch": "////", "framed": "////", "slanted": "\\\\\\"}
+_FORMATS = {
+    "percent": lambda value, _: f"{100 * value:g}%",
+    "absolute": lambda value, _: f"{abs(value):g}",
+}
+
+
+def draw_scene(scene: Scene, ax: Any = None) -> Any:
+    """Draw a scene on the Axes given, or on those of a new figure, and return them.
+
+    A scene of several panels returns an array of Axes.
+    """
+    body = scene.body
+    if isinstance(body, Panels) and body.several:
+        count = len(body.panels)
+        drawn = panel_canvas(count) if ax is None else given_canvas(ax, count)
+        for panel, part in zip(drawn.axes, body.panels, strict=True):
+            _draw_panel(panel, body.x, part)
+        _legend(drawn, scene, fontsize="small")
+        return drawn.axes
+    with canvas(ax, body.inches) as drawn:
+        (panel,) = drawn.axes
+        if isinstance(body, Rows):
+            _draw_rows(drawn, panel, body)
+        else:
+            _draw_panel(panel, body.x, body.panels[0])
+        _legend(drawn, scene)
+    return panel
+
+
+def _color(name: str) -> str:
+    return PALE if name == "pale" else LIGHT.get(name, LIGHT["muted"])
+
+
+def _set_axis(axis: Any, scale: Axis) -> None:
+    title = scale.printed or scale.title
+    axis.set_label_text("\n".join(map(label_of, title.split("\n"))))
+    if scale.numbers in _FORMATS:
+        axis.set_major_formatter(_FORMATS[scale.numbers])
+
+
+def _draw_panel(ax: Any, x: Axis, panel: Panel) -> None:
+    for low, high in panel.shaded:
+        ax.axvspan(low, high, color=LIGHT["absent"], linewidth=0, zorder=0)
+    for number, mark in enumerate(panel.marks):
+        for part in mark.marks if isinstance(mark, Group) else (mark,):
+            _draw(ax, part, x, 0.0, 1.0 + 0.001 * number)
+    ax.set_xlim(x.low, x.high)
+    ax.set_ylim(panel.y.low, panel.y.high)
+    _set_axis(ax.xaxis, x)
+    _set_axis(ax.yaxis, panel.y)
+    if panel.title:
+        ax.set_title(label_of(cut(panel.title, _NAME)))
+    if panel.top:
+        top = ax.secondary_xaxis("top")
+        top.set_xticks(*map(list, zip(*panel.top, strict=True)))
+        top.set_xlabel(panel.top_title)
+
+
+def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
+    """Draw rows from top to bottom, with a free place for each heading."""
+    ax.set_xlim(body.x.low, body.x.high)
+    _set_axis(ax.xaxis, body.x)
+    for rule in body.rules:
+        _draw(ax, rule, body.x, 0.0, 1.0)
+    places: list[float] = []
+    heads: list[tuple[str, float]] = []
+    for before, row in pairwise((None, *body.rows)):
+        assert row is not None
+        place = places[-1] + 1.0 if places else 0.0
+        if row.head and (before is None or before.head != row.head):
+            heads.append((row.head, place))
+            place += 1.0
+        places.append(place)
+    for row, place in zip(body.rows, places, strict=True):
+        for mark in row.marks:
+            _draw(ax, mark, body.x, place, 2.0)
+        if row.value:
+            beside = ax.get_yaxis_transform()
+            ax.text(1.02, place, row.value, va="center", transform=beside)
+    if body.hatched is not None:
+        _hatch(ax, body.hatched, places)
+    ax.set_yticks(places, ["\n".join(map(label_of, row.lines(_NAME))) for row in body.rows])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(max(places, default=0.0) + 0.55, -0.55)
+    for words, place in heads:
+        # Beside long names, only the whole width of a figure has room for a heading.
+        x = drawn.at_left(ax) if drawn.is_new else ax.get_yaxis_transform()
+        ax.text(
+            *(0.01, place, words),
+            va="center",
+            color=LIGHT["muted"],
+            fontweight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+            transform=x,
+            in_layout=not drawn.is_new,
+        )
+    if body.rest:
+        ax.set_title(body.rest, loc="left")
+
+
+def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:
+    """Hatch a part of the axis behind rows, but not behind headings."""
+    for first, last in _blocks(places):
+        ax.bar(
+            *(span[0], last - first + _CELL, span[1] - span[0], first - _CELL / 2),
+            align="edge",
+            facecolor="none",
+            edgecolor=LIGHT["muted"],
+            hatch=_HATCHES["hatch"],
+            linewidth=0.0,
+            zorder=1,
+        )
+
+
+def _blocks(places: list[float]) -> list[tuple[float, float]]:
+    """Return first and last of places without a free one between them."""
+    starts = [place for place in places if place - 1.0 not in places]
+    return [
+        (start, max(place for place in places if place < end))
+        for start, end in pairwise([*starts, math.inf])
+    ]
+
+
+def _draw(ax: Any, mark: Mark, x: Axis, place: float, order: float) -> None:
+    """Draw a mark of a panel, or of the row at a place."""
+    match mark:
+        case Point():
+            _draw_point(ax, mark, x, place)
+        case Interval():
+            _draw_interval(ax, mark, x, place, order)
+        case Bar():
+            _draw_bar(ax, mark, place, order)
+        case Runs(spans=spans) if spans:
+            runs = [(start, end - start) for start, end in spans]
+            band = place - _CELL / 2, _CELL
+            ax.broken_barh(runs, band, color=_color(mark.color), linewidth=0, zorder=order + 0.1)
+        case Curve():
+            ax.plot(mark.x, mark.y, color=_color(mark.color), zorder=order)
+        case Band():
+            style = {"color": _color(mark.color), "alpha": 0.16, "linewidth": 0}
+            ax.fill_between(mark.x, mark.low, mark.high, zorder=order, **style)
+        case Rule(x=at) if mark.kind in _RULES:
+            line, where = (ax.axhline, mark.y) if at is None else (ax.axvline, at)
+            line(where, zorder=order, **_RULES[mark.kind])
+
+
+def _draw_point(ax: Any, point: Point, x: Axis, place: float) -> None:
+    at, color = point.y + place, _color(point.color)
+    if not x.low <= point.x <= x.high:
+        if point.arrow and not math.isnan(point.x):
+            _draw_arrow(ax, x, point.x, at, color)
+    elif point.shape == "stroke":
+        ax.plot([point.x], [at], "|", color=color, markersize=9, zorder=4)
+    else:
+        ax.plot([point.x], [at], **_marker(point.shape, color), zorder=4, clip_on=False)
+
+
+def _marker(shape: str, color: str) -> dict[str, Any]:
+    hollow = shape == "hollow"
+    return {
+        "linestyle": "none",
+        "marker": _MARKERS[shape],
+        "color": color,
+        "markersize": max(5.0, pyplot().rcParams["lines.markersize"]),
+        "markerfacecolor": "white" if hollow else color,
+        "markeredgecolor": color if hollow else "white",
+        "markeredgewidth": 1.2 if hollow else 0.6,
+    }
+
+
+def _draw_interval(ax: Any, mark: Interval, x: Axis, place: float, order: float) -> None:
+    if math.isnan(mark.low) or math.isnan(mark.high):
+        return
+    color, at = _color(mark.color), mark.at + place
+    style = {"color": color, "linewidth": 1.2, "solid_capstyle": "butt", "zorder": order}
+    if mark.upright:
+        ax.plot([mark.at, mark.at], [mark.low, mark.high], **style)
+        return
+    ax.plot([min(max(end, x.low), x.high) for end in (mark.low, mark.high)], [at, at], **style)
+    for end in (mark.low, mark.high):
+        if not x.low <= end <= x.high:
+            _draw_arrow(ax, x, end, at, color)
+
+
+def _draw_arrow(ax: Any, x: Axis, value: float, y: float, color: str) -> None:
+    """Draw an arrow at the end of the axis that a number lies beyond."""
+    edge, marker = (x.low, "<") if value < x.low else (x.high, ">")
+    ax.plot([edge], [y], marker=marker, color=color, markersize=4, clip_on=False, zorder=3)
+
+
+def _draw_bar(ax: Any, bar: Bar, place: float, order: float) -> None:
+    (left, right), (low, high) = bar.x, bar.y
+    box = left, high - low, right - left, low + place
+    ax.bar(*box, align="edge", zorder=order, **_fill(bar.fill, bar.color))
+
+
+def _fill(fill: str, name: str) -> dict[str, Any]:
+    color = _color(name)
+    if fill in _HATCHES:
+        # Lines without a colour of their own have no frame.
+        framed = bool(name) and fill != "slanted"
+        ground, width = (LIGHT["paper"], 0.4) if framed else ("none", 0.0)
+        hatch = {"hatch": _HATCHES[fill], "linewidth": width}
+        return {"facecolor": ground, "edgecolor": color, **hatch}
+    return {"facecolor": color, "edgecolor": LIGHT["paper"], "linewidth": 0.4}
+
+
+def _legend(drawn: Canvas, scene: Scene, fontsize: str | None = None) -> None:
+    items = scene.text.legend if scene.legend is None else scene.legend
+    if items:
+        drawn.legend({label_of(item.label): _key(item) for item in items}, fontsize=fontsize)
+
+
+def _key(item: LegendItem) -> Any:
+    """Return the mark of a legend."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    shape, color = item.mark.removeprefix("-"), _color(item.cls)
+    if shape == "line":
+        return Line2D([], [], color=color)
+    if shape not in _MARKERS:
+        return Patch(**_fill(shape, item.cls))
+    style = _marker(shape, color)
+    if shape != item.mark:
+        style["linestyle"] = "-"
+    return Line2D([], [], **style)

@@ -1,0 +1,85 @@
+"""What every picture of a model has: its words, its table and its scene."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from heckmanfa.plots.axes import draw_scene
+from heckmanfa.plots.scene import Panels, Rows, Scene
+from heckmanfa.plots.svg import render_svg
+from heckmanfa.text.table import MOST_LINES, LegendItem, PictureText, Table
+
+
+class Picture(ABC):
+    """The numbers of a picture. A subclass has its words, its table and what is drawn."""
+
+    kind: ClassVar[str]
+    """its name, unique on a page"""
+
+    @abstractmethod
+    def _title(self) -> str:
+        """Return what the picture is called."""
+
+    @abstractmethod
+    def _alt(self) -> str:
+        """Say what the picture shows, with the numbers that matter most."""
+
+    @abstractmethod
+    def _caption(self) -> str:
+        """Say how to read it."""
+
+    @abstractmethod
+    def _table(self) -> Table:
+        """Return the numbers that are drawn."""
+
+    @abstractmethod
+    def _body(self) -> Rows | Panels:
+        """Return what is drawn."""
+
+    def _more(self) -> tuple[Table, ...]:
+        """Return numbers that do not fit into one table."""
+        return ()
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return ()
+
+    def _printed_legend(self) -> tuple[LegendItem, ...] | None:
+        """Return the legend of Matplotlib, if different."""
+        return None
+
+    def text(self) -> PictureText:
+        """Return the words around the picture, and its numbers as tables."""
+        return PictureText(
+            title=self._title(),
+            alt=f"{self._alt()} All numbers are in the table.",
+            caption=self._caption(),
+            table=self._table(),
+            legend=self._legend(),
+            more=self._more(),
+        )
+
+    def scene(self) -> Scene:
+        """Return the picture as marks on scales, with its words and tables."""
+        return Scene(self.kind, self.text(), self._body(), self._printed_legend())
+
+    def svg(self, width: int) -> str:
+        """Draw the picture as SVG, this many CSS px wide."""
+        return render_svg(self.scene(), width)
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw the picture with Matplotlib; return its Axes, an array if there are several."""
+        return draw_scene(self.scene(), ax)
+
+
+def first_lines(count: int) -> str:
+    """Say that a table of so many lines was cut; empty if it was not."""
+    if count <= MOST_LINES:
+        return ""
+    return f"The table holds the first {MOST_LINES}; the rest: `--save-table`."
+
+
+def weight_words(kind: str, sampling: str) -> str:
+    """Say what weights do: "frequency", "sampling", with the words for that, or nothing."""
+    frequency = " Each row counts as often as its weight says."
+    return {"": "", "frequency": frequency, "sampling": f" {sampling}"}[kind]

@@ -1,0 +1,313 @@
+"""Who is selected: what moves the probability of it, and averages of those with an outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scale, with_interval
+from heckmanfa.text.numerals import figure, signed, with_minus
+from heckmanfa.text.passage import Name
+from heckmanfa.text.printable import shown
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
+from heckmanfa.text.wording import listed, plural
+
+MOST_ROWS = 15
+"""features that the pictures of selection show; their tables have more"""
+
+# Height of a row, in px.
+_ROW = 26.0
+_FEW = 3
+_PER_DEVIATION = "percentage points for one standard deviation more"
+_WITH, _WITHOUT = "with an outcome", "without"
+
+
+@dataclass(frozen=True)
+class SelectionChange:
+    """A change of a feature, and what it does to the probability of being selected."""
+
+    words: str
+    """the change: "one SD more (8.07)", "0 to 1", "south rather than north" """
+    estimate: float
+    """average marginal effect, in percentage points"""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SelectionDriver:
+    """A feature of the selection equation, with the effect of each of its changes."""
+
+    name: str
+    changes: tuple[SelectionChange, ...]
+    """one, or one for each level of a category"""
+    kind: str
+    """"number", "binary" or "category" """
+    along: tuple[str, ...] = ()
+    """what moves with it, in words: "its square, expersq" """
+
+    @property
+    def shown(self) -> SelectionChange:
+        """The change in the picture: of a category, the level furthest from its reference."""
+        return max(self.changes, key=lambda change: _size(change.estimate))
+
+
+@dataclass(frozen=True)
+class SelectionMargins(Picture):
+    """Average marginal effects on the probability of being selected, the largest first."""
+
+    kind: ClassVar[str] = "margins"
+
+    drivers: tuple[SelectionDriver, ...]
+    intervals: str = "95% intervals"
+    """what the intervals are, in words"""
+    formulas: bool = False
+    """whether a variable moves all terms of the formulas that it is in"""
+
+    @property
+    def rows(self) -> tuple[SelectionDriver, ...]:
+        """The features in the picture."""
+        return self.drivers[:MOST_ROWS]
+
+    def _title(self) -> str:
+        return "What moves the probability of being selected"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return (LegendItem(f"average effect, {self.intervals}", "-circle", "this"),)
+
+    def _printed_legend(self) -> tuple[LegendItem, ...]:
+        return ()
+
+    def _alt(self) -> str:
+        first = [
+            f"{cut(driver.name, 30)} {self.points(driver.shown.estimate)}"
+            for driver in self.rows[:_FEW]
+        ]
+        largest = "largest" if len(self.drivers) > 1 else "only"
+        return (
+            "Intervals, one for each feature: how many percentage points more likely selection is. "
+            f"The {largest}: {', '.join(first)}."
+        )
+
+    def _caption(self) -> str:
+        words = [f"Average marginal effects of the probit with {self.intervals}{self._others()}."]
+        for driver in [driver for driver in self.rows if driver.along][:_FEW]:
+            words.append(f"{shown(driver.name, 40)} moves with {' and '.join(driver.along)}.")
+        if self.formulas:
+            words.append("A variable moves all terms of the formulas that it is in.")
+        if len(self.drivers) > len(self.rows):
+            words.append(
+                f"The {len(self.rows)} largest of {plural(len(self.drivers), 'feature')}; the "
+                "table has more."
+            )
+        return " ".join(words)
+
+    def _others(self) -> str:
+        """Say which rows do not show one standard deviation more."""
+        parts = []
+        binary = [driver.name for driver in self.rows if driver.kind == "binary"]
+        if binary:
+            which = listed([cut(name, 30) for name in binary])
+            parts.append(f"; {which if len(binary) <= _FEW else '0/1 features'}: from 0 to 1")
+        levels = [driver for driver in self.rows if driver.kind == "category"]
+        if levels:
+            named = [f"{cut(one.name, 30)}: {cut(one.shown.words, 60)}" for one in levels[:_FEW]]
+            parts += [f"; {words}" for words in named]
+        return "".join(parts)
+
+    def points(self, value: float) -> str:
+        """Format percentage points, all with the same number of decimals."""
+        return points(value, self._largest)
+
+    @cached_property
+    def _largest(self) -> float:
+        return max((_size(driver.shown.estimate) for driver in self.drivers), default=0.0)
+
+    def _table(self) -> Table:
+        lines = [
+            [Name(driver.name).key, change.words, *map(self.points, _numbers(change))]
+            for driver in self.drivers
+            for change in driver.changes
+        ]
+        titles = ["Feature", "Change"], ["Points", "95% from", "to"]
+        caption = "Percentage points of the probability of being selected" + _cut_words(lines)
+        return lay_out(*titles, lines[:MOST_LINES], caption, "margins-table")
+
+    def tooltip(self, driver: SelectionDriver) -> str:
+        """Return the numbers of a row in words, a line each."""
+        change = driver.shown
+        lines = [shown(driver.name), f"{self.points(change.estimate)} points: {change.words}"]
+        if not math.isnan(change.low):
+            lines.append(f"95% interval {self.points(change.low)} to {self.points(change.high)}")
+        if driver.along:
+            lines.append(f"moves with {' and '.join(driver.along)}")
+        return "\n".join(lines)
+
+    def _body(self) -> Rows:
+        """Return an interval for each feature."""
+        rows = []
+        for driver in self.rows:
+            marks = with_interval(*_numbers(driver.shown), "this")
+            rows.append(Row(driver.name, marks, self.tooltip(driver), driver.name))
+        ends = [end for driver in self.rows for end in _numbers(driver.shown)]
+        axis = Scale.over(ends, 0.0, 1.0, pad=0.04, include=[0.0])
+        title, narrow = _PER_DEVIATION, "percentage points per SD more"
+        printed = f"{title}\n({self.intervals})"
+        x = Axis(axis.low, axis.high, title, narrow, printed, "signed")
+        inches = 0.6 + 0.19 * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Averages of one feature, or of one level of a category."""
+
+    name: str
+    level: str
+    """the level whose share is averaged; empty for other features"""
+    selected: float
+    """mean of the rows with an outcome"""
+    unselected: float
+    """mean of the rows without one"""
+    overall: float
+    """mean of all rows"""
+    spread: float
+    """standard deviation of all rows"""
+
+    @property
+    def inside(self) -> float:
+        """Mean of the rows with an outcome, in standard deviations from the mean of all rows."""
+        return self._standardized(self.selected)
+
+    @property
+    def outside(self) -> float:
+        """The same of the rows without one."""
+        return self._standardized(self.unselected)
+
+    def _standardized(self, mean: float) -> float:
+        return (mean - self.overall) / self.spread if self.spread > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SelectionProfiles(Picture):
+    """Averages of those with an outcome and of those without, in the order of the effects."""
+
+    kind: ClassVar[str] = "profiles"
+
+    profiles: tuple[Profile, ...]
+    weighted: str = ""
+    """what weights do to the averages, in words"""
+
+    @property
+    def rows(self) -> tuple[Profile, ...]:
+        """The features in the picture."""
+        return self.profiles[:MOST_ROWS]
+
+    def _title(self) -> str:
+        return "Those with an outcome, and those without"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        return LegendItem(_WITH, "circle", "this"), LegendItem(_WITHOUT, "hollow", "ink")
+
+    def _alt(self) -> str:
+        first = sorted(self.rows, key=lambda one: -abs(one.inside - one.outside))[:_FEW]
+        named = [
+            f"{cut(one.name, 24)} {deviations(one.inside)} with, {deviations(one.outside)} without"
+            for one in first
+        ]
+        return (
+            "Averages of rows with an outcome and of rows without, in standard deviations. "
+            f"Furthest apart: {'; '.join(named)}."
+        )
+
+    def _caption(self) -> str:
+        words = (
+            "Averages, in the order of the effects. They say who is there; the effects say what "
+            "counts when the rest is equal."
+        )
+        levels = [one for one in self.rows if one.level]
+        if levels:
+            named = [f"{cut(one.name, 30)}: share of {cut(one.level, 30)}" for one in levels[:_FEW]]
+            words += f" {'; '.join(named)}."
+        return words + self.weighted
+
+    def _table(self) -> Table:
+        levels = any(one.level for one in self.profiles)
+        texts = ["Feature", "Share of"] if levels else ["Feature"]
+        numbers = ["With an outcome, SDs", "Without, SDs"]
+        numbers += ["Mean with an outcome", "Mean without", "SD of all rows"]
+        lines = [
+            [
+                Name(one.name).key,
+                *([shown(one.level)] if levels else []),
+                deviations(one.inside),
+                deviations(one.outside),
+                *map(figure, (one.selected, one.unselected, one.spread)),
+            ]
+            for one in self.profiles
+        ]
+        caption = "Averages by whether there is an outcome" + _cut_words(lines)
+        return lay_out(texts, numbers, lines[:MOST_LINES], caption, "profiles-table")
+
+    def tooltip(self, one: Profile) -> str:
+        """Return the numbers of a row in words, a line each."""
+        what = f"share of {shown(one.level, 40)}" if one.level else "mean"
+        return "\n".join(
+            [
+                shown(one.name),
+                f"{_WITH}: {deviations(one.inside)} SDs ({what} {figure(one.selected)})",
+                f"{_WITHOUT}: {deviations(one.outside)} SDs ({what} {figure(one.unselected)})",
+            ]
+        )
+
+    def _body(self) -> Rows:
+        """Return a row of two marks for each feature."""
+        rows = []
+        for one in self.rows:
+            line = Interval(one.inside, one.outside, 0.0, "ink")
+            ring = Point(one.outside, 0.0, "ink", "hollow")
+            marks = line, ring, Point(one.inside, 0.0, "this")
+            rows.append(Row(one.name, marks, self.tooltip(one), one.name))
+        ends = [end for one in self.rows for end in (one.inside, one.outside)]
+        axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
+        titles = "standard deviations from the mean of all rows", "SDs from the mean"
+        x = Axis(axis.low, axis.high, *titles, numbers="signed", zero="mean")
+        inches = 0.75 + 0.19 * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
+
+
+def deviations(value: float) -> str:
+    """Format standard deviations with a sign."""
+    text = f"{value:.2f}"
+    return signed(with_minus(text)) if float(text) else "0.00"
+
+
+def points(value: float, largest: float) -> str:
+    """Format percentage points with a sign and the decimals that the largest needs."""
+    if math.isnan(value):
+        return ""
+    decimals = 1 if largest >= 0.95 or largest == 0.0 else 3
+    if 0.0 < largest < 0.0095:
+        return signed(figure(value))
+    text = with_minus(f"{value:.{decimals}f}")
+    return signed(text) if float(f"{value:.{decimals}f}") else text.removeprefix("\N{MINUS SIGN}")
+
+
+def _cut_words(lines: Sequence[object]) -> str:
+    """Say that a table was cut."""
+    if len(lines) <= MOST_LINES:
+        return ""
+    return f" (the first {MOST_LINES} of {len(lines):,}; the rest: `--save-table`)"
+
+
+def _numbers(change: SelectionChange) -> tuple[float, float, float]:
+    return change.estimate, change.low, change.high
+
+
+def _size(value: float) -> float:
+    return 0.0 if math.isnan(value) else abs(value)

@@ -1,0 +1,406 @@
+"""Scenes drawn as SVG text with CSS classes, which a page colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from heckmanfa.plots.scene import (
+    Above,
+    Axis,
+    Band,
+    Bar,
+    Curve,
+    Group,
+    Interval,
+    Mark,
+    Note,
+    Panel,
+    Panels,
+    Point,
+    Row,
+    Rows,
+    Rule,
+    Runs,
+    Scale,
+    Scene,
+    Span,
+    Tick,
+)
+from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
+from heckmanfa.text.shortening import cut
+
+# Room below an axis, at the right, and between panels; heights of a heading and of a row below.
+_BOTTOM, _RIGHT, _BETWEEN, _HEAD, _BELOW = 42.0, 14.0, 12.0, 26.0, 16.0
+# The grid begins so much above the first row.
+_LEAD = 6.0
+_COARSE = 1000
+"""Runs of cells beyond which they are rounded to half a px."""
+_APART = 14.0
+_HATCH = 8.0
+
+
+def render_svg(scene: Scene, width: int) -> str:
+    """Draw a scene so many CSS px wide."""
+    if isinstance(scene.body, Rows):
+        return _RowPicture(scene.body, scene.text.alt, width).svg()
+    return _PanelPicture(scene.body, scene.text.alt, width).svg()
+
+
+def _ticks(axis: Axis, scale: Scale, width: int) -> list[Tick]:
+    """Return the numbers to write along an axis."""
+    if axis.ticks:
+        return [Tick(value, scale(value), words) for value, words in axis.ticks]
+    most = axis.most[0 if width >= WIDE else 1]
+    if axis.numbers == "percent":
+        hundred = Scale(100.0 * scale.low, 100.0 * scale.high, scale.start, scale.end)
+        return list(hundred.ticks(most, unit="%"))
+    ticks = scale.ticks(most, signed=axis.numbers == "signed")
+    return [tick if tick.value else replace(tick, text=axis.zero or tick.text) for tick in ticks]
+
+
+def _title(axis: Axis, width: int) -> str:
+    return axis.title if width >= WIDE else axis.narrow or axis.title
+
+
+class _Painter:
+    """Draws marks on two scales."""
+
+    def __init__(
+        self, drawing: Drawing, x: Scale, *, inset: float = 0.0, coarse: bool = False
+    ) -> None:
+        self.drawing, self.x = drawing, x
+        self._inset, self._coarse = inset, coarse
+
+    def draw(self, mark: Mark, y: Scale) -> None:
+        """Draw one mark; in a row, y has its middle at 0."""
+        drawing, x = self.drawing, self.x
+        match mark:
+            case Point():
+                self._point(mark, y)
+            case Interval(upright=True):
+                at = x(mark.at)
+                drawing.line(at, y(mark.low), at, y(mark.high), f"interval {mark.color}")
+            case Interval():
+                drawing.interval(x, y(mark.at), mark.low, mark.high, mark.color)
+            case Bar():
+                self._bar(mark, y)
+            case Runs():
+                drawing.path(self._strokes(mark.spans, y(0.0)), f"cell {mark.color}")
+            case Curve():
+                places = [x(value) for value in mark.x], [y(value) for value in mark.y]
+                drawing.curve(*places, f"curve {mark.color}")
+            case Band():
+                lows, highs = [y(value) for value in mark.low], [y(value) for value in mark.high]
+                drawing.ribbon([x(value) for value in mark.x], lows, highs, f"band {mark.color}")
+            case Rule():
+                self.rule(mark, y)
+            case Note():
+                self._note(mark, y)
+
+    def rule(self, rule: Rule, y: Scale) -> None:
+        """Draw a line across, or from top to bottom."""
+        x, drawing = self.x, self.drawing
+        if rule.y is not None:
+            drawing.line(x.start, y(rule.y), x.end, y(rule.y), rule.kind)
+        elif rule.x is not None and x.low <= rule.x <= x.high:
+            drawing.line(x(rule.x), y.end, x(rule.x), y.start, rule.kind)
+
+    def _point(self, point: Point, y: Scale) -> None:
+        drawing, at = self.drawing, y(point.y)
+        x, side = self.x.clipped(point.x)
+        if side:
+            if point.arrow:
+                drawing.arrow(x, at, side, point.color)
+        else:
+            drawing.point(x, at, point.shape, point.color)
+
+    def _bar(self, bar: Bar, y: Scale) -> None:
+        drawing = self.drawing
+        left, right = (self.x(end) for end in bar.x)
+        top, bottom = sorted(y(end) for end in bar.y)
+        if bar.fill == "slanted":
+            kind = f"hatch {bar.color}"
+            drawing.hatch(left, top, right - left, bottom - top, kind, "\\")
+        elif bottom > top:
+            box = left + self._inset, top, right - left - 2 * self._inset, bottom - top
+            if bar.fill == "hatch":
+                drawing.hatch(*box, f"hatch {bar.color}")
+                drawing.rect(*box, f"hatch {bar.color}")
+            else:
+                drawing.rect(*box, f"bar {bar.color}" if bar.color != "absent" else "absent")
+
+    def _strokes(self, spans: Sequence[Span], y: float) -> str:
+        """Write the cells of a row as strokes that are as thick as a cell is high.
+
+        Neighbours meet whatever they are rounded to.
+        """
+        parts: list[str] = []
+        here = 0
+        for span in spans:
+            start, end = (self.tenths(edge) for edge in span)
+            if start == end:
+                continue
+            move = f"m{_tenths(start - here)} 0" if parts else f"M{_tenths(start)} {y:g}"
+            parts.append(f"{move}h{_tenths(end - start)}")
+            here = end
+        return "".join(parts)
+
+    def tenths(self, value: float) -> int:
+        """Return where the edge of a cell is, in tenths of a px."""
+        step = 5 if self._coarse else 1
+        return step * round(10.0 * self.x(value) / step)
+
+    def _note(self, note: Note, y: Scale) -> None:
+        """Write words on the side of a point, left or right of it, that its curve leaves free."""
+        at, height = self.x(note.x), y(note.y)
+        left = at + 8 + 7.0 * len(note.words) > self.x.end
+        below = note.rises != left and height + 18 < y.start
+        place = height + 17 if below else height - 10
+        beside = at - 8 if left else at + 8
+        self.drawing.text(beside, place, note.words, "tick halo", "end" if left else "start")
+
+
+def _tenths(value: int) -> str:
+    whole, rest = divmod(value, 10)
+    return f"{whole}.{rest}" if rest else str(whole)
+
+
+class _RowPicture:
+    """Rows with names at the left, over one axis."""
+
+    def __init__(self, body: Rows, alt: str, width: int) -> None:
+        self._body = body
+        most = label_cells(width) if body.cells is None else body.cells[width < WIDE]
+        self._labels = [row.lines(most) for row in body.rows]
+        self._heads, self._tops, self._bottom = _lay_out(body)
+        longest = max((label_px(line) for lines in self._labels for line in lines), default=0.0)
+        left = max(longest + 14.0, 60.0) if body.labels is None else body.labels[width < WIDE]
+        self._value = max((len(row.value) for row in body.rows), default=0)
+        right = 8.0 * self._value + 18.0 if self._value else _RIGHT
+        self._x = Scale(body.x.low, body.x.high, left, width - right)
+        self._drawing = Drawing(width, self._bottom + _BOTTOM, alt)
+        runs = sum(len(m.spans) for row in body.rows for m in row.marks if isinstance(m, Runs))
+        self._painter = _Painter(self._drawing, self._x, coarse=runs > _COARSE)
+
+    def svg(self) -> str:
+        """Draw, and return the text of the picture."""
+        body, drawing, x = self._body, self._drawing, self._x
+        ticks = _ticks(body.x, x, drawing.width)
+        blocks = list(self._blocks())
+        for top, bottom in blocks:
+            first = top if self._heads else top - _LEAD
+            for tick in ticks:
+                if body.x.grid and tick.value:
+                    drawing.line(tick.at, first, tick.at, bottom, "line")
+            for rule in body.rules:
+                self._painter.rule(rule, Scale(0.0, 1.0, bottom, first))
+        for words, top in self._heads:
+            drawing.text(0.0, top + 18.0, words, "head")
+        if body.rest:
+            drawing.text(0.0, self._bottom - 8.0, body.rest, "sub")
+        for place, row in enumerate(body.rows):
+            self._row(place, row)
+        if body.hatched is not None and body.rows:
+            start, end = self._painter.tenths(body.hatched[0]) / 10.0, x(body.hatched[1])
+            for top, bottom in blocks:
+                drawing.hatch(start, top + 2.0, end - start, bottom - top - 4.0, step=_HATCH)
+        self._columns()
+        end = blocks[-1][1]
+        for tick in ticks if body.x.strokes else ():
+            drawing.line(tick.at, end, tick.at, end + 4.0, "axis")
+        drawing.x_axis(x, self._bottom, ticks, _title(body.x, drawing.width))
+        return drawing.svg()
+
+    def _row(self, place: int, row: Row) -> None:
+        drawing, height, top = self._drawing, self._body.height, self._tops[place]
+        middle, lines = top + height / 2, self._labels[place]
+        first, left = middle + 12.5 - 8.0 * len(lines), self._x.start - 12.0
+        y = Scale(-0.5, 0.5, top, top + height)
+        with drawing.group("row", data_f=row.feature, label=row.tip):
+            drawing.hit(top, height)
+            for number, words in enumerate(lines):
+                kind = "sub" if number else "lab"
+                drawing.text(left, first + 16.0 * number, words, kind, "end")
+            for mark in row.marks:
+                self._painter.draw(mark, y)
+            if self._value == 1:
+                drawing.text(drawing.width - 10.0, middle + 4.5, row.value, "value", "middle")
+            elif row.value:
+                drawing.text(drawing.width, middle + 4.5, row.value, "value", "end")
+
+    def _blocks(self) -> Iterator[Span]:
+        """Return top and bottom of rows without a heading between them."""
+        start = end = self._tops[0] if self._tops else self._bottom
+        for top in self._tops:
+            if top != end:
+                yield start, end
+                start = top
+            end = top + self._body.height
+        yield start, end
+
+    def _columns(self) -> None:
+        """Draw what answers to a pointer over a column, and the numbers of the first ones."""
+        drawing, written = self._drawing, -math.inf
+        for column in self._body.columns if self._tops else ():
+            top, bottom = self._tops[0], self._tops[-1] + self._body.height
+            start, end = (self._painter.tenths(edge) / 10.0 for edge in column.x)
+            with drawing.group("columns", title=column.tip):
+                drawing.rect(start, top - 1.0, end - start, bottom - top + 2.0, "column")
+                middle = (start + end) / 2
+                if column.number and middle - written >= _APART:
+                    drawing.text(middle, top - 30.0, column.number, "tick", "middle")
+                    written = middle
+
+
+def _lay_out(body: Rows) -> tuple[list[tuple[str, float]], list[float], float]:
+    """Return words and tops of headings, the tops of rows, and where all of them end."""
+    heads, tops, y = [], [], body.room
+    for words, rows in groupby(body.rows, key=lambda row: row.head):
+        if words:
+            heads.append((words, y))
+            y += _HEAD
+        for _ in rows:
+            tops.append(y)
+            y += body.height
+    return heads, tops, y + (body.height if body.rest else 0.0)
+
+
+class _PanelPicture:
+    """Panels over one another, with one x axis."""
+
+    def __init__(self, body: Panels, alt: str, width: int) -> None:
+        self._body = body
+        self._x = Scale(body.x.low, body.x.high, body.left, width - _RIGHT)
+        self._tops, y = [], 0.0
+        for panel in body.panels:
+            self._tops.append(y + panel.room)
+            y += panel.room + panel.height + _BETWEEN
+        self._bottom = y - _BETWEEN
+        # Names are beside the intervals below if all have room there, otherwise above them.
+        self._ends = [_ends(row, self._x) for row in body.below]
+        self._beside = all(
+            right + 8 + 7.0 * len(row.name) <= width
+            for row, (_, right) in zip(body.below, self._ends, strict=True)
+        )
+        self._step = _BELOW if self._beside else 2 * _BELOW
+        height = self._bottom + _BOTTOM + (2 + self._step * len(body.below) if body.below else 0)
+        self._drawing = Drawing(width, height, alt)
+        self._painter = _Painter(self._drawing, self._x, inset=0.5)
+
+    def svg(self) -> str:
+        """Draw, and return the text of the picture."""
+        body, drawing, x = self._body, self._drawing, self._x
+        ticks = _ticks(body.x, x, drawing.width)
+        for top, panel in zip(self._tops, body.panels, strict=True):
+            bottom = top + panel.height
+            for low, high in panel.shaded:
+                drawing.rect(x(low), top, x(high) - x(low), panel.height, "absent")
+            if panel.tip:
+                with drawing.group("row", panel.feature, panel.tip):
+                    box = 0, top - panel.room, drawing.width, panel.height + panel.room
+                    drawing.rect(*box, "hit")
+                    self._panel(panel, top)
+            else:
+                self._panel(panel, top)
+            for tick in ticks if body.x.grid else ():
+                drawing.line(tick.at, top, tick.at, bottom, "line")
+        drawing.x_axis(x, self._bottom, ticks, _title(body.x, drawing.width))
+        for place, row in enumerate(body.below):
+            self._below(place, row)
+        return drawing.svg()
+
+    def _panel(self, panel: Panel, top: float) -> None:
+        drawing, x = self._drawing, self._x
+        y = Scale(panel.y.low, panel.y.high, top + panel.height, top)
+        if panel.title:
+            room = (drawing.width - int(x.start)) // 9
+            drawing.text(x.start, top - 8, cut(panel.title, room), "lab")
+        for tick in _ticks(panel.y, y, drawing.width):
+            drawing.line(x.start, tick.at, x.end, tick.at, "line")
+            drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
+        if panel.y.title:
+            drawing.text(2, 14, panel.y.title, "title")
+        for mark in panel.marks:
+            if isinstance(mark, Group):
+                left, right = (x(end) for end in mark.x)
+                with drawing.group("row", None, mark.tip):
+                    drawing.rect(left, top, right - left, panel.height, "hit")
+                    for part in mark.marks:
+                        self._painter.draw(part, y)
+            else:
+                self._painter.draw(mark, y)
+        self._around(panel, top)
+
+    def _around(self, panel: Panel, top: float) -> None:
+        """Write the words in the corners of a panel and above it, and the axis on top."""
+        drawing, x = self._drawing, self._x
+        if panel.corners is not None:
+            drawing.text(x.start + 6, top + 14, panel.corners[0], "tick halo")
+            bottom = top + panel.height - 6
+            drawing.text(x.end - 6, bottom, panel.corners[1], "tick halo", "end")
+        if panel.top_title:
+            drawing.text(x.start, 13, panel.top_title, "tick")
+        for at, words in panel.top:
+            drawing.text(x(at), 27, words, "tick", "middle")
+            drawing.line(x(at), 31, x(at), 35, "axis")
+        self._above(panel.above)
+
+    def _above(self, notes: Sequence[Above]) -> None:
+        """Write words above the bars, moved where two would overlap."""
+        drawing, x = self._drawing, self._x
+        words = []
+        for note in notes:
+            name = cut(note.name, label_cells(drawing.width)) if note.name else ""
+            words.append([f"{note.lines[0]} {name}".rstrip(), *note.lines[1:]])
+        halves = [3.6 * max(map(len, lines)) for lines in words]
+        places = [x(note.x) for note in notes]
+        if len(notes) == 1:
+            places = [min(max(places[0], x.start + halves[0]), x.end - halves[0])]
+        elif notes:
+            (a, b), (half_a, half_b) = places, halves
+            places = [*apart(a, b, half_a, half_b, (x.start, float(drawing.width)))]
+        for at, lines in zip(places, words, strict=True):
+            for number, line in enumerate(lines):
+                drawing.text(at, 14 + 16 * number, line, "tick", "middle")
+
+    def _below(self, place: int, row: Row) -> None:
+        """Draw a row below the axis, with its name beside its interval or above it."""
+        drawing, x, (left, right) = self._drawing, self._x, self._ends[place]
+        top = self._bottom + _BOTTOM + 2 + self._step * place
+        y = top + self._step - _BELOW / 2
+        with drawing.group("row", row.feature, row.tip):
+            drawing.hit(top, self._step)
+            for mark in row.marks:
+                if isinstance(mark, Interval):
+                    drawing.interval(x, y, mark.low, mark.high, mark.color)
+                elif isinstance(mark, Point) and x.low <= mark.x <= x.high:
+                    drawing.circle(x(mark.x), y, f"mark {mark.color}", 3.5)
+            if self._beside:
+                drawing.text(right + 8, y + 4, row.name, "tick")
+            else:
+                drawing.text(min(left, x.end - 7.0 * len(row.name)), y - 9, row.name, "tick")
+
+
+def _ends(row: Row, x: Scale) -> Span:
+    """Return where the intervals of a row begin and end, or the axis without any."""
+    found = [mark for mark in row.marks if isinstance(mark, Interval)]
+    low = min((mark.low for mark in found), default=x.low)
+    high = max((mark.high for mark in found), default=x.high)
+    return x.clipped(low)[0], x.clipped(high)[0]
+
+
+def apart(
+    a: float, b: float, half_a: float, half_b: float, ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Place two words of these half widths at a and b, or beside them so that both can be read."""
+    room = half_a + half_b + 12.0
+    if b - a < room:
+        middle = (a + b) / 2
+        a, b = middle - room / 2, middle + room / 2
+    moved = max(ends[0] + half_a - a, 0.0)
+    a, b = a + moved, max(b, a + moved + room)
+    moved = max(b + half_b - ends[1], 0.0)
+    return min(a, b - moved - room), b - moved

@@ -1,1 +1,0 @@
-"""Pictures as SVG text with CSS classes, which a page colours."""
