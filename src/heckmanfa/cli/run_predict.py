@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
+from heckmanfa.analysis.options import flag
 from heckmanfa.analysis.predicted_classes import probability_words
 from heckmanfa.analysis.prediction_request import (
     check_request,
@@ -118,7 +119,7 @@ def _write(
     if stored is not None:
         for option, value in reading.items():
             if value is not None:
-                said = f"--{option.replace('_', '-')} is for text and Excel files, and the data is"
+                said = f"{flag(option)} is for text and Excel files, and the data is"
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
         if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:

@@ -23,8 +23,9 @@ from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS, Correction, Weighting
-from heckmanfa.search.choices import Choices, SearchIn
+from heckmanfa.search.choices import Choices
 from heckmanfa.search.rho_window import check_window
+from heckmanfa.text.option_types import SearchIn
 
 if TYPE_CHECKING:
     import pandas as pd

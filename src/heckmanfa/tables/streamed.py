@@ -27,7 +27,7 @@ from heckmanfa.data.arrow.arrow_levels import (
     stored_column,
 )
 from heckmanfa.data.arrow.engines import ROW_LABELS, Engine, tidy_schema
-from heckmanfa.data.columns.encoding import Encoding, Missing
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import (
     Column,
     Kind,
@@ -46,6 +46,7 @@ from heckmanfa.data.parquet.parquet_parts import Batches, file_parts, read_batch
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_types import Missing
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import plural
 
