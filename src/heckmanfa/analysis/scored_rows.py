@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -13,12 +13,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.predicted_classes import class_type
-from heckmanfa.analysis.prediction_request import (
-    CONF_LEVEL,
-    check_model,
-    check_request,
-    has_range,
-)
+from heckmanfa.analysis.prediction_request import Request, check_model, check_request, has_range
 from heckmanfa.analysis.predictions import EXTRAPOLATES, Predicted, predict_table
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.arrow.engines import Engine
@@ -48,30 +43,25 @@ class Scoring:
     """columns that come before the predictions"""
     encoding: Encoding | None
     """what makes the features of the model, if that is not the model itself"""
-    kind: str
-    interval: str | None
-    conf_level: float
-    scale: str
-    unknown: str | None
-    extrapolation: bool
+    request: Request
 
     @cached_property
     def found(self) -> dict[str, Any]:
         """The columns that `predict_table` makes, with their Arrow types."""
         pa, _ = arrow()
-        kind, model = self.kind, self.model
+        kind, model = self.request.kind, self.model
         found = {f"predicted_{kind}": pa.float64()}
         binary = (
             kind != "selection" and hasattr(model, "predict_selection") and model.fit_.is_binary
         )
         if binary:
             found = {f"probability_{kind}": pa.float64()}
-        if self.interval is not None:
+        if self.request.interval is not None:
             found |= {"low": pa.float64(), "high": pa.float64()}
         if binary and kind != "joint":
             types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
             found[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
-        return found | ({EXTRAPOLATES: pa.bool_()} if self.extrapolation else {})
+        return found | ({EXTRAPOLATES: pa.bool_()} if self.request.extrapolation else {})
 
     @cached_property
     def layout(self) -> Any:
@@ -85,7 +75,7 @@ class Scoring:
         columns = list(dict.fromkeys([*self.kept, *self.sources]))
         rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
         # Intervals have threads of their own.
-        threads = None if self.interval is None else 1
+        threads = None if self.request.interval is None else 1
         with closing(self.engine.batches(columns)) as stream:
             numbered = _numbered(joined(stream, rows))
             with closing(in_order(self._predict, numbered, threads=threads)) as results:
@@ -95,17 +85,7 @@ class Scoring:
         pa, _ = arrow()
         start, batch = numbered
         try:
-            made = predict_table(
-                self.model,
-                self._features(batch),
-                self.kind,
-                self.interval,
-                self.encoding,
-                scale=self.scale,
-                conf_level=self.conf_level,
-                unknown=self.unknown,
-                extrapolation=self.extrapolation,
-            )
+            made = predict_table(self.model, self._features(batch), self.request, self.encoding)
         except InputError as error:
             raise InputError(
                 f"{self.engine.described}, from row {start + 1:,} on: {error}"
@@ -122,30 +102,25 @@ class Scoring:
         frame = frame_of(self.model, batch, self.sources, self.encoding)
         if self.encoding is None:
             return frame
-        rule = cast("Unknown", self.unknown or getattr(self.model, "unknown", "error"))
+        rule = cast("Unknown", self.request.unknown or getattr(self.model, "unknown", "error"))
         return self.encoding.transform(frame, unknown=rule)
 
 
 def open_scoring(
     model: Any,
     source: Any,
+    request: Request,
     keep: bool | Sequence[str],
     encoding: Encoding | None,
     where: dict[str, Any],
     *,
     missing: str,
-    kind: str,
-    interval: str | None,
-    scale: str = "response",
-    conf_level: float = CONF_LEVEL,
-    unknown: str | None = None,
-    extrapolation: bool = False,
 ) -> Scoring:
     """Check what is asked, and open the source."""
-    check_request(kind, interval, scale)
+    check_request(request.kind, request.interval, request.scale)
     check_missing(missing)
     check_is_fitted(model)
-    check_model(model, kind, interval, scale, conf_level)
+    check_model(model, request)
     if isinstance(keep, str):
         raise InputError(f"columns to keep must be a list of names: write [{quoted(keep)}]")
     _refuse_in_memory(source)
@@ -159,19 +134,9 @@ def open_scoring(
 
     engine = open_engine(source, needed, **where)
     kept = tuple(engine.schema.names) if keep is True else wanted
-    scoring = Scoring(
-        model,
-        engine,
-        tuple(sources),
-        kept,
-        encoding,
-        kind,
-        interval,
-        conf_level,
-        scale,
-        unknown,
-        extrapolation and has_range(model),
-    )
+    # A model without a selection equation cannot tell.
+    request = replace(request, extrapolation=request.extrapolation and has_range(model))
+    scoring = Scoring(model, engine, tuple(sources), kept, encoding, request)
     taken = [name for name in scoring.found if name in kept]
     if taken:
         raise InputError(

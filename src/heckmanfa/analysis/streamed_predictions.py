@@ -11,9 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from heckmanfa.analysis.prediction_request import (
-    CONF_LEVEL,
-)
+from heckmanfa.analysis.prediction_request import CONF_LEVEL, Request
 from heckmanfa.analysis.predictions import Written
 from heckmanfa.analysis.scored_rows import Scoring, open_scoring
 from heckmanfa.data.columns.encoding import Encoding
@@ -93,15 +91,10 @@ def predict_parquet(
         model,
         source,
         out,
-        kind=kind,
-        interval=return_interval,
-        conf_level=conf_level,
-        scale=scale,
+        Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
         keep_columns=keep_columns,
         encoding=encoding,
         missing=missing,
-        unknown=unknown,
-        extrapolation=extrapolation,
         force=force,
         filesystem=filesystem,
         storage_options=storage_options,
@@ -149,15 +142,10 @@ def predict_batches(
     scoring = open_scoring(
         model,
         source,
+        Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
         keep_columns,
         None,
         {"filesystem": filesystem, "storage_options": storage_options},
-        kind=kind,
-        interval=return_interval,
-        conf_level=conf_level,
-        scale=scale,
-        unknown=unknown,
-        extrapolation=extrapolation,
         missing=missing,
     )
     return _batches(scoring, missing)
@@ -179,6 +167,7 @@ def write_predictions(
     model: Any,
     source: Any,
     out: PathLike,
+    request: Request,
     *,
     missing: str,
     force: bool,
@@ -188,12 +177,8 @@ def write_predictions(
     storage_options: Mapping[str, Any] | None = None,
     instead: str = _INSTEAD,
     tell: Callable[[str], None] = lambda words: None,
-    **asked: Any,
 ) -> Written:
-    """Do what `predict_parquet` does, and count the rows; ``tell`` gets words about progress.
-
-    ``asked`` are kind, interval, conf_level, scale, unknown and extrapolation.
-    """
+    """Do what `predict_parquet` does, and count the rows; ``tell`` gets words about progress."""
     check_missing(missing)
     out = Path(out)
     if out.suffix != ".parquet":
@@ -201,10 +186,10 @@ def write_predictions(
     refuse_clashes({"source": _local(source)}, {"out": out})
     check_place(out, force)
     where = {"filesystem": filesystem, "storage_options": storage_options}
-    scoring = open_scoring(model, source, keep_columns, encoding, where, missing=missing, **asked)
+    scoring = open_scoring(model, source, request, keep_columns, encoding, where, missing=missing)
     refuse_clashes({"source": scoring.engine.local_files}, {"out": out})
     _, pq = arrow()
-    written = Written(Gaps(), 0 if scoring.extrapolation else None)
+    written = Written(Gaps(), 0 if scoring.request.extrapolation else None)
     total = scoring.engine.n_rows
     of_all = "" if total is None else f" of {total:,}"
     with (
