@@ -24,7 +24,7 @@ from heckmanfa import (
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.resolving import columns_named
 from heckmanfa.data.columns.sentinels import _is_suspicious
-from heckmanfa.data.files.hive_folders import _LARGEST, _all_integers
+from heckmanfa.data.files.found_files import _LARGEST, _all_integers
 from heckmanfa.data.formula.expressions import _is_number
 from heckmanfa.data.formula.functions import _are_numbers
 from heckmanfa.data.scan.polars_engine import PolarsEngine

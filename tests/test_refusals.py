@@ -28,7 +28,7 @@ from heckmanfa import (
     to_device,
 )
 from heckmanfa.analysis.column_roles import check_counted
-from heckmanfa.analysis.prediction_request import check_model
+from heckmanfa.analysis.prediction_request import Request, check_model
 from heckmanfa.analysis.predictions import _refuse_other_units
 from heckmanfa.analysis.request import Question, feature_names
 from heckmanfa.cli import app
@@ -109,12 +109,12 @@ def binary():
 )
 def test_predictions_that_a_binary_outcome_does_not_have(binary, kind, scale, interval, words):
     with pytest.raises(InputError, match=words):
-        check_model(binary[1], kind, interval, scale)
+        check_model(binary[1], Request(kind, interval, scale))
 
 
 def test_a_linear_outcome_has_no_joint_probability(linear):
     with pytest.raises(InputError, match="Heckman predicts amounts: use another kind"):
-        check_model(linear, "joint", None)
+        check_model(linear, Request("joint"))
 
 
 def test_effects_on_a_probability_have_one_scale():

@@ -22,6 +22,7 @@ from heckmanfa import (
 )
 from heckmanfa.analysis import load_model, save_model
 from heckmanfa.analysis.archive import pack
+from heckmanfa.analysis.prediction_request import Request
 from heckmanfa.analysis.predictions import predict_table
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import make_selection
@@ -475,7 +476,7 @@ def test_tables_are_predicted_by_models_without_names_without_a_warning(tmp_path
     saved = load_model(tmp_path / "plain.heckmanfa")
     table = pd.DataFrame(data.X, columns=["x0", "x1", "x2"])[["x2", "x0", "x1"]]
     encoded = saved.encoding.transform(table)
-    made = predict_table(saved.model, encoded, "selected", None, saved.encoding)
+    made = predict_table(saved.model, encoded, Request("selected"), saved.encoding)
     expected = saved.model.predict(data.X, kind="selected")
     np.testing.assert_allclose(made.table["predicted_selected"], expected, rtol=1e-12, atol=1e-12)
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
-from heckmanfa.data.files import private_folders as module
+from heckmanfa.data.files import temporary as module
 from heckmanfa.data.files.outputs import check_place, make_folder, new_folder, outputs, replacing
 from heckmanfa.errors import InputError
 
@@ -198,7 +196,8 @@ def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_s
     tmp_path, killed
 ):
     parts = names(tmp_path)
-    assert len(parts) == 2
+    assert len(parts) == 3
+    assert sum((tmp_path / one).is_dir() for one in parts) == 1
     similar = [
         ".12345678.a.csv",
         ".heckmanfa-12345678-12345678.a.csv",
@@ -215,8 +214,8 @@ def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_s
     killed.wait()
     assert {*names(tmp_path)} == {*parts, *kept, "b.csv"}
     with replacing(tmp_path / "c.csv", False) as part:
-        (room,) = {*names(tmp_path)} - {*kept, "b.csv"}
-        assert room.endswith(".c.csv")
+        (temporary,) = {*names(tmp_path)} - {*kept, "b.csv"}
+        assert temporary.endswith(".c.csv")
         part.write_text("new")
     assert {*names(tmp_path)} == {*kept, "b.csv", "c.csv"}
 
@@ -248,19 +247,20 @@ def test_many_who_write_into_one_folder_do_not_remove_one_another_s_parts(tmp_pa
     assert names(tmp_path) == [f"{one}.csv" for one in range(4)]
 
 
-@pytest.mark.parametrize("handles", [module._HANDLES, Path("/nowhere")])
-def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch, handles):
-    monkeypatch.setattr(module, "_HANDLES", handles)
+def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
     lock, taken = module.fcntl.flock, []
 
     def late(handle, operation):
         if not taken:
             taken.extend(names(tmp_path))
-            shutil.rmtree(tmp_path / taken[0])
+            (tmp_path / taken[0]).unlink()
         lock(handle, operation)
 
     monkeypatch.setattr(module.fcntl, "flock", late)
-    write(tmp_path / "a.csv")
+    with replacing(tmp_path / "a.csv", False) as part:
+        assert [part.name] != taken
+        assert names(tmp_path) == [part.name]
+        part.write_text("new")
     assert len(taken) == 1
     assert names(tmp_path) == ["a.csv"]
 
@@ -277,70 +277,20 @@ def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkey
     assert names(tmp_path) == sorted([*parts, "a.csv", "b"])
 
 
-def room_in(folder):
-    (room,) = folder.glob(".heckmanfa-*")
-    return room
-
-
-def test_what_is_written_is_in_a_folder_that_nobody_else_can_enter(tmp_path):
+def test_nobody_else_can_open_what_is_being_written(tmp_path):
     with replacing(tmp_path / "a.csv", False) as part:
-        assert stat.S_IMODE(room_in(tmp_path).lstat().st_mode) == 0o700
-        assert part.name == "a.csv"
+        assert part.parent == tmp_path
+        assert part.name.endswith(".a.csv")
+        assert stat.S_IMODE(part.lstat().st_mode) == 0o600
         part.write_text("new")
     with new_folder(tmp_path / "made") as part:
-        assert stat.S_IMODE(room_in(tmp_path).lstat().st_mode) == 0o700
+        assert stat.S_IMODE(part.lstat().st_mode) == 0o700
         (part / "0.parquet").write_text("new")
     # What comes out of it is as open as any other file and folder.
     (tmp_path / "plain").touch()
     (tmp_path / "folder").mkdir()
     assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert (tmp_path / "made").stat().st_mode == (tmp_path / "folder").stat().st_mode
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="handles have no names")  # noqa: PTH110
-def test_a_link_put_in_place_of_what_is_written_is_not_followed(tmp_path):
-    # Whoever may write to the folder can rename what is in it, and make others by the same name.
-    shared, private = tmp_path / "shared", tmp_path / "private.txt"
-    shared.mkdir()
-    private.write_text("mine")
-    with replacing(shared / "out.txt", False) as part:
-        room = room_in(shared)
-        fake = room / part.parent.name / part.name if room.is_dir() else room
-        room.rename(shared / "stolen")
-        fake.parent.mkdir(parents=True, exist_ok=True)
-        fake.symlink_to(private)
-        part.write_text("new")
-    assert private.read_text() == "mine"
-    assert not (shared / "out.txt").is_symlink()
-    assert (shared / "out.txt").read_text() == "new"
-    assert fake.is_symlink()
-
-
-@pytest.mark.parametrize("way", [replacing, new_folder])
-def test_only_what_was_made_is_moved_into_place(tmp_path, way):
-    (tmp_path / "mine").mkdir()
-    more = (False,) if way is replacing else ()
-
-    def swapped():
-        with way(tmp_path / "out", *more) as part:
-            part.rename(tmp_path / "away")
-            part.symlink_to(tmp_path / "mine")
-
-    with pytest.raises(InputError, match=r"out is not written: another program moved or replaced"):
-        swapped()
-    assert names(tmp_path) == ["away", "mine"]
-
-
-def test_a_link_that_has_the_number_of_the_part_is_not_moved_into_place(tmp_path):
-    def swapped():
-        with replacing(tmp_path / "out", False) as part:
-            # Many file systems give the number of a removed file to the next that is made.
-            part.unlink()
-            part.symlink_to(tmp_path / "mine")
-
-    with pytest.raises(InputError, match=r"out is not written: another program moved or replaced"):
-        swapped()
-    assert names(tmp_path) == []
 
 
 def at_the_move(monkeypatch, name, act):
@@ -396,32 +346,37 @@ def test_files_are_written_where_the_file_system_has_no_hard_links(tmp_path, mon
 
 
 def as_left_over(folder, name="x"):
-    """Name a folder as a part is named."""
+    """Name something as a temporary file is named."""
     random = "0" * 8
     return folder / f".heckmanfa-{random}-{module._digest(random, name)}.{name}"
 
 
-def test_a_folder_that_is_only_named_as_a_leftover_stays(tmp_path, killed):
+def test_only_what_a_run_has_made_is_taken_for_a_leftover(tmp_path, killed):
     killed.kill()
     killed.wait()
-    theirs = as_left_over(tmp_path)
-    (theirs / "deep").mkdir(parents=True)
-    (theirs / "deep" / "thesis").write_text("years")
-    # Nor does the lock file of another folder make it one, a link to it, or none that is a file.
-    left = next(tmp_path.glob(".heckmanfa-*.a.csv"))
-    copied, linked, piped = (as_left_over(tmp_path, one) for one in "lmn")
-    for one in (copied, linked, piped):
+    (left,) = tmp_path.glob(".heckmanfa-*.made")
+    folder, linked, piped, other = (as_left_over(tmp_path, one) for one in "klmn")
+    # A lock file removes the folder that it was written for, and no other.
+    other.write_bytes(left.read_bytes())
+    theirs = other.with_name(f"{other.name}.folder")
+    for one in (folder, theirs):
         one.mkdir()
         (one / "thesis").write_text("years")
-    if (left / "lock").exists():
-        shutil.copy(left / "lock", copied / "lock")
-        shutil.copy(left / "lock", tmp_path / "lock")
-        (linked / "lock").symlink_to(tmp_path / "lock")
-    os.mkfifo(piped / "lock")
+    (tmp_path / "mine").write_text("mine")
+    linked.symlink_to(tmp_path / "mine")
+    os.mkfifo(piped)
     write(tmp_path / "b.csv")
-    assert not left.exists()
-    assert (theirs / "deep" / "thesis").read_text() == "years"
-    assert all((one / "thesis").exists() for one in (copied, linked, piped))
+    kept = {"mine", folder.name, theirs.name, linked.name, piped.name}
+    assert {*names(tmp_path)} == {*kept, "b.csv"}
+    assert names(folder) == names(theirs) == ["thesis"]
+
+
+def test_a_run_that_is_killed_before_it_names_its_folder_leaves_nothing(tmp_path):
+    lock = as_left_over(tmp_path)
+    lock.touch()
+    lock.with_name(f"{lock.name}.folder").mkdir()
+    write(tmp_path / "b.csv")
+    assert names(tmp_path) == ["b.csv"]
 
 
 def test_leftovers_of_other_users_stay(tmp_path, killed, monkeypatch):
@@ -495,6 +450,9 @@ def test_the_longest_names_are_written(tmp_path):
     for name in ("x" * 251 + ".csv", "é" * 125 + ".csv"):
         write(tmp_path / name)
         assert (tmp_path / name).read_text() == "new"
+    with new_folder(tmp_path / ("y" * 255)):
+        pass
+    assert len(names(tmp_path)) == 3
 
 
 def test_folders_are_made_where_they_can_be(tmp_path):
@@ -520,9 +478,9 @@ def test_other_failures_of_the_system_are_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("character", ["a", "\u00e9", "\U0001f600"])
-def test_a_room_keeps_as_much_of_a_long_name_as_fits(character):
-    room = module._room_name(character * 250 + ".csv")
+def test_a_temporary_name_keeps_as_much_of_a_long_name_as_fits(character):
+    name = module._temporary_name(character * 250 + ".csv") + module._FOLDER
     size = len(character.encode())
-    assert module._LONGEST_NAME - size < len(room.encode()) <= module._LONGEST_NAME
-    assert room.endswith(character + ".csv")
-    assert module._room_name("short.csv").endswith(".short.csv")
+    assert module._LONGEST_NAME - size < len(name.encode()) <= module._LONGEST_NAME
+    assert name.endswith(f"{character}.csv{module._FOLDER}")
+    assert module._temporary_name("short.csv").endswith(".short.csv")

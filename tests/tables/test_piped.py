@@ -98,7 +98,7 @@ def test_devices_sockets_and_folders_are_refused(tmp_path, monkeypatch):
             with pytest.raises((InputError, DataError), match=f"{path} is a {what}, not a file"):
                 scan_parquet(path, "y")
     os.mkfifo("m.heckmanfa")
-    with pytest.raises(InputError, match=r"m\.heckmanfa is a pipe, not a file"):
+    with pytest.raises(InputError, match=r"m\.heckmanfa is a FIFO, not a file"):
         load_model("m.heckmanfa")
     with pytest.raises(InputError, match="is a folder"):
         read_table(tmp_path)

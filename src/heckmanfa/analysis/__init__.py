@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from heckmanfa.analysis.comparison import Comparison, compare_methods
-from heckmanfa.analysis.loading import load, prepare
-from heckmanfa.analysis.model_file import Saved, load_model, save_model
-from heckmanfa.analysis.pipeline import Analysis, analyse
-from heckmanfa.analysis.prepared import Prepared
-from heckmanfa.analysis.request import SEARCHES, Question
-from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis.comparison import Comparison, compare_methods
+    from heckmanfa.analysis.loading import load, prepare
+    from heckmanfa.analysis.model_file import Saved, load_model, save_model
+    from heckmanfa.analysis.pipeline import Analysis, analyse
+    from heckmanfa.analysis.prepared import Prepared
+    from heckmanfa.analysis.request import SEARCHES, Question
+    from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
 
 __all__ = [
     "SEARCHES",
@@ -26,3 +30,25 @@ __all__ = [
     "prepare",
     "save_model",
 ]
+
+# Where each name is defined. Names load on first use, so the command line starts fast.
+_MODULES = {
+    "comparison": ("Comparison", "compare_methods"),
+    "loading": ("load", "prepare"),
+    "model_file": ("Saved", "load_model", "save_model"),
+    "pipeline": ("Analysis", "analyse"),
+    "prepared": ("Prepared",),
+    "request": ("SEARCHES", "Question"),
+    "streamed_predictions": ("predict_batches", "predict_parquet"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"heckmanfa.analysis.{module}"), name)
+    raise AttributeError(f"module 'heckmanfa.analysis' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,6 +19,7 @@ from heckmanfa.analysis.column_roles import (
     read_outcome,
     read_roles,
 )
+from heckmanfa.analysis.options import flag
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -341,7 +342,7 @@ def _prepare_stream(
     for name in ("na_values", "dates"):
         if getattr(question, name):
             raise InputError(
-                f"--{name.replace('_', '-')} needs the rows in memory, and these are read in "
+                f"{flag(name)} needs the rows in memory, and these are read in "
                 "passes: store missing values as null and dates as numbers, or pass a larger "
                 "--stream-above to load the rows"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from heckmanfa.errors import InputError
@@ -16,6 +17,23 @@ from heckmanfa.text.wording import nearest
 KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint")
 INTERVALS = ("prediction", "confidence")
 CONF_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to predict; the parameters are those of `heckmanfa.predict_parquet`."""
+
+    kind: str = "marginal"
+    interval: str | None = None
+    scale: str = "response"
+    conf_level: float = CONF_LEVEL
+    unknown: str | None = None
+    extrapolation: bool = False
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """How to treat unknown levels, as a parameter of models; empty leaves it to them."""
+        return {} if self.unknown is None else {"unknown": self.unknown}
 
 
 def check_request(
@@ -59,14 +77,9 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     return "prediction", ""
 
 
-def check_model(
-    model: Any,
-    kind: str,
-    interval: str | None,
-    scale: str = "response",
-    conf_level: float = CONF_LEVEL,
-) -> None:
+def check_model(model: Any, request: Request) -> None:
     """Refuse a kind of prediction, or an interval, that a model does not have."""
+    kind, interval, scale = request.kind, request.interval, request.scale
     if not hasattr(model, "predict_selection"):
         if kind != "marginal" or interval is not None or scale != "response":
             raise InputError(
@@ -88,14 +101,14 @@ def check_model(
                 "outcome are probabilities"
             )
         if interval is not None:
-            check_probability_interval(interval, conf_level)
+            check_probability_interval(interval, request.conf_level)
     elif kind == "joint":
         raise InputError(
             "kind 'joint' is the probability of a class together with selection, and "
             f"{type(model).__name__} predicts amounts: use another kind, or fit a binary outcome"
         )
     elif interval is not None:
-        check_interval(interval, conf_level, kind)
+        check_interval(interval, request.conf_level, kind)
 
 
 def has_range(model: Any) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from heckmanfa.analysis.column_roles import source_columns
 from heckmanfa.analysis.predicted_classes import predict_classes
-from heckmanfa.analysis.prediction_request import CONF_LEVEL, check_model, has_range
+from heckmanfa.analysis.prediction_request import Request, check_model, has_range
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import to_numbers
@@ -59,16 +59,7 @@ class Written:
 
 
 def predict_table(
-    model: Any,
-    X: pd.DataFrame,
-    kind: str,
-    interval: str | None,
-    encoding: Encoding | None = None,
-    *,
-    scale: str = "response",
-    conf_level: float = CONF_LEVEL,
-    unknown: str | None = None,
-    extrapolation: bool = False,
+    model: Any, X: pd.DataFrame, request: Request, encoding: Encoding | None = None
 ) -> Predicted:
     """Predict for each row of X: the features of the fit, or the columns that its formulas name.
 
@@ -77,31 +68,31 @@ def predict_table(
     before it comes ``probability_<kind>`` of the positive class, and the interval is that of the
     probability. With ``extrapolation``, ``extrapolates`` says whether a row's selection index lies
     outside the range of the fit's selected rows; a model without a selection equation has no such
-    column. Gaps name the columns of the table if ``encoding`` made X. ``scale``, ``conf_level`` and
-    ``unknown`` are those of ``model.predict`` or ``model.predict_selection``.
+    column. Gaps name the columns of the table if ``encoding`` made X.
     """
-    check_model(model, kind, interval, scale, conf_level)
+    check_model(model, request)
+    kind, interval, rule = request.kind, request.interval, request.rule
     if encoding is not None:
         model = encoded_model(model)
         if not hasattr(model, "feature_names_in_"):
             # The encoding has its columns in the order of the fit, which knows no names.
             X = X.set_axis(range(X.shape[1]), axis="columns")
-    rule = {} if unknown is None else {"unknown": unknown}
     if not hasattr(model, "predict_selection"):
         found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan", **rule)})
     elif kind != "selection" and model.fit_.is_binary:
-        found = predict_classes(model.fit_.reading(unknown), X, kind, interval, conf_level)
+        fit = model.fit_.reading(request.unknown)
+        found = predict_classes(fit, X, kind, interval, request.conf_level)
     else:
         predict = model.predict_selection if kind == "selection" else model.predict
-        asked = {"return_interval": interval, "conf_level": conf_level, "scale": scale, **rule}
+        asked = {"conf_level": request.conf_level, "scale": request.scale, **rule}
         asked |= {} if kind == "selection" else {"kind": kind}
-        made = predict(X, missing="nan", **asked)
+        made = predict(X, missing="nan", return_interval=interval, **asked)
         values, ends = (made, None) if interval is None else made
         found = pd.DataFrame({f"predicted_{kind}": values})
         if ends is not None:
             found["low"], found["high"] = ends[:, 0], ends[:, 1]
-    if extrapolation and has_range(model):
-        outside, known = extrapolates(model.fit_.reading(unknown), X)
+    if request.extrapolation and has_range(model):
+        outside, known = extrapolates(model.fit_.reading(request.unknown), X)
         found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
     gaps = Gaps(len(found))
     if found.iloc[:, 0].isna().any():

@@ -9,30 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from heckmanfa.analysis.options import OPTIONS, Options, flag
 from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.columns.dates import Unit
-from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.outcome_scale import refuse_logarithm
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
-from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.results.naming import name_on_scale
-from heckmanfa.search.choices import SearchIn
 from heckmanfa.text.option_names import in_keywords
+from heckmanfa.text.option_types import Method, OutcomeKind, Search
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
-
-Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lasso", "none"]
-Criterion = Literal["bic", "ebic", "aic", "adjusted_r2", "corrected_bic"]
-Method = Literal["two-step", "ml"]
-WeightKind = Literal["frequency", "sampling"]
-OnSeparation = Literal["error", "drop"]
 
 SEARCHES: tuple[str, ...] = get_args(Search)
 # What exists for a binary outcome, by option.
@@ -40,18 +32,6 @@ _BINARY = {
     "search": ("best-subset", "average", "none"),
     "method": ("ml",),
     "criterion": ("bic", "ebic", "aic"),
-}
-_CHOICES = {
-    "outcome_kind": get_args(OutcomeKind),
-    "outcome_transform": get_args(OutcomeTransform),
-    "search": SEARCHES,
-    "search_in": get_args(SearchIn),
-    "method": get_args(Method),
-    "missing": get_args(Missing),
-    "on_separation": get_args(OnSeparation),
-    "weight_kind": get_args(WeightKind),
-    "criterion": get_args(Criterion),
-    "dates": get_args(Unit),
 }
 # What columns of scanned rows that are not features are called here.
 _ROLES = {
@@ -62,69 +42,14 @@ _ROLES = {
 }
 # Options that name features.
 _NAMING = ("predict_with", "always", "select_only", "selection_always", "selection_never")
-_OPTIONAL = ("outcome_kind", "outcome_transform", "search", "method", "criterion", "dates")
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Options):
     """A question about a table.
 
     Its fields are the options that ``heckmanfa fit --help`` describes.
     """
-
-    data: str
-    outcome: str
-    selected: str | None = None
-    """column of 0 and 1 that marks selected rows; None selects the rows with an outcome"""
-    features: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    predict_with: tuple[str, ...] = ()
-    always: tuple[str, ...] = ()
-    select_only: tuple[str, ...] = ()
-    search_in: SearchIn = "prediction"
-    selection_always: tuple[str, ...] = ()
-    selection_never: tuple[str, ...] = ()
-    search: Search | None = None
-    """None averages, or searches for the best subset if ``honest`` or ``criterion`` ask for one, or
-    if the outcome is binary"""
-    criterion: Criterion | None = None
-    rho_range: tuple[float, float] | None = None
-    method: Method | None = None
-    """None is two-step, and ml if the outcome is binary or both equations are searched"""
-    start: float | None = None
-    """rho at which maximum likelihood starts; None starts from the two-step estimates"""
-    rho: float | None = None
-    """value at which rho is held; None estimates it"""
-    weights: str | None = None
-    weight_kind: WeightKind = "frequency"
-    cluster: str | None = None
-    robust: bool = False
-    missing: Missing = "drop"
-    on_separation: OnSeparation = "error"
-    categorical: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    honest: bool = False
-    decimal: str | None = None
-    thousands: str | None = None
-    sheet: str | None = None
-    header_row: int | None = None
-    na_values: tuple[str, ...] = ()
-    """values that mean missing, in all columns, or as ``column=value``"""
-    dates: Unit | None = None
-    """unit in which dates become numbers; None leaves them out"""
-    reference: tuple[str, ...] = ()
-    """reference levels of categories, as ``column=level``, or a dictionary of them"""
-    min_level_rows: int = 0
-    """levels of a category with fewer rows become one; 0 and 1 merge none"""
-    seed: int = 0
-    stream_above: float = 1.0
-    device: str = "cpu"
-    outcome_kind: OutcomeKind | None = None
-    """None takes 0 and 1, booleans and two texts for binary, and other numbers for amounts"""
-    positive: str | float | None = None
-    """class of a binary outcome whose probability is modelled; None is the second in order"""
-    outcome_transform: OutcomeTransform | None = None
-    """scale on which amounts are fitted: their logarithm, or that of 1 + y; None is their own"""
 
     def __post_init__(self) -> None:
         """Take one name, or any sequence of names, where the field is a tuple of names."""
@@ -193,21 +118,17 @@ class Question:
             value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
                 continue
-            flag = _flag(field.name)
+            option = flag(field.name)
             if isinstance(value, bool):
-                words.append(flag)
+                words.append(option)
             elif field.name == "rho_range":
-                words += [flag, *(f"{end:g}" for end in value)]
+                words += [option, *(f"{end:g}" for end in value)]
             elif isinstance(value, tuple):
                 for name in value:
-                    words += [flag, f'"{name}"' if "," in name else name]
+                    words += [option, f'"{name}"' if "," in name else name]
             else:
-                words += [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]
+                words += [option, f"{value:.12g}" if isinstance(value, float) else str(value)]
         return shlex.join(words)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def question_of(options: Mapping[str, Any]) -> Question:
@@ -287,17 +208,17 @@ def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
 
 def check_question(question: Question) -> None:
     """Refuse options that do not exist, or that contradict each other."""
-    for name, allowed in _CHOICES.items():
-        value = getattr(question, name)
-        if value not in allowed and not (name in _OPTIONAL and value is None):
+    for option in OPTIONS.values():
+        value, words = getattr(question, option.name), option.words
+        if words and value not in words and value != option.default:
             raise InputError(
-                f"{_flag(name)} must be one of {', '.join(allowed)}; got "
-                f"{quoted(value)}{nearest(str(value), allowed)}"
+                f"{flag(option.name)} must be one of {', '.join(words)}; got "
+                f"{quoted(value)}{nearest(str(value), words)}"
             )
     for name in ("start", "rho"):
         value = getattr(question, name)
         if value is not None and not abs(value) < 1:
-            raise InputError(f"{_flag(name)} must be a rho inside (-1, 1); got {value:g}")
+            raise InputError(f"{flag(name)} must be a rho inside (-1, 1); got {value:g}")
     if question.rho is not None:
         _check_rho(question)
     if question.outcome_kind is not None or question.method is not None:
@@ -315,13 +236,13 @@ def check_question(question: Question) -> None:
         for name in ("criterion", "honest"):
             if getattr(question, name):
                 raise InputError(
-                    f"{_flag(name)} is about choosing features, but --search average chooses none: "
+                    f"{flag(name)} is about choosing features, but --search average chooses none: "
                     "use --search best-subset"
                 )
     if question.searched == "none":
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
-                raise InputError(f"{_flag(name)} is about a search, but --search is none")
+                raise InputError(f"{flag(name)} is about a search, but --search is none")
 
 
 def _check_search_in(question: Question) -> None:
@@ -330,7 +251,7 @@ def _check_search_in(question: Question) -> None:
         for name in ("selection_always", "selection_never"):
             if getattr(question, name):
                 raise InputError(
-                    f"{_flag(name)} is about a search of both equations: add --search-in both"
+                    f"{flag(name)} is about a search of both equations: add --search-in both"
                 )
         return
     if question.searched not in ("average", "best-subset"):
@@ -376,7 +297,7 @@ def _check_binary(question: Question) -> None:
         value = getattr(question, name)
         if value is not None and value not in allowed:
             raise InputError(
-                f"{_flag(name)} {value} is for linear outcomes: {instead.format(has[name])}"
+                f"{flag(name)} {value} is for linear outcomes: {instead.format(has[name])}"
             )
     if question.outcome_transform is not None:
         raise InputError(
@@ -403,7 +324,7 @@ def refuse_text_options(question: Question, what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
     for name in ("decimal", "thousands", "sheet", "header_row"):
         if getattr(question, name) is not None:
-            raise InputError(f"{_flag(name)} is for text and Excel files, and the data is {what}")
+            raise InputError(f"{flag(name)} is for text and Excel files, and the data is {what}")
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
@@ -419,15 +340,15 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     for field in ("features", "exclude", *_NAMING):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, _flag(field), list(role_of))
+                _refuse_unknown(columns, name, flag(field), list(role_of))
             if name in role_of:
                 raise InputError(
-                    f"{_flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
+                    f"{flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
                 )
     for field in ("categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, _flag(field), list(role_of))
+                _refuse_unknown(columns, name, flag(field), list(role_of))
     references_in(question, columns)
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
@@ -436,7 +357,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
         for name in getattr(question, field):
             if name not in kept:
                 raise InputError(
-                    f"{_flag(field)} names {quoted(name)}, which is not among the features: take "
+                    f"{flag(field)} names {quoted(name)}, which is not among the features: take "
                     "it out of --exclude, or into --features"
                 )
     if not names:

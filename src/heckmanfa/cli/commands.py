@@ -1,176 +1,41 @@
-"""The commands with their options and help; the work of each is in a module ``run_<command>``."""
+"""The commands: what each has beside the options of a question, and its help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from heckmanfa.cli.table_options import (
-    Categorical,
-    Data,
-    Dates,
-    Decimal,
-    Exclude,
-    Features,
-    Force,
-    HeaderRow,
-    MinLevelRows,
-    Missing,
-    Names,
-    NaValues,
-    Numeric,
-    Outcome,
-    OutcomeKind,
-    Positive,
-    Reference,
-    Seed,
-    Selected,
-    Sheet,
-    StreamAbove,
-    Thousands,
-)
+from heckmanfa.analysis.options import MODEL, READING
+from heckmanfa.cli.declaring import command
 
-# Options of `fit`.
-OutcomeTransform = Annotated[
-    str | None,
-    Option(
-        help="Fit the logarithm of an amount: log, or log1p for log(1 + y), which allows zeros. "
-        "Predictions are still amounts."
-    ),
-]
-PredictWith = Annotated[
-    Names, Option(help="Columns that may predict; with --search none, those that do.")
-]
-Always = Annotated[Names, Option(help="Columns that the search must let predict.")]
-SelectOnly = Annotated[
-    Names, Option(help="Columns that drive selection and must not predict (exclusions).")
-]
-Search = Annotated[
-    str | None,
-    Option(
-        help="Which features predict: average (over all assignments, unless given), best-subset "
-        "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest and "
-        "--criterion mean best-subset. A binary outcome has best-subset (unless given), average "
-        "and none."
-    ),
-]
-SearchIn = Annotated[
-    str,
-    Option(
-        help="prediction (all features drive selection, as in the paper) or both: leave features "
-        "out of the selection equation as well, by the joint likelihood. For average and "
-        "best-subset."
-    ),
-]
-SelectionAlways = Annotated[
-    Names, Option(help="With --search-in both: columns that must stay in the selection equation.")
-]
-SelectionNever = Annotated[
-    Names, Option(help="With --search-in both: columns that must not drive selection.")
-]
-Criterion = Annotated[
-    str | None,
-    Option(
-        help="bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset and lasso, "
-        "adjusted_r2 for the paper's. A binary outcome has bic, ebic and aic."
-    ),
-]
-RhoRange = Annotated[
-    tuple[float, float] | None,
-    Option(help="Choose only assignments whose rho is between these.", metavar="LO HI"),
-]
-Method = Annotated[
-    str | None, Option(help="two-step (unless given) or ml; a binary outcome is fitted by ml.")
-]
-Start = Annotated[
-    float | None,
-    Option(help="With maximum likelihood: the rho to start from, to fit another maximum."),
-]
-Rho = Annotated[
-    float | None,
-    Option(help="With --search none: hold rho at this value instead of estimating it."),
-]
-Weights = Annotated[str | None, Option(help="Column of weights.")]
-WeightKind = Annotated[str, Option(help="frequency (they count rows) or sampling.")]
-Cluster = Annotated[str | None, Option(help="Column of clusters, whose rows are dependent.")]
-Robust = Annotated[bool, Option("--robust", help="Robust standard errors.")]
-OnSeparation = Annotated[
-    str,
-    Option(
-        help="If a column decides selection, or a binary outcome, for some rows: error, or drop "
-        "(leave out the column and these rows)."
-    ),
-]
-Honest = Annotated[
-    bool, Option("--honest", help="Choose on one half of the rows, estimate on the other.")
-]
-Device = Annotated[str, Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")]
-ReportFile = Annotated[Path | None, Option(help="Write an HTML report here.")]
-SaveFile = Annotated[Path | None, Option(help="Write the model here (.heckmanfa), for predict.")]
-JsonFile = Annotated[
-    Path | None,
-    Option(
-        "--json", help="Write the results here as JSON; - is standard output, and nothing else."
-    ),
-]
-TableFile = Annotated[
-    Path | None,
-    Option(help="Write chances, roles and effects of all features here: .csv or .parquet."),
-]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
+Force = Annotated[bool, Option("--force", help="Replace existing files.")]
 
 
+def _result(*names: str, help: str) -> Any:
+    """Return an option of ``fit`` about where the results go."""
+    return Option(*names, help=help, rich_help_panel="Results")
+
+
+@command
 def fit(
-    data: Data,
-    outcome: Outcome,
-    outcome_kind: OutcomeKind = None,
-    positive: Positive = None,
-    outcome_transform: OutcomeTransform = None,
-    selected: Selected = None,
-    features: Features = None,
-    exclude: Exclude = None,
-    predict_with: PredictWith = None,
-    always: Always = None,
-    select_only: SelectOnly = None,
-    search: Search = None,
-    search_in: SearchIn = "prediction",
-    selection_always: SelectionAlways = None,
-    selection_never: SelectionNever = None,
-    criterion: Criterion = None,
-    rho_range: RhoRange = None,
-    method: Method = None,
-    start: Start = None,
-    rho: Rho = None,
-    weights: Weights = None,
-    weight_kind: WeightKind = "frequency",
-    cluster: Cluster = None,
-    robust: Robust = False,
-    missing: Missing = "drop",
-    on_separation: OnSeparation = "error",
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    na_values: NaValues = None,
-    dates: Dates = None,
-    reference: Reference = None,
-    min_level_rows: MinLevelRows = 0,
-    honest: Honest = False,
-    stream_above: StreamAbove = 1.0,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    report: ReportFile = None,
-    save: SaveFile = None,
-    json_out: JsonFile = None,
-    save_table: TableFile = None,
-    quiet: Quiet = False,
-    force: Force = False,
+    report: Annotated[Path | None, _result(help="Write an HTML report here.")] = None,
+    save: Annotated[
+        Path | None, _result(help="Write the model here (.heckmanfa), for predict.")
+    ] = None,
+    json_out: Annotated[
+        Path | None,
+        _result(
+            "--json", help="Write the results here as JSON; - is standard output, and nothing else."
+        ),
+    ] = None,
+    save_table: Annotated[
+        Path | None,
+        _result(help="Write chances, roles and effects of all features here: .csv or .parquet."),
+    ] = None,
+    quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False,
+    force: Annotated[bool, _result("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Fit a selection model to a table, and say which features predict and which drive selection.
 
@@ -181,9 +46,9 @@ def fit(
     (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
     --stream-above.
     """
-    _run("fit", locals())
 
 
+@command
 def predict(
     model: Annotated[Path, Argument(help="A model file that fit --save wrote.")],
     data: Annotated[
@@ -241,13 +106,10 @@ def predict(
         str | None,
         Option(
             help="Decimal mark of CSV and Excel files, . or , (that of the table of the fit unless "
-            "given)."
+            "given).",
+            rich_help_panel=READING,
         ),
     ] = None,
-    thousands: Thousands = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    stream_above: StreamAbove = 1.0,
     force: Force = False,
 ) -> None:
     """Predict for every row of a table, in its order.
@@ -256,39 +118,19 @@ def predict(
 
     Example: heckmanfa predict wages.heckmanfa wages.csv --kind selected --out predictions.csv
     """
-    _run("predict", locals())
 
 
+@command
 def compare(
-    data: Data,
-    outcome: Outcome,
-    outcome_kind: OutcomeKind = None,
-    positive: Positive = None,
-    selected: Selected = None,
-    features: Features = None,
-    exclude: Exclude = None,
-    search_in: SearchIn = "prediction",
-    selection_always: SelectionAlways = None,
-    selection_never: SelectionNever = None,
-    weights: Annotated[str | None, Option(help="Column of frequency weights.")] = None,
-    missing: Missing = "drop",
-    on_separation: OnSeparation = "error",
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    na_values: NaValues = None,
-    dates: Dates = None,
-    min_level_rows: MinLevelRows = 0,
+    weights: Annotated[
+        str | None, Option(help="Column of frequency weights.", rich_help_panel=MODEL)
+    ] = None,
     folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5,
     repeats: Annotated[int, Option(min=1, help="How many times rows are split into folds.")] = 3,
     ru: Annotated[
         bool | None,
         Option("--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."),
     ] = None,
-    seed: Seed = 0,
     out: Annotated[Path | None, Option(help="Write the table here: .csv or .parquet.")] = None,
     force: Force = False,
 ) -> None:
@@ -296,9 +138,9 @@ def compare(
 
     Example: heckmanfa compare wages.csv --outcome y
     """
-    _run("compare", locals())
 
 
+@command
 def simulate(
     out: Annotated[
         Path, Argument(help="Where to write the table: .csv or .parquet; a folder with --files.")
@@ -336,9 +178,9 @@ def simulate(
 
     Example: heckmanfa simulate wages.csv --rows 10000 --features 8 --predicting 3
     """
-    _run("simulate", locals())
 
 
+@command
 def demo(
     folder: Annotated[Path, Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
         "heckmanfa-demo"
@@ -349,9 +191,9 @@ def demo(
 
     Example: heckmanfa demo
     """
-    _run("demo", locals())
 
 
+@command
 def reproduce(
     tables: Annotated[
         list[str] | None,
@@ -398,19 +240,3 @@ def reproduce(
 
     Example: heckmanfa reproduce --quick
     """
-    _run("reproduce", locals(), progress=False)  # it has a progress bar of its own
-
-
-def _run(command: str, options: Mapping[str, Any], *, progress: bool = True) -> None:
-    """Do the work of a command.
-
-    Its module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
-    """
-    from heckmanfa.cli.console import saying  # Rich would slow the start
-
-    module = f"heckmanfa.cli.run_{command}"
-    if progress:
-        with saying(quiet=bool(options.get("quiet"))) as say:
-            say("loading")
-            import_module(module)
-    import_module(module).run(**options)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
+from heckmanfa.analysis.options import flag
 from heckmanfa.analysis.predicted_classes import probability_words
 from heckmanfa.analysis.prediction_request import (
+    Request,
     check_request,
     has_range,
     scale_words,
@@ -73,11 +75,11 @@ def run(
         if interval is None and not no_interval:
             interval, why = usual_interval(saved.model, kind)
             notes = (why,) if why else ()
-        options |= {"kind": kind, "interval": interval, "scale": scale}
         # Models of earlier versions know one way only.
-        options["unknown"] = unknown or getattr(saved.model, "unknown", "error")
-        options["strict"] = missing == "error"
-        written, more = _write(saved, data, places["--out"], say, **options)
+        unknown = unknown or getattr(saved.model, "unknown", "error")
+        request = Request(kind, interval, scale, unknown=unknown, extrapolation=True)
+        strict = missing == "error"
+        written, more = _write(saved, data, places["--out"], request, say, strict=strict, **options)
     outcome, fitted = str(saved.about.get("outcome", "y")), getattr(saved.model, "fit_", None)
     scale_said = scale_words(fitted, outcome, kind, scale)
     for sentence in (*notes, *more, probability_words(fitted, outcome, kind), scale_said):
@@ -98,12 +100,9 @@ def _write(
     saved: Saved,
     data: str,
     place: Place,
+    request: Request,
     say: Callable[[str], None],
     *,
-    kind: str,
-    interval: str | None,
-    scale: str,
-    unknown: Unknown,
     keep_columns: bool,
     strict: bool,
     stream_above: float,
@@ -118,7 +117,7 @@ def _write(
     if stored is not None:
         for option, value in reading.items():
             if value is not None:
-                said = f"--{option.replace('_', '-')} is for text and Excel files, and the data is"
+                said = f"{flag(option)} is for text and Excel files, and the data is"
                 raise InputError(f"{said} {stored.format}")
         size = stored.size(stored.columns if columns is None else columns)
         if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
@@ -127,14 +126,10 @@ def _write(
                 saved.model,
                 stored.engine,
                 place.part,
-                kind=kind,
-                interval=interval,
-                scale=scale,
-                unknown=unknown,
+                request,
                 keep_columns=keep_columns,
                 encoding=saved.encoding,
                 missing="error" if strict else "nan",
-                extrapolation=True,
                 force=True,
                 instead=_INSTEAD,
                 tell=say,
@@ -152,14 +147,12 @@ def _write(
         table = Table(stored.load(needed or stored.columns))
     outcome = saved.about.get("outcome")
     outcome = None if outcome is None else str(outcome)
-    X, notes = encode_new(table, saved.encoding, outcome, unknown)
+    rule = cast("Unknown", request.unknown)
+    X, notes = encode_new(table, saved.encoding, outcome, rule)
     written, parts = Written(Gaps(), 0 if has_range(saved.model) else None), []
     for start in range(0, len(X), _PART):
         say(f"predicting, {start:,} of {len(X):,} rows done")
-        rows = X.iloc[start : start + _PART]
-        part = predict_table(
-            saved.model, rows, kind, interval, saved.encoding, scale=scale, extrapolation=True
-        )
+        part = predict_table(saved.model, X.iloc[start : start + _PART], request, saved.encoding)
         written = written.with_part(part)
         parts.append(part.table)
     predicted = pd.concat(parts, ignore_index=True)

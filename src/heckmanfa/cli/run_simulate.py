@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.analysis.options import flag
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import new_folder, outputs
@@ -48,7 +49,7 @@ def run(
     refuse_standard_output(out)
     _check_counts(out, files, rows, n_features, n_predicting)
     for name, value in ranged.items():
-        check_range(name, value, f"--{name.replace('_', '-')}")
+        check_range(name, value, flag(name))
     _check_kind(outcome_kind, ranged["sigma"])
     binary = outcome_kind == "binary"
     model = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **ranged)

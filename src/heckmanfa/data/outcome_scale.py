@@ -9,18 +9,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import Literal
 
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, namespace
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_types import OutcomeTransform as OutcomeTransform
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
-
-OutcomeTransform = Literal["log", "log1p"]
-"""the scale that an outcome is fitted on; predictions are on its own"""
 
 _LOGARITHMS = frozenset(["log", "ln", "log2", "log10", "log1p", "logaddexp", "logaddexp2"])
 _EXPONENTIALS = frozenset(["exp", "exp2", "exp10", "expm1"])

@@ -32,8 +32,9 @@ from heckmanfa.search.averaging.weights import (
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices, SearchIn
+from heckmanfa.search.choices import Choices
 from heckmanfa.search.rho_window import check_window
+from heckmanfa.text.option_types import SearchIn
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,10 +34,11 @@ from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
-from heckmanfa.search.choices import Choices, SearchIn, read_choices, read_selecting
+from heckmanfa.search.choices import Choices, read_choices, read_selecting
 from heckmanfa.search.evaluation import CRITERIA, Search
 from heckmanfa.search.rho_window import check_window
 from heckmanfa.search.strategies import Strategy
+from heckmanfa.text.option_types import SearchIn
 
 if TYPE_CHECKING:
     import pandas as pd

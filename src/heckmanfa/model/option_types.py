@@ -7,16 +7,13 @@ from typing import Literal
 from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.columns.encoding import Unknown as Unknown
-from heckmanfa.data.outcome_scale import OutcomeTransform as OutcomeTransform
+from heckmanfa.text.option_types import Method as Method
+from heckmanfa.text.option_types import OnProblem as OnProblem
+from heckmanfa.text.option_types import OutcomeKind as OutcomeKind
+from heckmanfa.text.option_types import OutcomeTransform as OutcomeTransform
+from heckmanfa.text.option_types import WeightKind as WeightKind
 
-Method = Literal["two-step", "ml"]
-"""how the model is estimated"""
-OutcomeKind = Literal["linear", "binary"]
-"""a number, or one of two classes"""
 CovType = Literal["classical", "robust", "cluster"]
-WeightKind = Literal["frequency", "sampling"]
-OnProblem = Literal["error", "drop"]
-"""what to do with collinear or separating columns"""
 Standardize = bool | Literal["features"]
 """whether to centre and scale features and outcome, only the features, or nothing"""
 

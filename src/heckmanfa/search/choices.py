@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from heckmanfa.errors import DroppedFeaturesWarning, InputError, warn
 from heckmanfa.model.linalg import Dependency, collinear_error, dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted, quoted_list
-
-SearchIn = Literal["prediction", "both"]
-"""which equations a search may leave features out of"""
 
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"

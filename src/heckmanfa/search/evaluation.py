@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,12 @@ from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.search.rho_window import check_window
+from heckmanfa.text.option_types import Criterion as Criterion
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
 NEARLY: dict[Criterion, float] = {

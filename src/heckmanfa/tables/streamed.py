@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from heckmanfa.data.arrow.arrow_levels import (
     stored_column,
 )
 from heckmanfa.data.arrow.engines import ROW_LABELS, Engine, tidy_schema
-from heckmanfa.data.columns.encoding import Encoding, Missing
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import (
     Column,
     Kind,
@@ -42,10 +41,10 @@ from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
 from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.parquet.parquet_files import arrow
-from heckmanfa.data.parquet.parquet_parts import Batches, file_parts, read_batches, read_columns
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_types import Missing
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import plural
 
@@ -73,13 +72,8 @@ class StoredTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; an engine that does not know it counts them in a pass."""
-        if self.engine.n_rows is None:
-            with closing(self.engine.batches(self.columns[:1])) as batches:
-                for _ in batches:
-                    pass
-        assert self.engine.n_rows is not None
-        return self.engine.n_rows
+        """Number of rows."""
+        return self.engine.count()
 
     @property
     def described(self) -> str:
@@ -99,15 +93,7 @@ class StoredTable:
 
     def load(self, columns: Sequence[str]) -> pd.DataFrame:
         """Read some columns of all rows into memory."""
-        if isinstance(self.engine, ParquetEngine):
-            return self._frame(read_columns(file, columns) for file in self.engine.files)
-        pa, _ = arrow()
-        with closing(self.engine.batches(columns)) as batches:
-            tables = [pa.Table.from_batches([batch]) for batch in batches]
-        return self._frame(tables or [self.schema.empty_table().select(columns)])
-
-    def _frame(self, tables: Iterable[Any]) -> pd.DataFrame:
-        return declared_frame(tables, self.schema)
+        return declared_frame(self.engine.load(columns), self.schema)
 
 
 def declared_frame(tables: Iterable[Any], schema: Any) -> pd.DataFrame:
@@ -181,7 +167,6 @@ def stored_source(source: Any) -> StoredTable | None:
 
 
 SAMPLE_ROWS = 200_000
-_SAMPLE_GROUPS = 256
 # Comparing texts is slow, and this many are enough.
 _SAMPLE_TEXTS = 20_000
 _FIRST = 100
@@ -231,7 +216,9 @@ def learn_streamed(
         if (kind := column.kind_by_type()) is not None
     }
     open_ = [name for name in features if name not in known]
-    sample = _sample(table, open_) if open_ else pd.DataFrame()
+    sample = pd.DataFrame()
+    if open_:
+        sample = as_frame(list(map(decode_dictionaries, table.engine.sample(open_, SAMPLE_ROWS))))
     is_text = {name: kind_of(table.schema.field(name).type) == "text" for name in open_}
     known |= _settled(sample[[name for name in open_ if is_text[name] and name not in asked]])
     starts: dict[str, Callable[[], Tally]] = {
@@ -270,28 +257,6 @@ def _learned(column: Column, kind: Kind | None, tally: Tally | None) -> LearnedC
         return LearnedColumn(column, kind, None)
     assert isinstance(tally, NumberTally | TextTally)
     return LearnedColumn(column, column.kind(tally), tally)
-
-
-def _sample(table: StoredTable, names: Sequence[str]) -> pd.DataFrame:
-    """Read rows that are spread over the whole table."""
-    pa, _ = arrow()
-    engine = table.engine
-    parts: list[Any] = []
-    if isinstance(engine, ParquetEngine):
-        groups = file_parts(engine.files, most=0)
-        groups = groups[:: -(-len(groups) // _SAMPLE_GROUPS)]
-        share = min(SAMPLE_ROWS / sum(group.rows for group in groups), 1.0)
-        for group in groups:
-            wanted = Batches(tuple(names), (), 1, max(int(share * group.rows), 1), threads=True)
-            parts += [pa.Table.from_batches([batch]) for batch in read_batches(group, wanted)]
-    else:
-        share = min(SAMPLE_ROWS / table.n_rows, 1.0)
-        with closing(engine.batches(names)) as batches:
-            for batch in batches:
-                rows = min(int(share * batch.num_rows) + 1, batch.num_rows)
-                # A copy: a slice would keep the whole batch.
-                parts.append(pa.Table.from_batches([batch]).take(list(range(rows))))
-    return as_frame([decode_dictionaries(part) for part in parts])
 
 
 def _settled(sample: pd.DataFrame) -> dict[str, Kind]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,8 +32,11 @@ from heckmanfa.data.row_sources import (
     cut_chunks,
     refuse_no_outcome,
 )
-from heckmanfa.data.rows import Columns
+from heckmanfa.data.rows import Columns, one_blas_thread
+from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
+
+Part = TypeVar("Part")
 
 
 class ArrowRows(EncodedRowSource):
@@ -139,6 +142,36 @@ class ArrowRows(EncodedRowSource):
         columns = tuple(dict.fromkeys([*sources, *self._roles.values()]))
         coded = tuple(name for name in sources if name in self._coded)
         return columns, coded + self._text_outcome
+
+    def _run(
+        self, work: Callable[[Part, Event], Any], parts: Iterable[Part], *, threads: bool
+    ) -> Iterator[Any]:
+        """Yield what some work on each part returns, in the order of the parts.
+
+        The event that the work gets is set after an error or an interruption, when the results of
+        other parts are not needed.
+        """
+        stop = Event()
+
+        def run(part: Part) -> Any:
+            try:
+                return work(part, stop)
+            except BaseException:
+                stop.set()
+                raise
+
+        with one_blas_thread():
+            if not threads:
+                yield from map(run, parts)
+                return
+            results = in_order(run, parts)
+            try:
+                # `yield from` would close the results before the event is set.
+                for result in results:  # noqa: UP028
+                    yield result
+            finally:
+                stop.set()
+                results.close()
 
     def _cut(
         self, part: int, batches: Iterable[Any], sources: list[str], reading: Reading, stop: Event

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.arrow.engines import cut_parts, part_rows, whole_blocks
 from heckmanfa.data.row_sources import Reading, Task
-from heckmanfa.data.rows import one_blas_thread, rows_per_block
-from heckmanfa.data.threads import in_order
+from heckmanfa.data.rows import rows_per_block
 from heckmanfa.errors import DataError
 
 
@@ -41,30 +40,15 @@ class EngineRows(ArrowRows):
         """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
         self._refuse_outcome()
         sources = self._sources_read(reading)
-        stop = Event()
 
-        def work(part: _Part) -> Any:
+        def work(part: _Part, stop: Event) -> Any:
             blocks = whole_blocks(iter(part.batches), reading.block_rows)
-            try:
-                return task(part.number, self._cut(part.number, blocks, sources, reading, stop))
-            except BaseException:
-                stop.set()
-                raise
+            return task(part.number, self._cut(part.number, blocks, sources, reading, stop))
 
-        with one_blas_thread(), closing(self.engine.batches(*self._columns_read(sources))) as rows:
+        with closing(self.engine.batches(*self._columns_read(sources))) as rows:
             parts = self._parts(rows, reading)
             first = list(islice(parts, 2))
-            if len(first) < 2:
-                yield from map(work, first)
-                return
-            results = in_order(work, chain(first, parts))
-            try:
-                for result in results:  # noqa: UP028
-                    yield result
-            finally:
-                # After an error or an interruption the other results are not needed.
-                stop.set()
-                results.close()
+            yield from self._run(work, chain(first, parts), threads=len(first) > 1)
 
     def _parts(self, rows: Iterator[Any], reading: Reading) -> Iterator[_Part]:
         """Yield the parts that are to be read; the stream is not read beyond the last of them."""

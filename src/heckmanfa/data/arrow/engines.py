@@ -93,6 +93,40 @@ class Engine(ABC):
             for number, part in enumerate(cut_parts(stream, rows)):
                 yield Piece(number * rows, whole_blocks(iter(part), block_rows))
 
+    def count(self) -> int:
+        """Return the number of rows, which takes a pass if it is not known."""
+        if self.n_rows is None:
+            with closing(self.batches(self.schema.names[:1])) as stream:
+                for _ in stream:
+                    pass
+        assert self.n_rows is not None
+        return self.n_rows
+
+    def load(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of all rows as tables of Arrow, at least one."""
+        import pyarrow as pa
+
+        table = None
+        with closing(self.batches(columns)) as stream:
+            for batch in stream:
+                table = pa.Table.from_batches([batch])
+                yield table
+        if table is None:
+            yield self.schema.empty_table().select(columns)
+
+    def sample(self, columns: Sequence[str], rows: int) -> list[Any]:
+        """Return about so many rows, spread over the whole table, as tables of Arrow."""
+        import pyarrow as pa
+
+        share = min(rows / self.count(), 1.0)
+        parts: list[Any] = []
+        with closing(self.batches(columns)) as stream:
+            for batch in stream:
+                taken = min(int(share * batch.num_rows) + 1, batch.num_rows)
+                # A copy: a slice would keep the whole batch.
+                parts.append(pa.Table.from_batches([batch]).take(list(range(taken))))
+        return parts
+
     def ranges(self, names: Sequence[str]) -> dict[str, Range]:
         """Return the range of numbers that may identify rows; this may take a pass.
 

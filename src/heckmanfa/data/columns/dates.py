@@ -20,9 +20,9 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared_levels import as_declared
 from heckmanfa.data.columns.values import NEARLY_ALL, is_plain_number, levels_of, time_in
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_types import Unit
 from heckmanfa.text.printable import quoted
 
-Unit = Literal["days", "years"]
 Order = Literal["ymd", "dmy", "mdy"]
 """the order of day, month and year in text; dates with a type have the first"""
 

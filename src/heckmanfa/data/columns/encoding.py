@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent, refuse_far_more, repeated
-from heckmanfa.data.columns.dates import DateScale, Unit, scales_of
+from heckmanfa.data.columns.dates import DateScale, scales_of
 from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
 from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, UNSEEN_ADVICE_FILLED, encoded_names
@@ -29,10 +29,10 @@ from heckmanfa.data.columns.values import (
     with_columns,
 )
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_types import Missing, Unit
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
-Missing = Literal["drop", "mean"]
 Unknown = Literal["error", "missing"]
 """what to do with a level of a category that the fit did not have"""
 _SHOWN = 5

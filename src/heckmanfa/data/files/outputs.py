@@ -1,7 +1,7 @@
 """Files that exist, and files and folders that are written completely or not at all.
 
-Data is written to a part beside its target, which is moved into place at the end. Parts are made in
-private folders (`private_folders`), since other users may also be able to write to the folder.
+Data is written to a temporary file beside its target (`temporary`), which is moved into place at
+the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,7 +27,7 @@ from heckmanfa.data.files.clashes import (
     refuse_standard_output,
 )
 from heckmanfa.data.files.links import refuse_foreign_links
-from heckmanfa.data.files.private_folders import remove_leftovers, room_for
+from heckmanfa.data.files.temporary import remove_leftovers, temporary_file, temporary_folder
 from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest_file
@@ -57,9 +57,9 @@ class Place:
     target: Path
     """as the user named it"""
     part: Path
-    """where to write: a file of the same name in a private folder beside the target"""
+    """where to write: a temporary file beside the target"""
     made: os.stat_result
-    """status of the part when it was made"""
+    """status of the part when it was made, with the permissions of any new file"""
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
@@ -129,16 +129,11 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     refuse_foreign_links(target)
     _refuse_folder(target)
     _refuse_no_parent(target, target)
-    with _room(target, target) as room:
-        part = room / target.name
-        with _explained(target):
-            part.mkdir()
-            place = Place(target, part, part.lstat())
-        with place.writing():
-            yield part
-            _refuse_another(place)
-            _refuse_folder(target)
-            part.rename(target)
+    with _beside(target, target, temporary_folder) as place, place.writing() as part:
+        yield part
+        _refuse_folder(target)
+        part.chmod(stat.S_IMODE(place.made.st_mode))
+        part.rename(target)
 
 
 def make_folder(path: PathLike) -> Path:
@@ -173,9 +168,8 @@ def check_place(path: PathLike, force: bool) -> None:
                 raise InputError(f"{shown(target)} is a link that leads to itself") from error
             raise
     if not stat.S_ISREG(found.st_mode):
-        kind = next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
         leads = f"leads to {shown(real_path(target))}, which is" if target.is_symlink() else "is"
-        raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
+        raise InputError(f"{shown(target)} {leads} {_kind(found)}; name a file to write")
     if not force:
         raise InputError(_exists(target))
 
@@ -188,6 +182,10 @@ def refuse_address(path: PathLike) -> None:
             f"a URL that begins with {quoted(found[0] + '//')} cannot be used here: name a path of "
             "this machine, and copy the file from or to other machines yourself"
         )
+
+
+def _kind(found: os.stat_result) -> str:
+    return next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
 
 
 def _exists(target: Path) -> str:
@@ -217,69 +215,47 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _room(target: Path, real: Path) -> Iterator[Path]:
-    """Make a private folder beside a target, and remove it at the end."""
+def _beside(
+    target: Path,
+    real: Path,
+    make: Callable[[Path], AbstractContextManager[tuple[Path, os.stat_result]]],
+) -> Iterator[Place]:
+    """Make the part of a target, and remove it at the end if it was not moved."""
     remove_leftovers(real.parent)
     with ExitStack() as stack:
         with _explained(target):
-            room = stack.enter_context(room_for(real))
-        yield room
+            part, made = stack.enter_context(make(real))
+        yield Place(target, part, made)
 
 
 @contextmanager
 def _part_of(target: Path) -> Iterator[Place]:
-    """Make the part of a file, and remove it at the end if it was not moved."""
-    # A link stays a link; the file that it points to is replaced.
-    real = real_path(target)
+    """Make the part of a file, which `replacing` then knows."""
     refuse_foreign_links(target)
-    with _room(target, real) as room:
-        part = room / real.name
-        with _explained(target):
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            place = Place(target, part, os.fstat(handle))
-        finally:
-            os.close(handle)
-        _written[part] = place
+    # A link stays a link; the file that it points to is replaced.
+    with _beside(target, real_path(target), temporary_file) as place:
+        _written[place.part] = place
         try:
             yield place
         finally:
-            del _written[part]
-
-
-def _refuse_another(place: Place) -> None:
-    """Refuse to move anything but the part that was made, such as a link put in its place."""
-    try:
-        found = place.part.lstat()
-        # A link can get the inode of a file that was removed just before.
-        same_kind = stat.S_IFMT(found.st_mode) == stat.S_IFMT(place.made.st_mode)
-        if same_kind and os.path.samestat(place.made, found):
-            return
-    except FileNotFoundError:
-        pass
-    raise InputError(
-        f"{shown(place.target)} is not written: another program moved or replaced what was being "
-        f"written beside it; see who else may write to {shown(real_path(place.target).parent)}"
-    )
+            del _written[place.part]
 
 
 def _move(place: Place, force: bool) -> None:
     refuse_foreign_links(place.target)
     real = real_path(place.target)
     with place.writing() as part:
-        _refuse_another(place)
-        if force:
-            _take_mode(real, part)
-        elif _linked(place.target, part, real):
-            return
-        else:
+        part.chmod(_mode(place, real))
+        if not force:
+            if _linked(place.target, part, real):
+                return
             # This check can race, but such a file system offers nothing better.
             check_place(place.target, force)
         part.replace(real)
 
 
 def _linked(target: Path, part: Path, real: Path) -> bool:
-    """Move a part into place unless a file exists by now; False if the system cannot do that."""
+    """Link a part into place unless a file exists by now; False if the system cannot do that."""
     try:
         os.link(part, real)
     except FileExistsError as error:
@@ -288,7 +264,6 @@ def _linked(target: Path, part: Path, real: Path) -> bool:
         if error.errno in _NO_LINKS:
             return False
         raise
-    part.unlink()
     return True
 
 
@@ -300,30 +275,22 @@ def _take_back(place: Place) -> None:
             real.unlink()
 
 
-def _take_mode(real: Path, part: Path) -> None:
-    """Give a part the permissions of the file that it replaces, but no privilege.
+def _mode(place: Place, real: Path) -> int:
+    """Return the permissions of a new file, or those of the file that it replaces.
 
     The setuid, setgid and sticky bits are dropped. A file of another owner becomes ours, and its
-    permissions may then remove some of the part's permissions, but add none.
+    permissions may then remove some of a new file's permissions, but add none.
     """
+    made = place.made
     try:
         old = real.stat()
     except FileNotFoundError:
-        return
-    new = part.stat()
+        return stat.S_IMODE(made.st_mode)
     mode = old.st_mode & 0o777
-    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-        mode &= new.st_mode
-    part.chmod(mode)
+    return mode if (old.st_uid, old.st_gid) == (made.st_uid, made.st_gid) else mode & made.st_mode
 
 
 _PIECE = 2**20
-_NOT_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
-    (Path.is_fifo, "pipe"),
-    (Path.is_socket, "socket"),
-    (Path.is_char_device, "device"),
-    (Path.is_block_device, "device"),
-)
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -335,10 +302,9 @@ def existing(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{shown(path)} is a folder; name a file in it")
     if path.is_file():
         return path
-    # Reading from anything but a file may wait forever, or never end.
-    for is_kind, what in _NOT_FILES:
-        if is_kind(path):
-            raise InputError(f"{shown(path)} is a {what}, not a file; name a file")
+    if path.exists():
+        # Reading from anything but a file may wait forever, or never end.
+        raise InputError(f"{shown(path)} is {_kind(path.stat())}, not a file; name a file")
     if not path.parent.is_dir():
         raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
     names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]

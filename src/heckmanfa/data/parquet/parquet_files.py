@@ -20,8 +20,13 @@ from heckmanfa.data.arrow.arrow_columns import kind_of
 from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
 from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
-from heckmanfa.data.files.found_files import PathLike, find_files, refuse_other_format
-from heckmanfa.data.files.hive_folders import Value, typed_keys
+from heckmanfa.data.files.found_files import (
+    PathLike,
+    Value,
+    find_files,
+    refuse_other_format,
+    typed_keys,
+)
 from heckmanfa.data.files.sizes import refuse_inflated
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown

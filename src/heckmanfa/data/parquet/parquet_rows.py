@@ -23,8 +23,7 @@ from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.parquet.parquet_files import scan_files
 from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, read_batches
 from heckmanfa.data.row_sources import Chunk, Reading, Task
-from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.threads import in_order, workers
+from heckmanfa.data.threads import workers
 
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
@@ -64,27 +63,11 @@ class ParquetRows(ArrowRows):
         threads = workers() if rows >= _ROWS_FOR_THREADS else 1
         # If parts are too few to keep all threads busy, one decodes while another works.
         ahead = threads > 1 and len(parts) < 2 * threads
-        stop = Event()
 
-        def work(part: int) -> Any:
-            try:
-                return task(part, self._chunks(part, reading, stop, ahead=ahead))
-            except BaseException:
-                stop.set()
-                raise
+        def work(part: int, stop: Event) -> Any:
+            return task(part, self._chunks(part, reading, stop, ahead=ahead))
 
-        with one_blas_thread():
-            if threads == 1 or len(parts) == 1:
-                yield from map(work, parts)
-                return
-            results = in_order(work, parts)
-            try:
-                for result in results:  # noqa: UP028
-                    yield result
-            finally:
-                # After an error or an interruption the other results are not needed.
-                stop.set()
-                results.close()
+        yield from self._run(work, parts, threads=threads > 1 and len(parts) > 1)
 
     def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
         """Read a part block by block."""

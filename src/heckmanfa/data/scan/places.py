@@ -21,12 +21,13 @@ from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import (
     PathLike,
     find_files,
+    folders_below,
     is_hidden,
+    keys_of,
     refuse_empty_folder,
     refuse_no_match,
     refuse_other_format,
 )
-from heckmanfa.data.files.hive_folders import folders_below, keys_of
 from heckmanfa.data.files.patterns import matches
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, shown

@@ -1,0 +1,321 @@
+"""The options of a question about a table: names, types, defaults, and what they mean.
+
+They are the fields of `heckmanfa.analysis.Question`, and the command line makes its options from
+them. Nothing heavy is imported here, so ``--help`` is fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from heckmanfa.text.option_types import (
+    Criterion,
+    Method,
+    Missing,
+    OnProblem,
+    OutcomeKind,
+    OutcomeTransform,
+    Search,
+    SearchIn,
+    Unit,
+    WeightKind,
+)
+
+TABLE, OUTCOME, FEATURES, SEARCH = "Table", "Outcome", "Features", "Search"
+MODEL, READING = "Model", "Reading the table"
+COMPARE, PREDICT = frozenset(["compare"]), frozenset(["predict"])
+
+Names = tuple[str, ...]
+"""names of columns; one name, and any sequence of names, also count"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the command line says about an option, beside its name, type and default."""
+
+    help: str
+    group: str
+    """title under which help lists it"""
+    also_in: frozenset[str] = frozenset()
+    """commands that have it, beside ``fit``"""
+    least: float | None = None
+    """smallest value"""
+    metavar: str | None = None
+    """what help shows in place of a value"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a question, in the order in which a command names them."""
+
+    data: Annotated[
+        str,
+        About(
+            "A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
+            "of Parquet and Arrow also a folder, a pattern in quotes, or a URL such as "
+            "s3://bucket/a; - is CSV from standard input.",
+            TABLE,
+            COMPARE,
+        ),
+    ]
+    outcome: Annotated[
+        str, About("Column of the outcome, empty where it is not observed.", OUTCOME, COMPARE)
+    ]
+    selected: Annotated[
+        str | None,
+        About("Column of 0 and 1 (or yes and no) that says who is selected.", OUTCOME, COMPARE),
+    ] = None
+    features: Annotated[
+        Names,
+        About("Columns to use, separated by commas; all others unless given.", FEATURES, COMPARE),
+    ] = ()
+    exclude: Annotated[
+        Names, About("Columns not to use in either equation.", FEATURES, COMPARE)
+    ] = ()
+    predict_with: Annotated[
+        Names,
+        About("Columns that may predict; with --search none, those that do.", FEATURES),
+    ] = ()
+    always: Annotated[Names, About("Columns that the search must let predict.", FEATURES)] = ()
+    select_only: Annotated[
+        Names,
+        About("Columns that drive selection and must not predict (exclusions).", FEATURES),
+    ] = ()
+    search: Annotated[
+        Search | None,
+        About(
+            "Which features predict: average (over all assignments, unless given), best-subset "
+            "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest "
+            "and --criterion mean best-subset. A binary outcome has best-subset (unless given), "
+            "average and none.",
+            SEARCH,
+        ),
+    ] = None
+    search_in: Annotated[
+        SearchIn,
+        About(
+            "prediction (all features drive selection, as in the paper) or both: leave features "
+            "out of the selection equation as well, by the joint likelihood. For average and "
+            "best-subset.",
+            SEARCH,
+            COMPARE,
+        ),
+    ] = "prediction"
+    selection_always: Annotated[
+        Names,
+        About(
+            "With --search-in both: columns that must stay in the selection equation.",
+            SEARCH,
+            COMPARE,
+        ),
+    ] = ()
+    selection_never: Annotated[
+        Names,
+        About("With --search-in both: columns that must not drive selection.", SEARCH, COMPARE),
+    ] = ()
+    criterion: Annotated[
+        Criterion | None,
+        About(
+            "bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset and lasso, "
+            "adjusted_r2 for the paper's. A binary outcome has bic, ebic and aic.",
+            SEARCH,
+        ),
+    ] = None
+    rho_range: Annotated[
+        tuple[float, float] | None,
+        About("Choose only assignments whose rho is between these.", SEARCH, metavar="LO HI"),
+    ] = None
+    method: Annotated[
+        Method | None,
+        About("two-step (unless given) or ml; a binary outcome is fitted by ml.", MODEL),
+    ] = None
+    start: Annotated[
+        float | None,
+        About("With maximum likelihood: the rho to start from, to fit another maximum.", MODEL),
+    ] = None
+    rho: Annotated[
+        float | None,
+        About("With --search none: hold rho at this value instead of estimating it.", MODEL),
+    ] = None
+    weights: Annotated[str | None, About("Column of weights.", MODEL)] = None
+    weight_kind: Annotated[WeightKind, About("frequency (they count rows) or sampling.", MODEL)] = (
+        "frequency"
+    )
+    cluster: Annotated[
+        str | None, About("Column of clusters, whose rows are dependent.", MODEL)
+    ] = None
+    robust: Annotated[bool, About("Robust standard errors.", MODEL)] = False
+    missing: Annotated[
+        Missing,
+        About("Rows that lack a feature: drop, or mean (fill in the mean).", FEATURES, COMPARE),
+    ] = "drop"
+    on_separation: Annotated[
+        OnProblem,
+        About(
+            "If a column decides selection, or a binary outcome, for some rows: error, or drop "
+            "(leave out the column and these rows).",
+            MODEL,
+            COMPARE,
+        ),
+    ] = "error"
+    categorical: Annotated[Names, About("Columns to treat as categories.", FEATURES, COMPARE)] = ()
+    numeric: Annotated[Names, About("Columns to treat as numbers.", FEATURES, COMPARE)] = ()
+    honest: Annotated[
+        bool, About("Choose on one half of the rows, estimate on the other.", SEARCH)
+    ] = False
+    decimal: Annotated[
+        str | None,
+        About(
+            "Decimal mark of CSV and Excel files, . or , (inferred from all values unless given).",
+            READING,
+            COMPARE,
+        ),
+    ] = None
+    thousands: Annotated[
+        str | None,
+        About(
+            "Thousands separator of such files: , or . or a blank or ' (or none).",
+            READING,
+            COMPARE | PREDICT,
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None,
+        About(
+            "Sheet of an Excel file, by name or number (the first that is not empty unless given).",
+            READING,
+            COMPARE | PREDICT,
+        ),
+    ] = None
+    header_row: Annotated[
+        int | None,
+        About(
+            "Line of a CSV file, or row of an Excel sheet, with the names of the columns; those "
+            "above it are skipped (the first below any titles unless given).",
+            READING,
+            COMPARE | PREDICT,
+            least=1,
+        ),
+    ] = None
+    na_values: Annotated[
+        Names,
+        About(
+            "Values that mean missing, such as -99 or refused, in all columns; or in one of them, "
+            "as in income=-99.",
+            READING,
+            COMPARE,
+        ),
+    ] = ()
+    dates: Annotated[
+        Unit | None,
+        About(
+            "Use dates as numbers: days or years since a column's earliest date.", FEATURES, COMPARE
+        ),
+    ] = None
+    reference: Annotated[
+        Names,
+        About(
+            "Level that the others of a category are compared with, as in region=north (the first "
+            "that rows of the fit have, unless given).",
+            FEATURES,
+            metavar="COLUMN=LEVEL",
+        ),
+    ] = ()
+    """also a dictionary of levels by column"""
+    min_level_rows: Annotated[
+        int,
+        About(
+            "Merge the levels of a category that have fewer rows than this into one, (other).",
+            FEATURES,
+            COMPARE,
+            least=0,
+        ),
+    ] = 0
+    seed: Annotated[int, About("Seed of the random numbers.", MODEL, COMPARE, least=0)] = 0
+    stream_above: Annotated[
+        float,
+        About(
+            "Parquet and Arrow files whose columns would take more gigabytes than this are read "
+            "in passes, not loaded.",
+            READING,
+            PREDICT,
+            least=0,
+        ),
+    ] = 1.0
+    device: Annotated[
+        str, About("cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).", MODEL)
+    ] = "cpu"
+    outcome_kind: Annotated[
+        OutcomeKind | None,
+        About(
+            "linear (amounts) or binary (two classes: a Heckman probit of the probability of one "
+            "of them). Unless given, 0 and 1, true and false, and two texts are binary; other "
+            "numbers are amounts.",
+            OUTCOME,
+            COMPARE,
+        ),
+    ] = None
+    positive: Annotated[
+        str | float | None,
+        About(
+            "Class of a binary outcome whose probability is modelled (unless given: 1, true, yes, "
+            "or the second in order).",
+            OUTCOME,
+            COMPARE,
+        ),
+    ] = None
+    outcome_transform: Annotated[
+        OutcomeTransform | None,
+        About(
+            "Fit the logarithm of an amount: log, or log1p for log(1 + y), which allows zeros. "
+            "Predictions are still amounts.",
+            OUTCOME,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as a value, read off its field."""
+
+    name: str
+    kind: Any
+    """type of its values: the first that the field declares"""
+    words: tuple[str, ...]
+    """the values that it takes, if it takes only some"""
+    default: Any
+    """None if there is none"""
+    is_required: bool
+    about: About
+
+
+def flag(name: str) -> str:
+    """Return the name of an option at the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def _options() -> dict[str, Option]:
+    hints = get_type_hints(Options, include_extras=True)
+    made = {}
+    for field in fields(Options):
+        hint, about = get_args(hints[field.name])
+        # Literals, and unions with None.
+        is_whole = isinstance(hint, type) or get_origin(hint) in (Literal, tuple)
+        kind = hint if is_whole else next(one for one in get_args(hint) if one is not NoneType)
+        words = get_args(kind) if get_origin(kind) is Literal else ()
+        is_required = field.default is MISSING
+        made[field.name] = Option(
+            name=field.name,
+            kind=str if words else kind,
+            words=words,
+            default=None if is_required else field.default,
+            is_required=is_required,
+            about=about,
+        )
+    return made
+
+
+OPTIONS = _options()
+"""the options of a question, by name"""

@@ -1,0 +1,27 @@
+"""The words that options take, as types.
+
+They are at the bottom of the package, and import nothing, so the command line starts fast.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
+Method = Literal["two-step", "ml"]
+"""how the model is estimated"""
+Missing = Literal["drop", "mean"]
+"""what to do with rows that lack a feature"""
+OnProblem = Literal["error", "drop"]
+"""what to do with collinear or separating columns"""
+OutcomeKind = Literal["linear", "binary"]
+"""a number, or one of two classes"""
+OutcomeTransform = Literal["log", "log1p"]
+"""the scale that an outcome is fitted on; predictions are on its own"""
+Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lasso", "none"]
+"""how prediction features are found"""
+SearchIn = Literal["prediction", "both"]
+"""which equations a search may leave features out of"""
+Unit = Literal["days", "years"]
+"""unit of dates that become numbers"""
+WeightKind = Literal["frequency", "sampling"]
