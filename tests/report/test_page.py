@@ -147,7 +147,12 @@ def test_the_best_assignment_stands_beside_the_average(case, page_of):
     whole = analysis.model.tidy().query("equation == 'prediction'").set_index("term")
     beside = {row[0]: row for row in page.tables["coefficients-table"][2:]}
     with pytest.warns(NoExclusionWarning):
-        full = Heckman().fit(analysis.loaded.X, y).tidy().query("equation == 'prediction'")
+        full = (
+            Heckman(cov_type="robust")
+            .fit(analysis.loaded.X, y)
+            .tidy()
+            .query("equation == 'prediction'")
+        )
     for row in full.to_dict("records"):
         shown = beside[row["term"]][-1].replace("\N{MINUS SIGN}", "-")
         low, high = (float(end) for end in shown.split(" to "))

@@ -110,13 +110,13 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     assert str(answer.lede) == "Whether selection mattered cannot be told (chance 15%)."
     assert [(chip.name, chip.chance) for chip in answer.sure] == [("educ", ">99%")]
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
-        ("exper", "89%"),
-        ("expersq", "43%"),
-        ("huswage", "40%"),
-        ("motheduc", "34%"),
-        ("nwifeinc", "33%"),
-        ("huseduc", "27%"),
-        ("fatheduc", "26%"),
+        ("exper", "85%"),
+        ("expersq", "48%"),
+        ("huswage", "44%"),
+        ("motheduc", "42%"),
+        ("nwifeinc", "36%"),
+        ("huseduc", "29%"),
+        ("city", "27%"),
     ]
     assert answer.n_more == 7
     assert str(answer.which.words) == (
@@ -252,8 +252,11 @@ def judged(evidence, kind="unknown", chance=0.5, rival="", stand_in=None, **more
 
 
 def test_the_verdict_says_what_its_chance_says(averaged):
-    yes = verdict(judged(averaged, "yes", 0.95))
+    yes = verdict(judged(averaged, "yes", 0.95, exclusion_named=True))
     assert (yes.title, str(yes.sentence)) == ("Yes", "Selection mattered (chance 95%).")
+    # Without an exclusion that was named, it rests on normality alone.
+    alone = verdict(judged(averaged, "yes", 0.95))
+    assert str(alone.sentence) == "Selection mattered (chance 95%), if the errors are normal."
     none = verdict(judged(averaged, "no sign", 0.05))
     assert (none.title, none.rivals) == ("No sign of it", passage())
     assert str(none.sentence) == "There is no sign that selection mattered (chance 5%)."

@@ -154,7 +154,7 @@ SAID = {
     "average": (
         "less_likely imr_r2 condition rho average? assignment_weight(not drawn) stand_ins "
         "weight_kinds? imr_optional(no sign) all_features_test imr_range uncertainty",
-        "average? no_choice imr_optional none_kept_out adjusted_r2",
+        "average? no_choice imr_optional none_kept_out adjusted_r2 classical_beside",
     ),
     "average, robust": (
         "less_likely imr_r2 condition rho average? assignment_weight(not drawn) "

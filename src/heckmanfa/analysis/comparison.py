@@ -36,7 +36,7 @@ from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanL
 from heckmanfa.model.option_types import OnProblem, OutcomeKind
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.search.choices import SearchIn
+from heckmanfa.text.option_types import SearchIn
 from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:

@@ -327,7 +327,7 @@ class Analysis(Prepared):
     @property
     def errors_kind(self) -> str:
         """Kind of the standard errors: classical, robust or cluster."""
-        return self.model.cov_type or "classical"
+        return self.model.fit_.spec.cov_type or "classical"
 
     @property
     def errors(self) -> str:

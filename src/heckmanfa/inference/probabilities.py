@@ -155,7 +155,8 @@ def _logarithms(fit: Fit, table: FeatureTable, kind: str) -> tuple[Array, Array]
     index, rho = side * selection_index(fit, table), side * fit.rho
     if kind == "joint":
         logarithm = log_bivariate_cdf(mean, index, rho)
-        return xp.log1p(-xp.exp(logarithm)), logarithm
+        with np.errstate(divide="ignore"):
+            return xp.log1p(-xp.exp(logarithm)), logarithm
     far = index < _FAR
     near = xp.where(far, 0.0 * mean, index)
     likely = _is_likely(mean, inverse_mills(near), rho)

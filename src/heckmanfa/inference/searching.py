@@ -321,8 +321,8 @@ class HonestSearch:
         return replace(self, searching=self.searching.for_replicates(), verbose=0)
 
     def _halves(self, spec: Spec, rows: ArrayRows, random_state: Any) -> Honest:
-        spec = spec.for_replicates(by_covariance=self.by_covariance)
-        search = Refit(spec, self.searching.for_replicates())
+        again = spec.for_replicates(by_covariance=self.by_covariance)
+        search = Refit(again, self.searching.for_replicates())
         # The halves depend neither on the draws of the search nor on the search in all rows.
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)
