@@ -49,7 +49,7 @@ def average(mroz):
 @pytest.fixture(scope="module")
 def plain(mroz):
     """Every assignment of an average by BIC: its mask, weight and rho."""
-    rows = fitted(HeckmanAverage("bic"), *mroz).assignments_
+    rows = fitted(HeckmanAverage("bic", cov_type="classical"), *mroz).assignments_
     masks = np.array([[name in features for name in FEW] for features in rows["features"]])
     weight, rho = rows["weight"].to_numpy(), rows["rho"].to_numpy()
     assert weight.sum() == pytest.approx(1.0)
@@ -181,7 +181,7 @@ def test_bars_are_the_likelihood_profile_and_the_mixture(average, mroz):
     assert not picture.no_bars
     # Without rows there is no likelihood, and the best assignment holds no correction.
     without = average.pictures().over_rho
-    assert [bar.how for bar in without.bars] == ["assignments by AIC weights"]
+    assert [bar.how for bar in without.bars] == ["assignments by BIC weights"]
     assert "needs all rows in memory" in without.text().caption
 
 
@@ -220,8 +220,10 @@ def test_ways_of_lambda_are_those_that_hold_it(average, mroz):
     n = sum(way.low > 0 or way.high < 0 for way in picture.estimates)
     assert picture.n_found == n
     # It does not set the range, and runs on.
-    assert picture.ends[1] < found["all features"].high
-    assert "arrow" in picture.text().caption
+    options = {"all_features_share": 0.0, "cov_type": "classical"}
+    narrow = fitted(HeckmanAverage("aic", **options), *mroz).pictures().imr
+    assert narrow.ends[1] < found["all features"].high
+    assert "arrow" in narrow.text().caption
 
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])
