@@ -59,7 +59,7 @@ def answer(name: str, number: int) -> Record:
     found = enumerate_all(form, targets.functions)
     weights = weightings(form, found)
     if design.method == "ml":
-        weights["bounded"] = _bounded(design, truth, data, form, found)
+        weights["bounded"] = bounded_weights(design, truth, data, form, found)
         record["bounded"] = round(float(weights["bounded"] @ found.correction), 5)
         record["errors"]["bounded"] = excess(truth, weights["bounded"] @ found.estimates)
     record["correction"] = round(float(weights[CHANCE] @ found.correction), 5)
@@ -123,7 +123,9 @@ def _intervals(
     return record
 
 
-def _bounded(design: Design, truth: Truth, data: Draw, form: Form, found: Assignments) -> Floats:
+def bounded_weights(
+    design: Design, truth: Truth, data: Draw, form: Form, found: Assignments
+) -> Floats:
     """BIC weights in which dropping the correction costs the likelihood ratio of everything.
 
     No assignment puts rho closer to its bounds than .98, or than the model of everything does.

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanProbitAverage
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbitAverage
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     CollinearError,
@@ -21,6 +22,7 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
+from heckmanfa.results.judgement import judgement_of
 from heckmanfa.text.chances import COVERAGE
 from heckmanfa.text.wording import chance_text
 
@@ -476,3 +478,41 @@ def test_maximum_likelihood_of_all_features_is_guarded():
     assert found.equal_variance.p_value < 0.001
     assert "(in the model of all features)" in str(found)
     assert "two-step" in str(model.summary())
+
+
+def test_two_steps_confirm_what_maximum_likelihood_says_of_selection():
+    data = make_selection(3000, 4, 2, rho=0.7, random_state=1)
+    never = np.flatnonzero(~data.support).tolist()
+    model = HeckmanAverage(method="ml", never=never).fit(data.X, data.y)
+    outcome = model.fit_.average
+    steps = HeckmanAverage(never=never).fit(data.X, data.y)
+    confirmed = steps.inclusion_["bic"].iloc[-1]
+    assert outcome.two_step_chance == pytest.approx(confirmed, rel=1e-9)
+    assert outcome.average.correction_share["bic"] > 0.9
+    assert judgement_of(model.fit_).kind == "yes"
+    doubted = replace(model.fit_, average=replace(outcome, two_step_chance=0.3))
+    found = judgement_of(doubted)
+    assert found.kind == "unreliable"
+    assert found.doubt == "two-step estimates do not confirm it, with a chance of 30%"
+    assert steps.fit_.average.two_step_chance is None
+
+
+def test_replicates_weigh_by_the_kind_of_covariance_that_the_model_has():
+    expected = [
+        (HeckmanAverage(), "robust"),
+        (HeckmanAverage(cov_type="classical"), None),
+        (HeckmanAverage(method="ml"), None),
+        (HeckmanBestSubset("corrected_bic", cov_type="robust"), "robust"),
+        (HeckmanBestSubset(cov_type="robust"), None),
+    ]
+    for model, cov_type in expected:
+        assert model.fit(X, Y)._refit().spec.cov_type == cov_type
+
+
+def test_everything_has_no_part_of_an_interval_where_it_is_not_allowed():
+    for options in ({"max_features": 3}, {"rho_range": (-0.1, 0.1)}):
+        average = HeckmanAverage(**options).fit(X, Y).fit_.average.average
+        assert average.all_features_share == 0.0
+    assert HeckmanAverage().fit(X, Y).fit_.average.average.all_features_share == 0.5
+    with pytest.raises(InputError, match="all_features_share"):
+        HeckmanAverage(all_features_share=1.5).fit(X, Y)

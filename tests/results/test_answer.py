@@ -20,6 +20,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
 from heckmanfa.results.headline import headline
 from heckmanfa.results.judgement import Judgement
+from heckmanfa.results.may_write import may_write
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, passage
 from heckmanfa.text.wording import chance_text, effects
@@ -134,7 +135,7 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     )
     # Names can be found again, and no hyphen stands for a minus.
     assert {Name("educ"), Name("lwage")} <= {*answer.headline.parts}
-    assert "\u22120.035" in str(answer.selection.words)
+    assert "\u22120.04," in str(answer.selection.words)
     summary = " ".join(str(mroz.summary()).split())
     assert summary.startswith(f"{answer.headline} {answer.lede} Heckman selection model")
 
@@ -258,6 +259,11 @@ def test_the_verdict_says_what_its_chance_says(averaged):
     # Without an exclusion that was named, it rests on normality alone.
     alone = verdict(judged(averaged, "yes", 0.95))
     assert str(alone.sentence) == "Selection mattered (chance 95%), if the errors are normal."
+    took_place = "Selection on what was not observed took place"
+    assert took_place in str(may_write(judged(averaged, "yes", 0.95, exclusion_named=True)))
+    said = str(may_write(judged(averaged, "yes", 0.95)))
+    assert took_place not in said
+    assert "only the normality of the errors says so" in said
     none = verdict(judged(averaged, "no sign", 0.05))
     assert (none.title, none.rivals) == ("No sign of it", passage())
     assert str(none.sentence) == "There is no sign that selection mattered (chance 5%)."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.averaging_again import bounded_weights
 from benchmarks.averaging_answers import answer, full_form, weightings
 from benchmarks.averaging_designs import DESIGNS, draw, truth_of
 from benchmarks.averaging_figures import Drawn, coverage, yes_rate
@@ -37,9 +38,11 @@ def test_the_library_weighs_assignments_as_a_plain_enumeration_does(name):
     form = full_form(name, FIRST, cov_type)
     found = enumerate_all(form, np.eye(len(form.estimates)))
     weight = weightings(form, found)["bic index"]
+    if design.method == "ml":
+        weight = bounded_weights(design, truth, data, form, found)
 
     named = sorted(set(range(data.X.shape[1])) - set(truth.candidates))
-    options = {"never": named, "cov_type": "cluster" if design.clustered else None}
+    options = {"never": named, "cov_type": cov_type}
     groups = [list(unit) for unit in truth.units if len(unit) > 1]
     if groups:
         options["feature_groups"] = groups

@@ -208,10 +208,10 @@ outcome_transform, categorical_features, reference, unknown
     --------
     >>> from heckmanfa import HeckmanAverage
     >>> from heckmanfa.datasets import make_selection
-    >>> data = make_selection(2000, 6, 3, random_state=0)
+    >>> data = make_selection(2000, 6, 3, random_state=2)
     >>> model = HeckmanAverage().fit(data.X, data.y)
     >>> model.prediction_features_
-    [2, 3, 4]
+    [1, 2, 3]
     """
 
     _two_step_cov_type: ClassVar[CovType | None] = "robust"
