@@ -18,7 +18,7 @@ from heckmanfa.results.answer import answer_of, opening, roles_frame
 from heckmanfa.results.checks import Check
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
-from heckmanfa.results.headline import headline
+from heckmanfa.results.headline import headline, interval_words
 from heckmanfa.results.judgement import Judgement
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.selection_verdict import verdict
@@ -360,3 +360,11 @@ def test_an_honest_verdict_is_by_weights_since_the_data_chose_the_exclusions(row
 )
 def test_rounding_does_not_carry_a_chance_into_another_role(share, said):
     assert chance_text(share) == said
+
+
+def test_what_predicts_with_an_interval_that_holds_zero_has_no_sign(averaged):
+    feature = replace(averaged.features[0], role="predicts", effect=Effect(0.1, -0.1, 0.3))
+    assert str(interval_words(averaged, feature)).endswith(", which does not tell its sign")
+    for role, low in (("predicts", 0.01), ("cannot be told", -0.1)):
+        feature = replace(feature, role=role, effect=Effect(0.1, low, 0.3))
+        assert "sign" not in str(interval_words(averaged, feature))

@@ -154,6 +154,9 @@ def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = F
     elif spec.cov_type == "cluster":
         cluster = evidence.naming.cluster
         kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
+    # A chance is about whether it predicts; an interval lets everything else in as well.
+    if main.role in SURELY and not effect.excludes_zero:
+        kind = (*kind, ", which does not tell its sign")
     return passage(f"95% interval {low} to {high}", *kind)
 
 
