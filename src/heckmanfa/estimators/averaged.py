@@ -192,17 +192,19 @@ outcome_transform, categorical_features, reference, unknown
     exhaustive_ : bool
         Whether every assignment was evaluated; otherwise they were sampled.
 
-    Notes ----- A fitted model also has all other attributes and methods of `Heckman`. Predictions
-    are averages of the assignments' predictions. Intervals are quantiles of the mixture of the
-    assignments' normal distributions, with a point mass at zero for assignments in which a feature
-    has no effect. What has a chance of at least 90% has the interval over the assignments that hold
-    it; any other interval reaches zero. In simulations with normal errors and 500 rows or more,
-    nominal 95% intervals cover 96% of the effects that are not zero, also where what drives
-    selection moves the outcome too, and 88% in the worst design; with other errors they cover 95%.
-    Intervals use all assignments up to 5,000, else 5,000 drawn by weight; those of rows take
-    assignments that agree on what is most in doubt together. Methods that need one set of features
-    (`what_if`, `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`,
-    `profile`) use ``prediction_features_``, with all selection features.
+    Notes
+    -----
+    A fitted model also has all other attributes and methods of `Heckman`. Predictions are averages
+    of the assignments' predictions. Intervals are quantiles of the mixture of the assignments'
+    normal distributions, with a point mass at zero for assignments in which a feature has no
+    effect. What has a chance of at least 90% has the interval over the assignments that hold it;
+    any other interval reaches zero. In simulations with normal errors and 500 rows or more, nominal
+    95% intervals cover 96% of the effects that are not zero, also where what drives selection moves
+    the outcome too, and 88% in the worst design; with other errors they cover 95%. Intervals use
+    all assignments up to 5,000, else 5,000 drawn by weight; those of rows take assignments that
+    agree on what is most in doubt together. Methods that need one set of features (`what_if`,
+    `exclusion_test`, `uncertainty_interval`, `specification_tests`, `profile_rho`, `profile`) use
+    ``prediction_features_``, with all selection features.
 
     Examples
     --------

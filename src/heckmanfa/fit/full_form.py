@@ -12,7 +12,7 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import dependencies, symmetric
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import Errors, Form
+from heckmanfa.search.form import Errors, Form, wald_excess
 
 
 def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
@@ -58,8 +58,8 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         covariance[n, n] = 1.0
     excess = 0.0
     if fit.log_likelihood is not None and not held and not fit.spec.errors_differ:
-        ratio = max(2.0 * (fit.log_likelihood - apart_log_likelihood(fit)), 0.0)
-        excess = ends[0] ** 2 / covariance[n, n] - ratio
+        likelihoods = fit.log_likelihood, apart_log_likelihood(fit)
+        excess = wald_excess(ends[0], covariance[n, n], *likelihoods)
     columns, selection = fit.features, list(probit.features)
     slopes = [fit.intercept, *fit.coef[columns]]
     slopes += [fit.selection_intercept, *fit.selection_coef[selection]]
@@ -74,7 +74,7 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         covariance=covariance,
         mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
         knows_correction=not held,
-        correction_excess=float(excess) if np.isfinite(excess) else 0.0,
+        correction_excess=excess if np.isfinite(excess) else 0.0,
     ).check()
 
 

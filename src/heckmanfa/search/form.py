@@ -40,6 +40,14 @@ Errors = Literal["two-step", "likelihood", "binary"]
 mean of delta; atanh rho and log sigma; or atanh rho alone"""
 
 
+def wald_excess(estimate: float, variance: float, log_likelihood: float, apart: float) -> float:
+    """Return what Wald's statistic of the correction has more than the likelihood ratio.
+
+    ``apart`` is the log-likelihood with rho = 0, in which both equations are fitted apart.
+    """
+    return float(estimate**2 / variance - max(2.0 * (log_likelihood - apart), 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Form:
     """Estimates of everything, theta-hat, and their covariance V.

@@ -35,6 +35,7 @@ from heckmanfa.model.probit_together import (
 from heckmanfa.model.two_step import LARGEST_RHO
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.exact_refits import AllFeatures
+from heckmanfa.search.form import wald_excess
 from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
 
 _HELD_DECREMENT = 1e-6
@@ -292,12 +293,6 @@ def inverse_information(hessian: Floats) -> Floats | None:
         return None
 
 
-def wald_excess(state: State, inverse: Floats, uncorrelated: State) -> float:
-    """Return what Wald's statistic of atanh rho has more than the likelihood ratio of rho = 0."""
-    ratio = 2.0 * (state.log_likelihood - uncorrelated.log_likelihood)
-    return float(state.theta[-1] ** 2 / inverse[-1, -1] - max(ratio, 0.0))
-
-
 def _form(
     problem: JointProblem,
     columns: tuple[int, ...],
@@ -316,10 +311,9 @@ def _form(
     covariance = back @ inverse[beta, beta] @ back.T
     rho = None
     if uncorrelated is not None:
+        known = float(state.theta[-1]), float(inverse[-1, -1])
+        likelihoods = state.log_likelihood, uncorrelated.log_likelihood
         rho = AtanhRho(
-            float(state.theta[-1]),
-            float(inverse[-1, -1]),
-            np.asarray(back @ inverse[beta, -1]),
-            wald_excess(state, inverse, uncorrelated),
+            *known, np.asarray(back @ inverse[beta, -1]), wald_excess(*known, *likelihoods)
         )
     return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)

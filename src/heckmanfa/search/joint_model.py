@@ -27,8 +27,8 @@ from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices, join_equations
 from heckmanfa.search.evaluation import Criterion, Goal
-from heckmanfa.search.form import Form
-from heckmanfa.search.full_model import FullModel, fit_all, inverse_information, wald_excess
+from heckmanfa.search.form import Form, wald_excess
+from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.search.strategies import Problem as Search
 
@@ -127,7 +127,9 @@ def _form(
         estimates=estimates[order],
         covariance=symmetric(covariance[np.ix_(order, order)]),
         searched=chosen,
-        correction_excess=wald_excess(state, inverse, uncorrelated),
+        correction_excess=wald_excess(
+            state.theta[-1], inverse[-1, -1], state.log_likelihood, uncorrelated.log_likelihood
+        ),
     ).check()
 
 
