@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from heckmanfa import HeckmanProbit
-from heckmanfa.inference.expectation_parts import probability_parts
+from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.probabilities import probit_effect
 

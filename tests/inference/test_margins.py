@@ -20,7 +20,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     UnknownFeatureError,
 )
-from heckmanfa.inference.expectation_parts import mills_curve
+from heckmanfa.model.expectation_parts import mills_curve
 from heckmanfa.model.normal import mills
 
 KINDS = ("marginal", "selected", "unselected", "expected", "selection")

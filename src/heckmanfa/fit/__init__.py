@@ -1,11 +1,17 @@
 """Fits: `fit_model` combines the model and the search, and a `Fit` holds all results."""
 
+from heckmanfa.fit.binary import BINARY
+from heckmanfa.fit.family import Family
 from heckmanfa.fit.fitted import Choice, Choose, Fit, Fitted, Origin, Spec, label_terms
 from heckmanfa.fit.from_sample import compress_sample, fit_model
+from heckmanfa.fit.linear import LINEAR
 
 __all__ = [
+    "BINARY",
+    "LINEAR",
     "Choice",
     "Choose",
+    "Family",
     "Fit",
     "Fitted",
     "Origin",

@@ -1,6 +1,8 @@
-"""The Heckman probit of one sample: from both probits and compressed data to a `Fit`."""
+"""The Heckman probit: an outcome of two classes, by maximum likelihood."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, warn
+from heckmanfa.fit.family import RHO, Beginning, Family, FamilyWords, register
 from heckmanfa.fit.fitted import (
     Choice,
     Fit,
@@ -19,25 +22,48 @@ from heckmanfa.fit.fitted import (
     rho_without_selection,
     spread_over,
 )
+from heckmanfa.fit.linear import log_not_selected
 from heckmanfa.model.binary_outcome import BinaryOutcome, likelihood_criteria
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
+from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.likelihood import warn_of_likelihood
-from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.likelihood_starts import ProbitStarts, read_start
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.outcome_probit import (
+    fit_binary_selection,
     fit_outcome_probit,
     independent_columns,
     outcome_separation,
     separation_warning,
 )
 from heckmanfa.model.outcome_rows import OutcomeRows
-from heckmanfa.model.probit import probit_covariance
-from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, fit_probit_likelihood
-from heckmanfa.model.probit_likelihood_terms import outcome_slopes
+from heckmanfa.model.probit import Probit, probit_covariance
+from heckmanfa.model.probit_likelihood import (
+    BOUNDARY_ATANH,
+    fit_probit_likelihood,
+    probit_start,
+)
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem, outcome_slopes
 from heckmanfa.model.two_step import refuse_unidentified
 
 _ROUNDED = 1e-12
+
+
+def probits_and_compress(
+    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+) -> tuple[Selection, Moments]:
+    """Fit the probits of both equations, and compress the selected rows."""
+    return fit_binary_selection(
+        sample.rows,
+        spec.selection,
+        spec.prediction,
+        spec.labels,
+        on_collinear=spec.on_collinear,
+        on_separation=spec.on_separation,
+        check_left=check_left,
+    )
 
 
 def fit_binary(
@@ -221,3 +247,63 @@ def _minimum_norm(moments: Moments, features: Positions, kept: Positions, coef: 
     mean = root[0, 1:] / root[0, 0]
     intercept = coef[0] + mean[[place - 1 for place in places]] @ coef[1:] - mean @ slopes
     return np.append(intercept, slopes)
+
+
+def begin_binary(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
+    """Set up the joint likelihood, from two separate probits."""
+    naive = fit_outcome_probit(moments, rows, features)
+    problem = ProbitProblem.build(moments, probit, naive.features)
+    starts = ProbitStarts.build(moments, probit, naive, problem)
+    return Beginning(naive, problem, starts, probit_start(rows, problem, starts))
+
+
+def probit_apart(fit: Fit) -> tuple[Floats, float]:
+    """Coefficients of the plain probit, and the log-likelihood of two separate probits."""
+    assert fit.binary is not None
+    return fit.binary.naive_coef, fit.binary.independent_log_likelihood
+
+
+def binary_log_density(
+    index: Floats, mean: Floats, outcome: Floats, rho: float, sigma: float
+) -> Floats:
+    """Log-likelihood of selected rows: of their selection and their classes."""
+    sign = 2.0 * outcome - 1.0
+    return np.asarray(log_bivariate_cdf(sign * mean, index, sign * rho))
+
+
+BINARY = register(
+    Family(
+        name="binary",
+        words=FamilyWords(
+            model="Heckman probit",
+            all_features_model="Heckman probit",
+            naive="a probit of the rows with an outcome alone",
+            naive_short="naive probit",
+            plain="a plain probit",
+            plain_short="probit",
+            by_naive="By a probit",
+            correction="the correction",
+            correction_subject="the correction for selection",
+            correction_parameter="rho",
+            searches="HeckmanProbitBestSubset",
+            weighing="HeckmanProbitAverage or HeckmanProbitBestSubset",
+            unit="percentage points",
+            factor=100.0,
+            separates="selection or the outcome",
+        ),
+        error_terms=(RHO,),
+        dependence="rho",
+        methods=("ml",),
+        supports=frozenset({"calibration"}),
+        first_step=probits_and_compress,
+        estimate=fit_binary,
+        estimate_alone=fit_binary_without_selection,
+        begin=begin_binary,
+        naive=probit_apart,
+        parts=probability_parts,
+        log_density=binary_log_density,
+        log_missing=log_not_selected,
+        has_classes=True,
+        is_bounded=True,
+    )
+)

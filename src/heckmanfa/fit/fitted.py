@@ -17,6 +17,7 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions, Rows
+from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
@@ -28,7 +29,6 @@ from heckmanfa.model.option_types import (
     CovType,
     Method,
     OnProblem,
-    OutcomeKind,
     OutcomeTransform,
     Unknown,
     WeightKind,
@@ -63,14 +63,19 @@ class Spec:
     guarded: bool = True
     """whether maximum likelihood is tested against the two-step estimates, that of a binary
     outcome looks for other maxima, and a fit on the log of an outcome has its `Fit.own_scale`"""
-    outcome_kind: OutcomeKind = "linear"
-    """a binary outcome has the Heckman probit, by maximum likelihood"""
+    outcome_kind: str = "linear"
+    """name of the family, as model files have it"""
     outcome_transform: OutcomeTransform | None = None
     """the scale that a linear outcome is fitted on"""
     rho: float | None = None
     """a value at which rho is held; None estimates it"""
     unknown: Unknown = "error"
     """what to do with levels of a category that the fit did not have"""
+
+    @property
+    def family(self) -> Family:
+        """Return what makes the model the one that it is."""
+        return family_named(self.outcome_kind)
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
@@ -90,7 +95,7 @@ class Spec:
     @property
     def error_terms(self) -> tuple[str, ...]:
         """What is estimated of the errors, as tables name it."""
-        return ("rho",) if self.outcome_kind == "binary" else ("imr", "rho", "sigma")
+        return self.family.term_names
 
     def feature_names(self, columns: Positions) -> list[Any]:
         """Return the names of columns, or their positions if X has no names.
@@ -197,6 +202,11 @@ class Fit:
             return self
         check_unknown(unknown)
         return replace(self, spec=replace(self.spec, unknown=cast("Unknown", unknown)))
+
+    @property
+    def family(self) -> Family:
+        """Return what makes the model the one that it is."""
+        return self.spec.family
 
     @property
     def is_binary(self) -> bool:

@@ -14,18 +14,10 @@ from heckmanfa.data.fitted_levels import LevelsLeft
 from heckmanfa.data.rows import Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import SeparationError
-from heckmanfa.fit.binary import fit_binary, fit_binary_without_selection
 from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
-from heckmanfa.fit.linear import fit_linear, fit_linear_without_selection
 from heckmanfa.model.covariance import check_clusters, count_clusters
-from heckmanfa.model.equations import (
-    Selection,
-    fit_selection,
-    gather,
-    with_selection_features,
-)
+from heckmanfa.model.equations import Selection, with_selection_features
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.outcome_probit import fit_binary_selection
 from heckmanfa.text.printable import quoted
 
 
@@ -44,10 +36,8 @@ def fit_model(
     """
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
-    binary = spec.outcome_kind == "binary"
     if sample.all_selected:
-        fit_alone = fit_binary_without_selection if binary else fit_linear_without_selection
-        fit = fit_alone(spec, sample, kind)
+        fit: Fit = spec.family.estimate_alone(spec, sample, kind)
         search = choose.without_selection(spec)
     else:
         left = LevelsLeft(spec.columns, [*spec.selection, *spec.prediction])
@@ -63,8 +53,7 @@ def fit_model(
             given = choice.selection, spec.labels
             selection, moments = with_selection_features(selection, moments, *given)
         counts = sample.row_counts | selection.row_counts()
-        fit_both = fit_binary if binary else fit_linear
-        fit = fit_both(spec, selection, moments, choice, kind, counts)
+        fit = spec.family.estimate(spec, selection, moments, choice, kind, counts)
     fit = replace(
         fit,
         n_clusters=n_clusters,
@@ -85,7 +74,9 @@ def compress_sample(
     ``check_left`` is as in `heckmanfa.model.equations.fit_selection`.
     """
     try:
-        return _compress(spec, sample, check_left or _unchecked)
+        selection: Selection
+        selection, moments = spec.family.first_step(spec, sample, check_left or _unchecked)
+        return selection, moments
     except SeparationError as error:
         # The level that all dummies of a category say together has no name among the columns.
         levels = spec.columns.references_of(error.columns)
@@ -100,28 +91,3 @@ def compress_sample(
 
 def _unchecked(rows: Rows) -> None:
     """Take any rows."""
-
-
-def _compress(
-    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
-) -> tuple[Selection, Moments]:
-    if spec.outcome_kind == "binary":
-        return fit_binary_selection(
-            sample.rows,
-            spec.selection,
-            spec.prediction,
-            spec.labels,
-            on_collinear=spec.on_collinear,
-            on_separation=spec.on_separation,
-            check_left=check_left,
-        )
-    selection = fit_selection(
-        sample.rows,
-        spec.selection,
-        spec.labels,
-        on_collinear=spec.on_collinear,
-        on_separation=spec.on_separation,
-        check_left=check_left,
-    )
-    prediction = [column for column in spec.prediction if column not in selection.separating]
-    return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])

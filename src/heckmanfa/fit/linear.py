@@ -1,14 +1,17 @@
-"""The linear model of one sample, by either method: from compressed data to a `Fit`."""
+"""The linear model: a numeric outcome, by two steps or maximum likelihood."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from heckmanfa.data.rows import Rows
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
+from heckmanfa.fit.family import IMR, RHO, SIGMA, Beginning, Family, FamilyWords, register
 from heckmanfa.fit.fitted import (
     Choice,
     Fit,
@@ -22,7 +25,8 @@ from heckmanfa.fit.fitted import (
 )
 from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.equations import Selection
+from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
@@ -33,8 +37,10 @@ from heckmanfa.model.likelihood import (
     warn_of_likelihood,
 )
 from heckmanfa.model.likelihood_guards import guard_likelihood
-from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
+from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import (
     held_own_scale,
     least_squares_own_scale,
@@ -44,6 +50,22 @@ from heckmanfa.model.own_scale import (
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.model.two_step import LARGEST_RHO, TwoStep, fit_two_step
+
+
+def select_and_compress(
+    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+) -> tuple[Selection, Moments]:
+    """Fit the selection equation, and compress the selected rows with lambda among them."""
+    selection = fit_selection(
+        sample.rows,
+        spec.selection,
+        spec.labels,
+        on_collinear=spec.on_collinear,
+        on_separation=spec.on_separation,
+        check_left=check_left,
+    )
+    prediction = [column for column in spec.prediction if column not in selection.separating]
+    return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])
 
 
 def fit_linear(
@@ -268,3 +290,68 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         index_range=moments.index_range,
         own_scale=own_scale,
     )
+
+
+def begin_linear(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
+    """Set up the joint likelihood, from the two-step estimates."""
+    two_step = fit_two_step(moments, probit, features, CLASSICAL, rows)
+    problem = Problem.build(moments, probit, two_step.features)
+    starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+    return Beginning(two_step, problem, starts, starting_point(problem, probit, two_step))
+
+
+def least_squares_apart(fit: Fit) -> tuple[Floats, float]:
+    """Coefficients of least squares, and its log-likelihood with that of the probit."""
+    naive = fit_least_squares(fit.moments, fit.equation)
+    own = 0.0 if fit.probit is None else fit.probit.log_likelihood
+    return naive.coef, own + naive.log_likelihood
+
+
+def linear_log_density(
+    index: Floats, mean: Floats, outcome: Floats, rho: float, sigma: float
+) -> Floats:
+    """Log-likelihood of selected rows: of their selection and their outcomes."""
+    e = (outcome - mean) / sigma
+    shifted = (index + rho * e) / np.sqrt(1.0 - rho**2)
+    normal = -0.5 * e**2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
+    return np.asarray(log_cdf(shifted) + normal)
+
+
+def log_not_selected(index: Floats) -> Floats:
+    """Log-likelihood of rows that are not selected, whose outcome says nothing."""
+    return log_cdf(-index)
+
+
+LINEAR = register(
+    Family(
+        name="linear",
+        words=FamilyWords(
+            model="Heckman model",
+            all_features_model="two-step Heckman model",
+            naive="least squares",
+            naive_short="least squares",
+            plain="least squares",
+            plain_short="least squares",
+            by_naive="By least squares",
+            correction="lambda",
+            correction_subject="lambda",
+            correction_parameter="the inverse Mills ratio",
+            searches="HeckmanFA or HeckmanBestSubset",
+            weighing="HeckmanAverage or HeckmanBestSubset",
+        ),
+        error_terms=(IMR, RHO, SIGMA),
+        dependence="imr",
+        methods=("two-step", "ml"),
+        supports=frozenset(
+            {"compressed data", "two steps", "outcome transform", "residuals", "bounds of rho"}
+        ),
+        first_step=select_and_compress,
+        estimate=fit_linear,
+        estimate_alone=fit_linear_without_selection,
+        begin=begin_linear,
+        naive=least_squares_apart,
+        parts=linear_parts,
+        log_density=linear_log_density,
+        log_missing=log_not_selected,
+    )
+)

@@ -15,9 +15,9 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import parts_of
-from heckmanfa.inference.expectation_parts import Parts, linear_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.own_scale_parts import log_parts
+from heckmanfa.model.expectation_parts import Parts, linear_parts
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.reference import reference_of, tails
 

@@ -17,8 +17,8 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcome_scale import OutcomeTransform
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
-from heckmanfa.inference.expectation_parts import Parts, linear_parts, probability_parts
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
+from heckmanfa.model.expectation_parts import Parts, linear_parts, probability_parts
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 

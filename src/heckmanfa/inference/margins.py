@@ -21,7 +21,6 @@ from heckmanfa.inference.array_changes import array_rows
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
 from heckmanfa.inference.effect_cells import Where, read_where
 from heckmanfa.inference.effect_rows import Cell, EffectBlock, EffectRows
-from heckmanfa.inference.expectation_parts import Parts
 from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
@@ -34,6 +33,7 @@ from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
+from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.effect_words import class_label
 from heckmanfa.results.log_words import scale_notes

@@ -18,8 +18,8 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.outcome_scale import OutcomeTransform
-from heckmanfa.inference.expectation_parts import Bend, Parts, selection_parts
 from heckmanfa.inference.log_means import log_mean
+from heckmanfa.model.expectation_parts import Bend, Parts, selection_parts
 from heckmanfa.model.normal import mills
 
 _Number = float | Floats

@@ -20,7 +20,6 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.inference.effect_cells import Where
-from heckmanfa.inference.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import (
     FitRows,
@@ -41,6 +40,7 @@ from heckmanfa.inference.selection_moves import (
     means_of,
     selection_effects,
 )
+from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of

@@ -18,7 +18,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.average_rows import RowGroups
-from heckmanfa.inference.expectation_parts import selection_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.log_means import check_scale
@@ -27,6 +26,7 @@ from heckmanfa.inference.prediction import (
     read_rows,
     selection_index,
 )
+from heckmanfa.model.expectation_parts import selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.text.printable import quoted

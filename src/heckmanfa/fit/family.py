@@ -1,0 +1,171 @@
+"""What makes a model the model that it is: a `Family`.
+
+Everything outside this room asks a family what it has or does, and never which family it is. The
+families are in `linear` and `binary`; CONTRIBUTING.md says how to add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import InputError
+from heckmanfa.model.expectation_parts import Parts
+from heckmanfa.model.joint_problem import JointProblem
+from heckmanfa.model.likelihood_starts import StartsByRho
+from heckmanfa.model.option_types import Method
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import TwoStep
+
+Capability = Literal[
+    "compressed data",
+    "two steps",
+    "outcome transform",
+    "residuals",
+    "bounds of rho",
+    "calibration",
+]
+"""what only some families support; see `Family.supports`"""
+
+
+@dataclass(frozen=True)
+class ErrorTerm:
+    """A parameter of the errors, as tables show it."""
+
+    name: str
+    lowest: float = -np.inf
+    highest: float = np.inf
+
+
+IMR = ErrorTerm("imr")
+RHO = ErrorTerm("rho", -1.0, 1.0)
+SIGMA = ErrorTerm("sigma", 0.0)
+
+
+@dataclass(frozen=True)
+class FamilyWords:
+    """How sentences speak of a family."""
+
+    model: str
+    """"Heckman model": what it is called, after an article"""
+    all_features_model: str
+    """the model of all features that stands beside it, after an article"""
+    naive: str
+    """the model of the rows with an outcome that ignores selection"""
+    naive_short: str
+    """the same, as a label"""
+    plain: str
+    """what is fitted if no outcome is missing"""
+    plain_short: str
+    """the same, as a label"""
+    by_naive: str
+    """"By least squares": how the naive estimate opens a sentence"""
+    correction: str
+    """what corrects for selection"""
+    correction_subject: str
+    """the same, as the subject of a sentence"""
+    correction_parameter: str
+    """what the correction adds to the parameters of the prediction equation"""
+    searches: str
+    """the estimators that search for features"""
+    weighing: str
+    """the estimators that weigh assignments"""
+    unit: str = ""
+    """what effects are in, after a number and a blank; empty in units of the outcome"""
+    factor: float = 1.0
+    """what turns an effect into that unit"""
+    separates: str = "selection"
+    """what a separating feature decides"""
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """The joint likelihood of a fit, and where its climb starts."""
+
+    first: TwoStep | Probit
+    """estimates of the first step"""
+    problem: JointProblem
+    starts: StartsByRho
+    usual: Floats
+    """the usual start"""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One model: its parameters, how it is estimated, what it expects, and its words.
+
+    Functions are called with what their comments say; `Spec`, `Fit` and others are those of
+    `heckmanfa.fit.fitted`.
+    """
+
+    name: str
+    """in model files, and as the kind of outcome"""
+    words: FamilyWords
+    error_terms: tuple[ErrorTerm, ...]
+    """parameters of the errors, as tables show them"""
+    dependence: str
+    """the error term on which expectations given selection depend"""
+    methods: tuple[Method, ...]
+    """how it can be estimated, the usual one first"""
+    supports: frozenset[Capability]
+    first_step: Callable[..., Any]
+    """(spec, sample, check_left): the selection equation, and the compressed selected rows"""
+    estimate: Callable[..., Any]
+    """(spec, selection, moments, choice, kind, counts): the `Fit` of chosen features"""
+    estimate_alone: Callable[..., Any]
+    """(spec, sample, kind): the `Fit` if no outcome is missing"""
+    begin: Callable[..., Beginning]
+    """(moments, probit, features, rows): the joint likelihood of some features"""
+    naive: Callable[..., tuple[Floats, float]]
+    """(fit): coefficients of the model that ignores selection, intercept first, and the
+    log-likelihood of both equations apart"""
+    parts: Callable[..., Parts]
+    """(kind, mean, index, dependence): an expectation with its derivatives"""
+    log_density: Callable[..., Floats]
+    """(index, mean, outcome, rho, sigma): log-likelihood of selected rows"""
+    log_missing: Callable[[Floats], Floats]
+    """(index): log-likelihood of rows that are not selected"""
+    has_classes: bool = False
+    """whether outcomes are labels of classes, so that expectations are probabilities"""
+    is_bounded: bool = False
+    """whether the likelihood is bounded: only its highest point is then the estimate"""
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """Names of the error terms."""
+        return tuple(term.name for term in self.error_terms)
+
+    @property
+    def has_imr(self) -> bool:
+        """Whether the inverse Mills ratio has a coefficient in the prediction equation."""
+        return IMR in self.error_terms
+
+    @property
+    def has_sigma(self) -> bool:
+        """Whether the scale of the outcome's error is estimated."""
+        return SIGMA in self.error_terms
+
+    def require(self, capability: Capability, why: str) -> None:
+        """Refuse what the family does not support; ``why`` ends the sentence with what to do."""
+        if capability not in self.supports:
+            raise InputError(f"the {self.words.model} has no {capability}: {why}")
+
+
+_FAMILIES: dict[str, Family] = {}
+
+
+def register(family: Family) -> Family:
+    """Let fits and model files know a family by its name."""
+    _FAMILIES[family.name] = family
+    return family
+
+
+def family_named(name: str) -> Family:
+    """Return a registered family."""
+    if name not in _FAMILIES:
+        raise InputError(f"there is no family {name!r}; there are {', '.join(sorted(_FAMILIES))}")
+    return _FAMILIES[name]
