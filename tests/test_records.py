@@ -104,7 +104,7 @@ RESULTS = {
     "uncertainty": lambda model, x, y, rows: (
         model.uncertainty_interval(x, y, **rows)
         if isinstance(model, HeckmanProbit)
-        else model.uncertainty_interval((-0.6, 0.6), 0.9, 5)
+        else model.uncertainty_interval((-0.6, 0.6), conf_level=0.9, n_grid=5)
     ),
     "what_if": lambda model, x, y, rows: model.what_if(x, y, **rows),
     "exclusion_test": lambda model, x, y, rows: model.exclusion_test(x, y, **rows),

@@ -571,7 +571,7 @@ def test_a_model_of_all_features_that_cannot_be_fitted(monkeypatch, binary):
 
 def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
     made, model = binary
-    monkeypatch.setattr(binary_specification, "refit_binary", lambda *_, **__: "it has no maximum")
+    monkeypatch.setattr(binary_specification, "refit_by_likelihood", lambda *_, **__: "it has no maximum")
     with pytest.raises(NotIdentifiedError, match="the model cannot be tested: it has no maximum"):
         model.specification_tests(made.X, made.y)
 

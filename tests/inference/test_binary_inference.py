@@ -18,7 +18,7 @@ from heckmanfa.inference.likelihood_profile import profile_rho
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.uncertainty import binary_uncertainty_interval
+from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.model import likelihood
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
@@ -196,7 +196,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
     given = {"selected": None, "sample_weight": None, "groups": None}
-    return binary_uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
+    return uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
 
 
 @pytest.fixture(scope="module")

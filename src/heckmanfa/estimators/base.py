@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -29,22 +27,21 @@ from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
-from heckmanfa.estimators.reported import ReportedModel
+from heckmanfa.estimators.inferred import InferredModel
 from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
-from heckmanfa.fit import Choose, Spec
+from heckmanfa.fit import LINEAR, Choose, Family, Spec
 from heckmanfa.inference import prediction, selection_chances
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import CovType, Unknown, one_of
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
 
-class SelectionModel(ReportedModel):
+class SelectionModel(InferredModel):
     """A model of an outcome that is observed only for selected rows.
 
     It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is
@@ -67,6 +64,8 @@ class SelectionModel(ReportedModel):
     dropped_features_: list[Any]
     converged_: bool
 
+    _family: ClassVar[Family] = LINEAR
+    """what makes the model the one that it is"""
     _two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
@@ -170,7 +169,6 @@ class SelectionModel(ReportedModel):
                 raise InputError(
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
                 )
-        classes = issubclass(cls, ClassifierMixin)
         asked = levels_named(parameters.get("reference"))
         moved: dict[str, Any] = {}
         while True:
@@ -178,7 +176,7 @@ class SelectionModel(ReportedModel):
                 prediction,
                 selection,
                 data,
-                labels=classes,
+                labels=cls._family.has_classes,
                 weight=sample_weight,
                 reference={**moved, **asked},
             )
@@ -399,16 +397,10 @@ class SelectionModel(ReportedModel):
                 f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
                 "hold an infinite one; leave them out"
             )
-        terms = log_cdf(-index)
-        terms[seen] = self._log_density(index[seen], mean[seen], outcome[seen])
+        terms = fit.family.log_missing(index)
+        given = index[seen], mean[seen], outcome[seen]
+        terms[seen] = fit.family.log_density(*given, fit.rho, fit.sigma)
         return float(weight @ terms), count
-
-    @abstractmethod
-    def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
-        """Return the log-likelihood of selected rows: of their selection and their outcomes.
-
-        ``index`` is z'gamma and ``mean`` x'beta, all (n,).
-        """
 
     def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:
         return prediction.index_and_mean(self.fit_, X)
@@ -443,7 +435,7 @@ class SelectionModel(ReportedModel):
         if selected is None and fit.origin.selected_given:
             selected = self._on_rows(X, "_selected_by_formula", "selected")
         if y is None and is_dask(X):
-            dtype = object if fit.is_binary else np.float64
+            dtype = object if fit.family.has_classes else np.float64
             y = self._lazily(X, "_outcome_by_formula", "outcome", dtype=dtype)
         elif y is None:
             y = self._outcome_by_formula(X)
@@ -453,7 +445,7 @@ class SelectionModel(ReportedModel):
     def _outcome_by_formula(self, X: Any) -> NDArray[Any]:
         design = self.fit_.origin.design
         assert design is not None
-        return design.outcome_of(X, labels=self.fit_.is_binary)
+        return design.outcome_of(X, labels=self.fit_.family.has_classes)
 
     def _selected_by_formula(self, X: Any) -> Floats:
         design = self.fit_.origin.design

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
@@ -84,7 +84,7 @@ def fit_rows(
                 sampling=spec.weight_kind == "sampling",
                 selection=spec.selection,
                 prediction=spec.prediction,
-                binary=spec.outcome_kind == "binary",
+                binary=spec.family.has_classes,
                 transform=spec.outcome_transform,
             )
         # Formulas have settled the levels of theirs.
@@ -224,8 +224,8 @@ def make_spec(
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
-        outcome_kind="binary" if is_classifier(estimator) else "linear",
-        # Classifiers have no transform, and searches no fixed rho.
+        outcome_kind=estimator._family.name,
+        # Some families have no transform, and searches no fixed rho.
         outcome_transform=getattr(estimator, "outcome_transform", None),
         rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
         unknown=estimator.unknown,
@@ -233,9 +233,11 @@ def make_spec(
 
 
 def _method(estimator: Any) -> Method:
-    """Return how a model is estimated; a classifier and a search of both have no choice."""
-    both = getattr(estimator, "search_in", "prediction") == "both"
-    return "ml" if both or is_classifier(estimator) else estimator.method
+    """Return how a model is estimated; a search of both equations has no choice."""
+    if getattr(estimator, "search_in", "prediction") == "both":
+        return "ml"
+    methods: tuple[Method, ...] = estimator._family.methods
+    return estimator.method if len(methods) > 1 else methods[0]
 
 
 def _cov_type(estimator: Any) -> CovType | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.dask_predict import predict_lazily
-from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
+from heckmanfa.fit import BINARY, Family
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
 from heckmanfa.inference.probabilities import (
     check_probability_interval,
@@ -21,13 +22,10 @@ from heckmanfa.inference.probabilities import (
     predict_probability,
     predict_with_limits,
 )
-from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
-from heckmanfa.results import coefficients
-from heckmanfa.results.reference import Wald
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 def _in_columns(columns: Sequence[Array]) -> Array:
@@ -35,7 +33,7 @@ def _in_columns(columns: Sequence[Array]) -> Array:
     return namespace(columns[0]).concat([column[:, None] for column in columns], axis=1)
 
 
-class HeckmanProbit(ScoredClassifier, ProbitInference):
+class HeckmanProbit(ScoredClassifier, SelectionModel):
     """The Heckman probit: an outcome of two classes, observed only for selected rows.
 
     The prediction equation (also called the outcome equation) says that y is the positive class if
@@ -116,6 +114,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
     >>> model.predict_proba(mroz[model.feature_names_in_][:1]).round(2)
     array([[0.86, 0.14]])
     """
+
+    _family: ClassVar[Family] = BINARY
 
     def __init__(
         self,
@@ -377,10 +377,6 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             return np.array([*self.classes_, np.nan])
         return np.array([*self.classes_.tolist(), None], dtype=object)
 
-    def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
-        sign = 2.0 * outcome - 1.0
-        return np.asarray(log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho))
-
     def _to_score(
         self, X: Any, y: Any, sample_weight: Any, selected: Any, *, drop: bool = False
     ) -> tuple[Any, ...]:
@@ -391,48 +387,3 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
 
     def _positive_if_selected(self, X: Any, missing: str) -> Array:
         return predict_probability(self.fit_, X, "selected", missing)
-
-    # Reports. ---------------------------------------------------------------------------------
-
-    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
-        """Estimates, standard errors, tests and intervals as a data frame.
-
-        Parameters
-        ----------
-        conf_level : float
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        DataFrame
-            Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
-            statistic, p_value, ci_low, ci_high. The statistic is z, or t(G - 1) with G clusters.
-            The standard error of rho, in "errors", uses the delta method; its interval and the test
-            of rho = 0 are on the scale of atanh rho.
-        """
-        return coefficients.tidy(self.fit_, conf_level)
-
-    def vcov(self) -> pd.DataFrame:
-        """Joint covariance of both equations and rho, labelled (equation, term) as in `tidy`."""
-        return coefficients.vcov(self.fit_)
-
-    def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
-        """Wald test of linear restrictions on the coefficients.
-
-        Parameters
-        ----------
-        hypothesis : str or array_like
-            Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
-            plain names refer to the prediction equation, those with "selection." to the selection
-            equation, and "rho" to the correlation. Or a list of these, or a matrix with one column
-            for each row of `vcov`.
-        value : array_like, optional
-            Right-hand sides for a matrix; zero by default.
-
-        Returns
-        -------
-        Wald
-            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
-            clusters, which allow at most G - 1 restrictions.
-        """
-        return coefficients.wald_test(self.fit_, hypothesis, value)

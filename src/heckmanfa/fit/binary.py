@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
-from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, warn
+from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, NotIdentifiedError, warn
 from heckmanfa.fit.family import RHO, Beginning, Family, FamilyWords, register
 from heckmanfa.fit.fitted import (
     Choice,
     Fit,
     Spec,
     count,
-    estimated_atanh,
+    fit_of_maximum,
     label_terms,
-    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
@@ -29,7 +29,8 @@ from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
 from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.likelihood import warn_of_likelihood
-from heckmanfa.model.likelihood_starts import ProbitStarts, read_start
+from heckmanfa.model.likelihood_starts import ProbitStarts, Start, read_start
+from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.outcome_probit import (
     fit_binary_selection,
@@ -42,6 +43,7 @@ from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.model.probit_likelihood import (
     BOUNDARY_ATANH,
+    ProbitMaximum,
     fit_probit_likelihood,
     probit_start,
 )
@@ -89,38 +91,9 @@ def fit_binary(
         start = choice.rho
         found = fit_probit_likelihood(*given, start, alone=alone)
     warn_of_likelihood(found, start)
-    n_obs = count(probit.n, counts["unselected"] + counts["selected"], kind)
-    aic, bic = found.criteria(n_obs)
     n_positive, n_negative = _class_counts(moments, rows, kind)
-    rho = found.rho if held is None else held
-    return Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=n_obs,
-        n_selected=count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), features),
-        coef=spread_over(spec, features, found.coef[1:]),
-        intercept=float(found.coef[0]),
-        imr_coef=rho,
-        rho=rho,
-        sigma=1.0,
-        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
-        selection_intercept=float(found.selection_coef[0]),
-        adjusted_r2=float("nan"),
-        aic=aic,
-        bic=bic,
-        log_likelihood=found.log_likelihood,
-        converged=probit.converged and found.converged,
-        terms=label_terms(spec, features, probit, ["rho"]),
-        covariance=likelihood_covariance(found, probit, kind, rows),
-        index_range=found.index_range,
-        params=found.params,
-        atanh_rho=estimated_atanh(spec, found),
-        doubts=found.doubts,
-        # If the climb stopped short, there is no first maximum either.
-        second_maximum=found.second_maximum if found.converged else None,
+    return replace(
+        fit_of_maximum(spec, selection, moments, choice, kind, counts, found),
         binary=BinaryOutcome(
             n_positive=n_positive,
             n_negative=n_negative,
@@ -257,6 +230,35 @@ def begin_binary(moments: Moments, probit: Probit, features: Positions, rows: Ro
     return Beginning(naive, problem, starts, probit_start(rows, problem, starts))
 
 
+def refit_binary(
+    moments: Moments,
+    probit: Probit,
+    rows: Rows,
+    features: Positions,
+    kind: CovarianceKind,
+    start: Start,
+    *,
+    alone: bool,
+) -> ProbitMaximum | str:
+    """Fit other prediction features by maximum likelihood; return the reason if that fails.
+
+    Other maxima are looked for, unless the one reached is wanted ``alone``.
+    """
+    if dependencies(moments.subset(features, imr=False, outcome=False)):
+        return "collinear with the other features among the selected rows"
+    try:
+        refuse_unidentified(moments.subset(features, outcome=False))
+    except NotIdentifiedError:
+        return "the inverse Mills ratio is collinear with the features"
+    naive = fit_outcome_probit(moments, rows, features)
+    if outcome_separation(rows, naive) is not None:
+        return "the features decide the outcome among the selected rows"
+    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
+    if not found.converged or found.levelled_off:
+        return "maximum likelihood did not converge"
+    return found
+
+
 def probit_apart(fit: Fit) -> tuple[Floats, float]:
     """Coefficients of the plain probit, and the log-likelihood of two separate probits."""
     assert fit.binary is not None
@@ -279,6 +281,7 @@ BINARY = register(
             all_features_model="Heckman probit",
             naive="a probit of the rows with an outcome alone",
             naive_short="naive probit",
+            naive_of="a probit of",
             plain="a plain probit",
             plain_short="probit",
             by_naive="By a probit",
@@ -299,6 +302,7 @@ BINARY = register(
         estimate=fit_binary,
         estimate_alone=fit_binary_without_selection,
         begin=begin_binary,
+        refit=refit_binary,
         naive=probit_apart,
         parts=probability_parts,
         log_density=binary_log_density,

@@ -16,6 +16,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import JointProblem
+from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_starts import StartsByRho
 from heckmanfa.model.option_types import Method
 from heckmanfa.model.probit import Probit
@@ -58,6 +59,8 @@ class FamilyWords:
     """the model of the rows with an outcome that ignores selection"""
     naive_short: str
     """the same, as a label"""
+    naive_of: str
+    """"least squares on": the same, before the rows"""
     plain: str
     """what is fitted if no outcome is missing"""
     plain_short: str
@@ -120,6 +123,9 @@ class Family:
     """(spec, sample, kind): the `Fit` if no outcome is missing"""
     begin: Callable[..., Beginning]
     """(moments, probit, features, rows): the joint likelihood of some features"""
+    refit: Callable[..., JointMaximum | str]
+    """(moments, probit, rows, features, kind, start, alone): other features by maximum likelihood,
+    or the reason why not"""
     naive: Callable[..., tuple[Floats, float]]
     """(fit): coefficients of the model that ignores selection, intercept first, and the
     log-likelihood of both equations apart"""
@@ -131,6 +137,8 @@ class Family:
     """(index): log-likelihood of rows that are not selected"""
     has_classes: bool = False
     """whether outcomes are labels of classes, so that expectations are probabilities"""
+    needs_missing: bool = True
+    """whether there is something to correct only if outcomes are missing"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
 

@@ -219,6 +219,11 @@ class Fit:
         return self.origin.classes
 
     @property
+    def dependence(self) -> float:
+        """What makes the outcome depend on selection: b_H, or rho where there is no b_H."""
+        return self.error_estimates[self.spec.error_terms.index(self.family.dependence)]
+
+    @property
     def error_estimates(self) -> list[float]:
         """Estimates of `Spec.error_terms`."""
         estimates = {"imr": self.imr_coef, "rho": self.rho, "sigma": self.sigma}
@@ -383,14 +388,59 @@ def spread_over(spec: Spec, columns: Positions, coef: Floats) -> Floats:
     return spread
 
 
-def estimated_atanh(spec: Spec, found: JointMaximum) -> tuple[float, float] | None:
+def fit_of_maximum(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+    found: JointMaximum,
+) -> Fit:
+    """Return the fit of maximum-likelihood estimates, by any family."""
+    probit, features = selection.probit, found.features
+    n_obs = count(probit.n, counts["unselected"] + counts["selected"], kind)
+    aic, bic = found.criteria(n_obs)
+    return Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=n_obs,
+        n_selected=count(moments.n_selected, counts["selected"], kind),
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), features),
+        coef=spread_over(spec, features, found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=found.rho * found.sigma,
+        # A held rho keeps its digits.
+        rho=found.rho if spec.rho is None else spec.rho,
+        sigma=found.sigma,
+        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
+        selection_intercept=float(found.selection_coef[0]),
+        adjusted_r2=float("nan"),
+        aic=aic,
+        bic=bic,
+        log_likelihood=found.log_likelihood,
+        params=found.params,
+        converged=probit.converged and found.converged,
+        terms=label_terms(spec, features, probit, spec.error_terms),
+        covariance=_likelihood_covariance(found, probit, kind, selection.rows),
+        index_range=found.index_range,
+        atanh_rho=_estimated_atanh(spec, found),
+        doubts=found.doubts,
+        # If the climb stopped short, there is no first maximum either.
+        second_maximum=found.second_maximum if found.converged else None,
+    )
+
+
+def _estimated_atanh(spec: Spec, found: JointMaximum) -> tuple[float, float] | None:
     """Return the estimate of atanh rho and its standard error; None if rho is held."""
     if spec.rho is not None:
         return None
     return found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))
 
 
-def likelihood_covariance(
+def _likelihood_covariance(
     found: JointMaximum, probit: Probit, kind: CovarianceKind, rows: Rows
 ) -> Floats:
     """Return the covariance to report.

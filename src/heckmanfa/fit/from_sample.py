@@ -36,7 +36,8 @@ def fit_model(
     """
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
-    if sample.all_selected:
+    alone = sample.all_selected and spec.family.needs_missing
+    if alone:
         fit: Fit = spec.family.estimate_alone(spec, sample, kind)
         search = choose.without_selection(spec)
     else:
@@ -61,7 +62,7 @@ def fit_model(
         search=search,
         origin=origin or Origin(),
     )
-    if sample.all_selected:
+    if alone:
         return fit
     return choose.finish(fit, selection, kind, random_state)
 

@@ -8,7 +8,6 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit.fitted import Fit
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import dependencies, symmetric
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices
@@ -32,10 +31,10 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
     whole = np.zeros((len(shown) + 1, len(shown) + 1))
     whole[:-1, :-1] = shown
     held = fit.held_rho is not None
-    if fit.is_binary:
+    if not fit.family.has_sigma:
         errors, ends = "binary", [np.arctanh(fit.rho)]
         jacobian = jacobian[:-1]
-        jacobian[n, n] = 0.0 if held else 1.0 / bend
+        jacobian[n, fit.terms.index(("errors", "rho"))] = 0.0 if held else 1.0 / bend
     elif held:
         ends = [0.0, float(np.log(fit.sigma))]
         jacobian[n + 1, n + 2] = 1.0 / fit.sigma
@@ -58,7 +57,7 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         covariance[n, n] = 1.0
     excess = 0.0
     if fit.log_likelihood is not None and not held and not fit.spec.errors_differ:
-        likelihoods = fit.log_likelihood, apart_log_likelihood(fit)
+        likelihoods = fit.log_likelihood, fit.family.naive(fit)[1]
         excess = wald_excess(ends[0], covariance[n, n], *likelihoods)
     columns, selection = fit.features, list(probit.features)
     slopes = [fit.intercept, *fit.coef[columns]]
@@ -75,29 +74,22 @@ def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
         mean_delta=moments.mean_delta if errors == "two-step" else 0.0,
         knows_correction=not held,
         correction_excess=excess if np.isfinite(excess) else 0.0,
+        known_sigma=fit.sigma if fit.family.has_imr and not fit.family.has_sigma else None,
     ).check()
-
-
-def apart_log_likelihood(fit: Fit) -> float:
-    """Log-likelihood of the two equations apart: of a probit, and of least squares or a probit."""
-    if fit.binary is not None:
-        return fit.binary.independent_log_likelihood
-    assert fit.probit is not None
-    return fit.probit.log_likelihood + fit_least_squares(fit.moments, fit.features).log_likelihood
 
 
 def form_of_candidates(fit: Fit, choices: Choices) -> Form:
     """Return the form of the model in which every candidate of a search predicts.
 
-    A search of both equations or of a binary outcome has it; another one has its two-step
-    estimates in the compressed data, with Heckman's covariance.
+    A search of both equations or by a likelihood has it; another one has its two-step estimates in
+    the compressed data, with Heckman's covariance.
     """
     if fit.search is not None and fit.search.form is not None:
         return fit.search.form
     probit, moments = fit.probit, fit.moments
     assert probit is not None
     known = None if fit.search is None or fit.search.result is None else fit.search.result.goal.form
-    if not fit.is_binary:
+    if "two steps" in fit.family.supports:
         return two_step_form(fit, choices.columns)
     if known is None:
         raise NotIdentifiedError("the search did not fit the model of all features.")

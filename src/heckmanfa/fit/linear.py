@@ -17,9 +17,8 @@ from heckmanfa.fit.fitted import (
     Fit,
     Spec,
     count,
-    estimated_atanh,
+    fit_of_maximum,
     label_terms,
-    likelihood_covariance,
     rho_without_selection,
     spread_over,
 )
@@ -37,7 +36,7 @@ from heckmanfa.model.likelihood import (
     warn_of_likelihood,
 )
 from heckmanfa.model.likelihood_guards import guard_likelihood
-from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
+from heckmanfa.model.likelihood_starts import ProfileStarts, Start, read_start, starting_point
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import log_cdf
@@ -49,7 +48,7 @@ from heckmanfa.model.own_scale import (
 )
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_sandwich import gather_rho_scores
-from heckmanfa.model.two_step import LARGEST_RHO, TwoStep, fit_two_step
+from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step, solve_two_step
 
 
 def select_and_compress(
@@ -97,7 +96,7 @@ def _fit_free(
 ) -> Fit:
     """Estimate rho with all else, by either method."""
     probit, rows = selection.probit, selection.rows
-    # These features have standard errors only if they are what is reported.
+    # Skip robust errors: maximum likelihood replaces these estimates.
     first = CLASSICAL if spec.method == "ml" else kind
     # The covariance of everything must be positive definite.
     largest = LARGEST_RHO if choice.everything else None
@@ -129,7 +128,12 @@ def _fit_free(
         index_range=moments.index_range,
     )
     if spec.method == "ml":
-        return _maximize_likelihood(fit, found, probit, kind, rows)
+        start = read_start(spec.start, spec.method)
+        maximum = fit_likelihood(moments, probit, found, kind, rows, start)
+        warn_of_likelihood(maximum, start)
+        given = moments, probit, found, maximum, kind, rows, fit.n_selected
+        guards = guard_likelihood(*given) if spec.guarded else None
+        return replace(_of_maximum(fit, maximum, selection, choice, kind), guards=guards)
     if spec.needs_own_scale or (choice.everything and spec.guarded):
         own_scale = two_step_own_scale(moments, probit, found, kind, rows)
         fit = replace(fit, own_scale=own_scale)
@@ -143,49 +147,18 @@ def _fit_free(
     return fit
 
 
-def _maximize_likelihood(
-    fit: Fit, two_step: TwoStep, probit: Probit, kind: CovarianceKind, rows: Rows
+def _of_maximum(
+    fit: Fit, found: MaximumLikelihood, selection: Selection, choice: Choice, kind: CovarianceKind
 ) -> Fit:
-    """Replace two-step estimates by those of maximum likelihood."""
-    spec = fit.spec
-    start = read_start(spec.start, spec.method)
-    found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
-    warn_of_likelihood(found, start)
-    given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
-    guards = guard_likelihood(*given) if spec.guarded else None
-    return replace(_with_likelihood(fit, found, probit, kind, rows), guards=guards)
-
-
-def _with_likelihood(
-    fit: Fit, found: MaximumLikelihood, probit: Probit, kind: CovarianceKind, rows: Rows
-) -> Fit:
+    """Return the fit by maximum likelihood, given that of two steps."""
     spec, own_scale = fit.spec, None
-    aic, bic = found.criteria(fit.n_obs)
     if spec.needs_own_scale:
-        own_scale = likelihood_own_scale(fit.moments, probit, found, kind, rows)
+        given = fit.moments, selection.probit, found, kind, selection.rows
+        own_scale = likelihood_own_scale(*given)
     return replace(
-        fit,
-        coef=spread_over(spec, fit.features, found.coef[1:]),
-        intercept=float(found.coef[0]),
-        imr_coef=found.rho * found.sigma,
-        # A held rho keeps its digits.
-        rho=found.rho if spec.rho is None else spec.rho,
-        sigma=found.sigma,
-        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
-        selection_intercept=float(found.selection_coef[0]),
-        aic=aic,
-        bic=bic,
-        log_likelihood=found.log_likelihood,
-        params=found.params,
-        converged=probit.converged and found.converged,
-        terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
-        covariance=likelihood_covariance(found, probit, kind, rows),
-        index_range=found.index_range,
-        atanh_rho=estimated_atanh(spec, found),
-        doubts=found.doubts,
+        fit_of_maximum(spec, selection, fit.moments, choice, kind, fit.row_counts, found),
+        adjusted_r2=fit.adjusted_r2,
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
-        # If the climb stopped short, there is no first maximum either.
-        second_maximum=found.second_maximum if found.converged else None,
         own_scale=own_scale,
     )
 
@@ -236,7 +209,7 @@ def _fit_held(
         return replace(fit, own_scale=own_scale)
     maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
     warn_of_likelihood(maximum, None)
-    return _with_likelihood(fit, maximum, probit, kind, rows)
+    return _of_maximum(fit, maximum, selection, choice, kind)
 
 
 def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
@@ -300,6 +273,23 @@ def begin_linear(moments: Moments, probit: Probit, features: Positions, rows: Ro
     return Beginning(two_step, problem, starts, starting_point(problem, probit, two_step))
 
 
+def refit_linear(
+    moments: Moments,
+    probit: Probit,
+    rows: Rows,
+    features: Positions,
+    kind: CovarianceKind,
+    start: Start,
+    *,
+    alone: bool,
+) -> MaximumLikelihood | str:
+    """Fit other prediction features by maximum likelihood; return the reason if that fails."""
+    two_step = solve_two_step(moments, probit, features)
+    if isinstance(two_step, str):
+        return two_step
+    return fit_likelihood(moments, probit, two_step, kind, rows, start)
+
+
 def least_squares_apart(fit: Fit) -> tuple[Floats, float]:
     """Coefficients of least squares, and its log-likelihood with that of the probit."""
     naive = fit_least_squares(fit.moments, fit.equation)
@@ -319,7 +309,7 @@ def linear_log_density(
 
 def log_not_selected(index: Floats) -> Floats:
     """Log-likelihood of rows that are not selected, whose outcome says nothing."""
-    return log_cdf(-index)
+    return np.asarray(log_cdf(-index))
 
 
 LINEAR = register(
@@ -330,6 +320,7 @@ LINEAR = register(
             all_features_model="two-step Heckman model",
             naive="least squares",
             naive_short="least squares",
+            naive_of="least squares on",
             plain="least squares",
             plain_short="least squares",
             by_naive="By least squares",
@@ -349,6 +340,7 @@ LINEAR = register(
         estimate=fit_linear,
         estimate_alone=fit_linear_without_selection,
         begin=begin_linear,
+        refit=refit_linear,
         naive=least_squares_apart,
         parts=linear_parts,
         log_density=linear_log_density,

@@ -22,9 +22,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
-from heckmanfa.fit.binary import fit_binary
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
-from heckmanfa.fit.linear import fit_linear
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.moments import Moments
@@ -115,7 +113,8 @@ class Averaging(Choose):
             selecting=selecting,
         )
         chance = None
-        if form.errors == "likelihood" and self.errors and found.correction == "optional":
+        two_steps = "two steps" in fit.family.supports and form.errors == "likelihood"
+        if two_steps and self.errors and found.correction == "optional":
             chance = _two_step_chance(fit, selection, kind, choices)
         outcome = AverageOutcome(self.choices, found, form, self.selecting, chance)
         probable = found.shares[CHANCES_BY] >= PROBABLE
@@ -129,7 +128,8 @@ class Averaging(Choose):
                 NoExclusionWarning,
             )
         fit = _with_averages(fit, outcome, errors=self.errors)
-        if not (fit.spec.errors_differ and fit.spec.guarded) or fit.is_binary:
+        known = "compressed data" in fit.family.supports
+        if not (fit.spec.errors_differ and fit.spec.guarded and known):
             return fit
         rows, moments = selection.rows, fit.moments
         return replace(
@@ -159,10 +159,9 @@ def _with_form(
     except NotIdentifiedError:
         if fit.atanh_rho is None:
             raise
-    again = fit_binary if fit.is_binary else fit_linear
     spec = replace(fit.spec, rho=0.0, start=None)
     choice = Choice(tuple(fit.features), everything=True)
-    held = again(spec, selection, fit.moments, choice, kind, fit.row_counts)
+    held: Fit = fit.family.estimate(spec, selection, fit.moments, choice, kind, fit.row_counts)
     form = form_of_fit(held, both=both)
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
@@ -202,13 +201,13 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     covariance = np.full((len(terms), len(terms)), nan)
     if errors:
         covariance = outcome.interval_members.term_covariance()[1]
-    adjusted_r2 = nan if fit.is_binary else _adjusted_r2(fit.moments, members)
+    adjusted_r2 = _adjusted_r2(fit.moments, members) if fit.family.has_imr else nan
     imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(
         fit,
         rho=found.rho,
         sigma=found.sigma,
-        imr_coef=found.rho if fit.is_binary else float(imr_coef),
+        imr_coef=float(imr_coef) if fit.family.has_imr else found.rho,
         adjusted_r2=adjusted_r2,
         aic=nan,
         bic=nan,

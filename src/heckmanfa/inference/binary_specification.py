@@ -19,8 +19,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, RowsView, one_blas_thread, pick
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.binary_refits import refit_binary
-from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.fit_rows import FitRows, refit_by_likelihood
 from heckmanfa.inference.specification import (
     SelectionIndex,
     independent_columns,
@@ -51,8 +50,8 @@ def binary_specification_tests(
 
 def _prediction_tests(fit: Fit, read: FitRows) -> Iterator[SpecificationTest]:
     # Honest estimates are not at the maximum of the likelihood.
-    base = refit_binary(fit, read, fit.features, classical=True, alone=True)
-    if isinstance(base, str):
+    base = refit_by_likelihood(fit, read, fit.features, classical=True, alone=True)
+    if not isinstance(base, ProbitMaximum):
         raise NotIdentifiedError(f"the model cannot be tested: {base}")
     moments, features = read.moments, base.features
     places = [place - 1 for place in moments.places(features)]

@@ -162,7 +162,7 @@ def profile_coefficient(
     """Maximise the likelihood for many values of a coefficient; see `Heckman.profile`."""
     fit = model.fit_
     place, name = _find(fit, term)
-    read_grid = _check_grid(grid)
+    read_grid, two_steps = _check_grid(grid), "two steps" in fit.family.supports
     read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
         climb = Climb.of_coefficient(Ascent.build(fit, read.rows, held=True), place)
@@ -180,7 +180,7 @@ def profile_coefficient(
         if np.count_nonzero([np.isfinite(point.height) for point in points]) < 2:
             raise NotIdentifiedError(
                 f"the likelihood has no maximum at values of the coefficient of {quoted(name)}: "
-                f"rho runs to -1 or 1. Use {'' if fit.is_binary else 'the two-step estimates, or '}"
+                f"rho runs to -1 or 1. Use {'the two-step estimates, or ' if two_steps else ''}"
                 "other features."
             )
         peaks = climb.peaks(points)
@@ -197,8 +197,8 @@ def profile_coefficient(
         slope=np.array([point.slope for point in order]),
         maxima=maxima,
         estimate=float("nan") if climb.top is None else climb.top.value,
-        two_step=float("nan") if fit.is_binary or fit.held_rho is not None else found_first,
-        naive_probit=found_first if fit.is_binary else float("nan"),
+        two_step=found_first if two_steps and fit.held_rho is None else float("nan"),
+        naive_probit=float("nan") if two_steps else found_first,
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )

@@ -22,15 +22,13 @@ from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.binary_refits import refit_binary
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
+from heckmanfa.inference.fit_rows import FitRows, read_fit_rows, refit_by_likelihood
 from heckmanfa.inference.profile_report import why_no_interval
-from heckmanfa.inference.what_if import excluded_features, solve_two_step, units_of
+from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.model.likelihood import JointMaximum, fit_likelihood, higher_maximum, rho_text
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
+from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
 from heckmanfa.model.option_types import Method
-from heckmanfa.model.two_step import TwoStep
+from heckmanfa.model.two_step import TwoStep, solve_two_step
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import Reference, Wald, reference_of
@@ -46,7 +44,7 @@ _WORTH = {
     "ml": "Maximum likelihood rejected valid exclusions in up to 14% of simulated samples, at 5%, "
     "where what stays out hardly drives selection, and in 66 to 99% where the outcome's error is "
     "skewed. Two-step (method='two-step') rejected them in 2 to 6%.",
-    "binary": "The less what stays out drives selection, the less the test can see.",
+    "bounded": "The less what stays out drives selection, the less the test can see.",
 }
 # Two climbs to the same maximum differ by less than this many units of twice the log-likelihood.
 _ROUNDING = 1e-6
@@ -133,21 +131,22 @@ def exclusion_test(
     y: Any,
     features: Sequence[Any] | None,
     *,
-    method: Method,
+    method: Method | None,
     selected: Any,
     sample_weight: Any,
     groups: Any,
 ) -> ExclusionTest:
     """Test excluded features while at least one stays out; see `Heckman.exclusion_test`."""
+    method = method or fit.family.methods[0]
     if method not in ("two-step", "ml"):
         raise InputError(f"method must be 'two-step' or 'ml'; got {quoted(method)}")
-    if fit.is_binary and method != "ml":
-        raise InputError("a binary outcome has no two-step estimates; use method='ml'")
+    if method not in fit.family.methods:
+        raise InputError(f"the {fit.family.words.model} has no two-step estimates; use method='ml'")
     refuse_exclusions_of_held_rho(fit, "exclusion_test")
     tests = _sets_to_test(fit, features)
     read = _read(fit, method, X, y, selected, sample_weight, groups)
     put_back = _by_likelihood if method == "ml" else _by_two_step
-    ratio = fit.is_binary and not why_no_interval(fit)
+    ratio = fit.family.is_bounded and not why_no_interval(fit)
     if ratio:
         put_back = _by_ratio
     with one_blas_thread():
@@ -277,16 +276,7 @@ def _by_ratio(fit: Fit, read: FitRows | None, tested: list[int]) -> dict[str, An
 def _refit(fit: Fit, read: FitRows | None, tested: list[int]) -> JointMaximum | str:
     """Fit the model with some features put back by ML; return the reason if that fails."""
     assert read is not None
-    features = sorted([*fit.features, *tested])
-    if fit.is_binary:
-        return refit_binary(fit, read, features)
-    start = solve_two_step(read.moments, read.probit, features)
-    if not isinstance(start, TwoStep):
-        return start
-    kind = fit.spec.covariance_kind(read.sample.n_groups)
-    # Start from the rho of the model's own start, so both climb the same maximum.
-    begin = elsewhere(read_start(fit.spec.start, fit.spec.method))
-    return fit_likelihood(read.moments, read.probit, start, kind, read.rows, begin)
+    return refit_by_likelihood(fit, read, [*fit.features, *tested])
 
 
 def _problems(found: JointMaximum) -> list[str]:
@@ -327,7 +317,7 @@ def _notes(fit: Fit, method: Method, n_tests: int) -> list[str]:
         "exclusion: what stays out is assumed to be one, and so is the normality of the errors.",
         "A small p-value says that the features tested belong in the prediction equation, or "
         "that what stays out does, or that normality fails.",
-        _WORTH["binary" if fit.is_binary else method],
+        _WORTH["bounded" if fit.family.is_bounded else method],
     ]
     if n_tests > 1:
         notes.append(

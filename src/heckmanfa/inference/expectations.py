@@ -7,7 +7,7 @@ the log of its outcome, expectations on the outcome's own scale are functions of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from heckmanfa.data.outcome_scale import OutcomeTransform
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
-from heckmanfa.model.expectation_parts import Parts, linear_parts, probability_parts
+from heckmanfa.model.expectation_parts import Parts, linear_parts
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
@@ -39,15 +39,15 @@ class Estimates:
     selection_coef: Floats
     """(1 + k,)"""
     dependence: float
-    """of the outcome on selection: b_H, or rho if the outcome is binary"""
+    """of the outcome on selection, as `Fit.dependence` has it"""
     covariance: Floats
     """square, of ``coef``, ``selection_coef`` and ``dependence``: 2 (1 + k) + 1 rows; zero for a
     column that is not in the equation"""
     in_prediction: frozenset[int]
     """the columns in the prediction equation, if that is taken"""
     in_selection: frozenset[int]
-    binary: bool = False
-    """whether the outcome is binary, so that expectations are probabilities"""
+    form: Callable[..., Parts] = linear_parts
+    """an expectation and its derivatives, given both indexes and the dependence"""
     transform: OutcomeTransform | None = None
     """what expectations on the outcome's own scale undo; None if they are on that of the fit"""
     sigma: float = 0.0
@@ -60,8 +60,7 @@ class Estimates:
         if self.transform is not None:
             errors = self.dependence, self.sigma
             return own_scale_parts(self.transform, target, mean, index, *errors)
-        form = probability_parts if self.binary else linear_parts
-        return form(target, mean, index, self.dependence)
+        return self.form(target, mean, index, self.dependence)
 
     def log_parts(self, target: str, design: Floats) -> Parts:
         """Evaluate the logarithm that `outcome_scale.from_log` undoes, of an expectation."""
@@ -124,7 +123,7 @@ class Estimates:
             rows += range(first, first + 1 + len(selecting))
             positions += [1 + k, *(1 + k + position[column] for column in selecting)]
         if prediction and selection:
-            rows.append(fit.terms.index(("errors", "rho" if fit.is_binary else "imr")))
+            rows.append(fit.terms.index(("errors", fit.family.dependence)))
             positions.append(2 * (1 + k))
         size = 2 * k + 3 + (transform is not None)
         covariance = np.zeros((size, size))
@@ -134,7 +133,7 @@ class Estimates:
             shared = np.nan if of_sigma is None else of_sigma[rows]
             covariance[positions, -1] = covariance[-1, positions] = shared
             covariance[-1, -1] = np.nan if of_sigma is None else of_sigma[-1]
-        dependence = fit.rho if fit.is_binary else fit.imr_coef
+        dependence = fit.dependence
         return cls(
             prediction,
             selection,
@@ -145,7 +144,7 @@ class Estimates:
             covariance,
             frozenset(predicting),
             frozenset(selecting),
-            fit.is_binary,
+            fit.family.parts,
             transform,
             fit.sigma,
         )

@@ -19,11 +19,14 @@ from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_frame import to_pandas
-from heckmanfa.data.rows import Rows, one_blas_thread
+from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source, read_sample
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, compress_sample
+from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import with_selection_features
+from heckmanfa.model.likelihood import JointMaximum
+from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.text.printable import quoted
@@ -82,7 +85,7 @@ def read_fit_rows(
 def _compressed(fit: Fit, given: ReadRows) -> FitRows:
     """Compute again what the fit computed from its rows; refuse other rows."""
     sample = given.sample
-    if sample.all_selected:
+    if sample.all_selected and fit.family.needs_missing:
         raise _other_rows(fit, sample, "no outcome is missing in the rows given")
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -119,7 +122,7 @@ def read_given_rows(
             design = FormulaDesign.build(
                 *fit.origin.design.texts,
                 X,
-                labels=fit.is_binary,
+                labels=fit.family.has_classes,
                 weight=sample_weight,
                 reference=fit.origin.design.reference,
             )
@@ -149,7 +152,7 @@ def read_given_rows(
             sampling=spec.weight_kind == "sampling",
             selection=spec.selection,
             prediction=spec.prediction,
-            binary=fit.is_binary,
+            binary=fit.family.has_classes,
             classes=fit.classes,
             transform=spec.outcome_transform,
         )
@@ -181,6 +184,37 @@ def probit_of(fit: Fit, consequence: str) -> Probit:
     if fit.probit is None:
         raise NotIdentifiedError(f"no outcome was missing in the fit, so {consequence}")
     return fit.probit
+
+
+def require_rows(fit: Fit, X: Any, method: str) -> None:
+    """Refuse a method that needs the rows of the fit and was given none."""
+    if X is None:
+        passed = "X and y" if fit.origin.design is None else "the data frame"
+        raise InputError(
+            f"{method} needs the rows of the fit, for which the {fit.family.words.model} has no "
+            f"compressed data: pass {passed} as they were passed to the fit"
+        )
+
+
+def refit_by_likelihood(
+    fit: Fit,
+    read: FitRows,
+    features: Positions,
+    *,
+    classical: bool = False,
+    alone: bool = False,
+) -> JointMaximum | str:
+    """Fit other prediction features by maximum likelihood; return the reason if that fails.
+
+    The covariance is of the model's kind, unless it is to be classical; with clusters, the rows
+    must have been read with them. Other maxima are looked for, unless the one reached is wanted
+    ``alone``.
+    """
+    kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.n_groups)
+    # Start from the rho of the model's own start, so both climb the same maximum.
+    start = elsewhere(read_start(fit.spec.start, fit.spec.method))
+    rows = read.moments, read.probit, read.rows
+    return fit.family.refit(*rows, sorted(features), kind, start, alone=alone)
 
 
 def _same(moments: Moments, fitted: Moments) -> bool:

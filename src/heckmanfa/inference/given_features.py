@@ -32,7 +32,7 @@ class GivenFeatures(Choose):
         held = spec.rho is not None
         n_least = len(prediction) + (1 if held else 2)
         if moments.n_selected <= n_least:
-            third = "rho" if spec.outcome_kind == "binary" else "the inverse Mills ratio"
+            third = spec.family.words.correction_parameter
             what = " and an intercept" if held else f", an intercept and {third}"
             raise TooFewRowsError(
                 f"{len(prediction)} prediction features{what} need more than {n_least} selected "

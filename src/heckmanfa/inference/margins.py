@@ -63,7 +63,7 @@ def margins(
 ) -> Margins:
     """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
-    check_scale(scale, binary=fit.is_binary)
+    check_scale(scale, binary=fit.family.has_classes)
     match_rows({"X": X, "over": over, "sample_weight": sample_weight})
     where = read_where(at, over, what)
     if where.predictions and features is not None:
@@ -181,7 +181,7 @@ def _over_cells(
 
 def _positive(fit: Fit) -> str:
     """Return the positive class of a binary outcome as sentences write it; empty if linear."""
-    return class_label(fit.classes[1]) if fit.is_binary and fit.classes is not None else ""
+    return "" if fit.classes is None else class_label(fit.classes[1])
 
 
 def judged(
@@ -272,7 +272,7 @@ def _notes(
     notes = ["Standard errors use the delta method, with these rows held fixed."]
     if {*kinds} - {"selection"}:
         notes += scale_notes(fit.spec.outcome_transform, scale, where.predictions)
-    if fit.is_binary:
+    if fit.family.has_classes:
         are = "are" if where.predictions else "are on"
         notes.append(f"{what} {are} probabilities: 0.01 is one percentage point.")
     if fit.average is not None:

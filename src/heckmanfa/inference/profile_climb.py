@@ -20,21 +20,13 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.climbing import LARGEST_ATANH, ascent, climb_from, newton
-from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.likelihood_starts import (
-    ProbitStarts,
-    ProfileStarts,
     StartsByRho,
     read_start,
-    starting_point,
 )
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood import probit_start
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
-from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.model.two_step import TwoStep
 
 # Beyond this atanh rho, the likelihood of a binary outcome may have levelled off.
 _LEVEL_ATANH = 5.0
@@ -56,7 +48,7 @@ class Ascent:
     rows: Rows
     problem: JointProblem
     first: TwoStep | Probit
-    """the two-step estimates, or the naive probit of a binary outcome among the selected rows"""
+    """the two-step estimates, or the model of the selected rows that ignores selection"""
     usual: Floats
     """theta where maximum likelihood starts by default"""
     starts: StartsByRho
@@ -75,8 +67,8 @@ class Ascent:
         holds at a value stays there if it is to be ``held``.
         """
         probit = probit_of(fit, "there is no selection to examine")
-        begin = _begin_binary if fit.is_binary else _begin_linear
-        first, problem, starts, usual = begin(fit, probit, rows)
+        begun = fit.family.begin(fit.moments, probit, fit.features, rows)
+        problem, starts, usual = begun.problem, begun.starts, begun.usual
         held = held and fit.held_rho is not None
         if held:
             usual = starts.at(float(np.arctanh(fit.rho)))
@@ -86,7 +78,7 @@ class Ascent:
             state, _, converged = climb_from(rows, problem, usual, starts, start)
         offset = -fit.moments.n_selected * float(np.log(problem.scale))
         top = state if converged else None
-        return cls(rows, problem, first, usual, starts, offset, top, held)
+        return cls(rows, problem, begun.first, usual, starts, offset, top, held)
 
     @property
     def n_free(self) -> int:
@@ -95,27 +87,8 @@ class Ascent:
 
     @property
     def two_step(self) -> TwoStep | None:
-        """The two-step estimates; None if the outcome is binary."""
+        """The two-step estimates; None if the model has none."""
         return self.first if isinstance(self.first, TwoStep) else None
-
-
-_Beginning = tuple[TwoStep | Probit, JointProblem, StartsByRho, Floats]
-"""estimates of the first step, the likelihood, starts at any rho, and the usual start"""
-
-
-def _begin_linear(fit: Fit, probit: Probit, rows: Rows) -> _Beginning:
-    moments = fit.moments
-    two_step = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
-    problem = Problem.build(moments, probit, two_step.features)
-    starts = ProfileStarts.build(moments, probit, two_step.features, problem)
-    return two_step, problem, starts, starting_point(problem, probit, two_step)
-
-
-def _begin_binary(fit: Fit, probit: Probit, rows: Rows) -> _Beginning:
-    naive = fit_outcome_probit(fit.moments, rows, fit.features)
-    problem = ProbitProblem.build(fit.moments, probit, naive.features)
-    starts = ProbitStarts.build(fit.moments, probit, naive, problem)
-    return naive, problem, starts, probit_start(rows, problem, starts)
 
 
 class _NoMaximumError(Exception):
@@ -190,8 +163,8 @@ class Climb:
         starts = [ascended.starts.at(value) if self.holds_rho else self._put(ascended.usual, value)]
         if near is not None:
             starts.insert(0, self._moved(near, value))
-        if len(ascended.problem.ends) == 1 and self.top is not None and near is not self.top.state:
-            # The likelihood of a binary outcome often has a lower maximum at |rho| = 1.
+        many = ascended.problem.many_maxima
+        if many and self.top is not None and near is not self.top.state:
             starts.append(self._moved(self.top.state, value))
         reached: list[tuple[State, int | Floats]] = []
         for theta in starts:

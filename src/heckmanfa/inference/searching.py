@@ -101,8 +101,8 @@ class Searching:
             )
         if self.selecting is not None:
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            binary = spec.outcome_kind == "binary"
-            joint = everything(moments, selection, choices, self.selecting, binary=binary)
+            compressed = "compressed data" in spec.family.supports
+            joint = everything(moments, selection, choices, self.selecting, binary=not compressed)
             result, _ = self.strategy(joint.problem(self.criterion, spec.labels))
             return SearchOutcome(
                 *(self.choices, choices.columns, result, joint.choices.n_assignments),
@@ -110,7 +110,7 @@ class Searching:
                 form=joint.form,
             )
         full: FullModel | None = None
-        if spec.outcome_kind == "binary":
+        if "compressed data" not in spec.family.supports:
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
             m, rows = moments.n_selected, selection.rows
             full = fit_all(moments, selection, choices.columns)

@@ -63,7 +63,7 @@ _BY_COVARIANCE = {
 def specification_tests(
     fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any
 ) -> SpecificationTests:
-    """Test what a fitted model assumes; see `Heckman.specification_tests`."""
+    """Test what a model of a linear outcome assumes; see `Heckman.specification_tests`."""
     read, notes = read_tested(fit, X, y, selected, sample_weight)
     with one_blas_thread():
         index = SelectionIndex.of(read.probit)

@@ -20,7 +20,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
+from heckmanfa.inference.fit_rows import probit_of, read_fit_rows, require_rows
 from heckmanfa.inference.held_rho import HeldRhoCurve
 from heckmanfa.inference.profile_climb import Ascent
 from heckmanfa.model.rho_curve import RhoCurve
@@ -224,10 +224,32 @@ def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> 
 
 
 def uncertainty_interval(
-    fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
+    fit: Fit,
+    X: Any,
+    y: Any,
+    rho: Any,
+    conf_level: float,
+    n_grid: int,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
     low, high = _check(fit, rho, conf_level, n_grid)
+    if "compressed data" in fit.family.supports:
+        return _interval(fit, _compressed_curve(fit, low, high), (low, high), conf_level, n_grid)
+    require_rows(fit, X, "uncertainty_interval")
+    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    kind = fit.spec.covariance_kind(read.sample.n_groups)
+    with one_blas_thread():
+        climbing = Ascent.build(fit, read.rows)
+        curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
+    return _interval(fit, curve, (low, high), conf_level, n_grid)
+
+
+def _compressed_curve(fit: Fit, low: float, high: float) -> RhoCurve:
+    """Return the estimates over rho that the compressed data give."""
     if fit.spec.errors_differ and fit.rho_scores is None:
         raise InputError(
             f"this fit lacks what {fit.spec.cov_type} standard errors over rho need; fit the model "
@@ -239,34 +261,10 @@ def uncertainty_interval(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
             f"rows; got the range [{low:g}, {high:g}]"
         )
-    return _interval(fit, curve, (low, high), conf_level, n_grid)
+    return curve
 
 
-def binary_uncertainty_interval(
-    fit: Fit,
-    X: Any,
-    y: Any,
-    rho: tuple[float, float],
-    conf_level: float,
-    n_grid: int,
-    *,
-    selected: Any,
-    sample_weight: Any,
-    groups: Any,
-) -> UncertaintyInterval:
-    """Vary rho over a range in the rows of a fit; see `HeckmanProbit.uncertainty_interval`."""
-    low, high = _check(fit, rho, conf_level, n_grid)
-    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
-    kind = fit.spec.covariance_kind(read.sample.n_groups)
-    with one_blas_thread():
-        climbing = Ascent.build(fit, read.rows)
-        curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
-    return _interval(fit, curve, (low, high), conf_level, n_grid)
-
-
-def _check(
-    fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
-) -> tuple[float, float]:
+def _check(fit: Fit, rho: Any, conf_level: float, n_grid: int) -> tuple[float, float]:
     """Read the range; refuse other arguments that are not valid, and a fit without selection."""
     low, high = _read_range(rho)
     check_level(conf_level)
@@ -305,12 +303,12 @@ def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) ->
     """Where the coefficient of each prediction feature lies for rho in a range, by column of X.
 
     The estimate is that at rho = 0. Nothing is returned where there is no selection equation, where
-    the rows are too few for such a range, or for a binary outcome, which needs its rows.
+    the rows are too few for such a range, or where only rows tell.
     """
-    if fit.probit is None or fit.is_binary:
+    if fit.probit is None or "bounds of rho" not in fit.family.supports:
         return {}
     try:
-        found = uncertainty_interval(fit, rho, CONF_LEVEL, 61).tidy().iloc[1:]
+        found = uncertainty_interval(fit, None, None, rho, CONF_LEVEL, 61).tidy().iloc[1:]
     except InputError:
         return {}
     ends = found[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
@@ -339,9 +337,8 @@ def _read_range(rho: Any) -> tuple[float, float]:
 
 
 def _notes(fit: Fit) -> list[str]:
-    zero, known = "least squares on", " and of sigma"
-    if fit.is_binary:
-        zero, known = "a probit of", ""
+    zero = fit.family.words.naive_of
+    known = " and of sigma" if fit.family.has_sigma else ""
     notes = [
         "A range of rho is an assumption, in place of an exclusion: no data show that rho lies in "
         f"it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
@@ -352,7 +349,7 @@ def _notes(fit: Fit) -> list[str]:
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")
     notes += search_notes(fit, "uncertainty_interval")
-    if fit.spec.method == "ml" and not fit.is_binary:
+    if fit.spec.method == "ml" and "two steps" in fit.family.supports:
         notes.append(
             "The estimates at each rho are two-step ones, and not those of maximum likelihood."
         )

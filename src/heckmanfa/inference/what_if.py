@@ -15,17 +15,19 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Positions, Rows, one_blas_thread
+from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.binary_refits import refit_binary
-from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.linalg import dependencies
-from heckmanfa.model.moments import Moments
-from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood import ProbitMaximum
-from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.inference.fit_rows import (
+    FitRows,
+    probit_of,
+    read_fit_rows,
+    refit_by_likelihood,
+    require_rows,
+)
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.likelihood import JointMaximum
+from heckmanfa.model.two_step import TwoStep, solve_two_step
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import reference_of
@@ -164,16 +166,18 @@ class Alternative:
         )
 
     @classmethod
-    def of_binary(cls, found: ProbitMaximum, n_obs: float) -> Alternative:
-        """Take the numbers of the Heckman probit."""
+    def of_maximum(cls, found: JointMaximum, fit: Fit) -> Alternative:
+        """Take the numbers of maximum likelihood."""
         j, features = len(found.features), found.features
         covariance = found.reported_covariance()
         errors = np.sqrt(np.diag(covariance))
-        _, bic = found.criteria(n_obs)
+        _, bic = found.criteria(fit.n_obs)
+        terms = {"imr": found.rho * found.sigma, "rho": found.rho, "sigma": found.sigma}
+        ends = [terms[term] for term in fit.spec.error_terms]
         return cls(
             features,
-            np.append(found.coef, found.rho),
-            errors[[*range(1 + j), -1]],
+            np.append(found.coef, ends),
+            errors[[*range(1 + j), *range(-len(ends), 0)]],
             covariance[: 1 + j, : 1 + j],
             found.rho,
             {"log_likelihood": found.log_likelihood, "bic": bic},
@@ -196,11 +200,19 @@ def what_if(
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
     refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
+    two_steps = "two steps" in fit.family.supports
+    if two_steps and X is None:
+        return _by_two_step(fit, None)
+    require_rows(fit, X, "what_if")
+    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    return _by_two_step(fit, read) if two_steps else _by_likelihood(fit, read)
+
+
+def _by_two_step(fit: Fit, read: FitRows | None) -> WhatIf:
     moments, probit = fit.moments, fit.probit
     assert probit is not None
     kind, rows = CLASSICAL, None
-    if X is not None:
-        read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    if read is not None:
         kind, rows = fit.spec.covariance_kind(read.sample.n_groups), read.rows
 
     def solve(features: list[int]) -> Alternative | str:
@@ -217,17 +229,10 @@ def what_if(
     return _what_if(fit, base, solve, facts, classical=rows is None)
 
 
-def binary_what_if(
-    fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any, groups: Any
-) -> WhatIf:
-    """Do the same for a binary outcome, by refits; see `HeckmanProbit.what_if`."""
-    refuse_exclusions_of_held_rho(fit, "what_if")
-    excluded_features(fit)
-    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
-
+def _by_likelihood(fit: Fit, read: FitRows) -> WhatIf:
     def solve(features: list[int]) -> Alternative | str:
-        found = refit_binary(fit, read, features, alone=True)
-        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_obs)
+        found = refit_by_likelihood(fit, read, features, alone=True)
+        return found if isinstance(found, str) else Alternative.of_maximum(found, fit)
 
     with one_blas_thread():
         base = solve(fit.features)
@@ -325,27 +330,6 @@ def _name(fit: Fit, unit: list[int]) -> str:
     return ", ".join(name if isinstance(name, str) else f"x{name}" for name in named)
 
 
-def solve_two_step(
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    kind: CovarianceKind = CLASSICAL,
-    rows: Rows | None = None,
-) -> TwoStep | str:
-    """Fit an assignment; return the reason if that is not possible.
-
-    ``rows`` are needed only for a covariance that is not classical.
-    """
-    if dependencies(moments.subset(features, imr=False, outcome=False)):
-        return "collinear with the other features among the selected rows"
-    if not moments.n_selected > len(features) + 2:
-        return "too few selected rows"
-    try:
-        return fit_two_step(moments, probit, features, kind, rows)
-    except NotIdentifiedError:
-        return "the inverse Mills ratio is collinear with the features"
-
-
 def _side_by_side(base: Alternative, other: Alternative, fit: Fit) -> pd.DataFrame:
     """Compare the terms of both equations; features are matched by position in X."""
     features, ends = sorted({*base.features, *other.features}), fit.spec.error_terms
@@ -405,7 +389,7 @@ def _what_if_notes(fit: Fit, differs: bool) -> list[str]:
         "does not do so: it rests on the other exclusions being valid and on the normality of "
         "the errors, and on normality alone if no other exclusion is left.",
     ]
-    if fit.is_binary:
+    if "two steps" not in fit.family.supports:
         notes.append("Every change is a fit by maximum likelihood to the same rows.")
         return [*notes, *search_notes(fit, "what_if")]
     if fit.spec.method == "ml":

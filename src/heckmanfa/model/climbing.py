@@ -94,13 +94,14 @@ def newton(
 ) -> tuple[State, int, bool]:
     """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default.
 
-    A climb whose atanh rho reaches ``largest_atanh`` ends there, and has not converged.
+    A climb of which an atanh rho reaches ``largest_atanh`` ends there, and has not converged.
     """
     state = problem.evaluate(rows, theta)
     passes = 1
     free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
-    while passes < max_iterations and abs(state.theta[-1]) < largest_atanh:
+    rhos = problem.correlations
+    while passes < max_iterations and np.abs(state.theta[rhos]).max() < largest_atanh:
         step = ascent(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:

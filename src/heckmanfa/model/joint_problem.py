@@ -26,7 +26,9 @@ class JointProblem(ABC):
     """The model in coordinates: gamma and beta are both written on one design of all features."""
 
     ends: ClassVar[tuple[str, ...]]
-    """parameters of the errors, which follow gamma and beta; the last is atanh rho"""
+    """parameters of the errors, which follow gamma and beta: log scales, then atanh correlations"""
+    many_maxima: ClassVar[bool] = False
+    """whether the likelihood often has another maximum at |rho| = 1"""
     columns: tuple[int, ...]
     """positions in X of a block's k columns: the selection equation's, then those that only
     predict"""
@@ -49,6 +51,18 @@ class JointProblem(ABC):
         """Numbers of coefficients in gamma and in beta."""
         return len(self.selection_back), self.prediction.shape[1]
 
+    @property
+    def scales(self) -> list[int]:
+        """Positions in theta of log scales, which follow the units of the outcome."""
+        first = sum(self.sizes)
+        return [first + i for i, name in enumerate(self.ends) if name.startswith("log ")]
+
+    @property
+    def correlations(self) -> list[int]:
+        """Positions in theta of atanh correlations."""
+        first = sum(self.sizes)
+        return [first + i for i, name in enumerate(self.ends) if name.startswith("atanh ")]
+
     @abstractmethod
     def evaluate(self, rows: Rows, theta: Floats) -> State:
         """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
@@ -68,8 +82,7 @@ class JointProblem(ABC):
         """(b, d) derivative of each row's log-likelihood, before weights."""
         p, j = self.sizes
         scores = zeros(block.features, len(block.selected), p + j + len(self.ends))
-        z = self.unselected(block)[1]
-        scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
+        scores[~block.selected] = self.unselected_scores(block, theta)
         rows = self.selected_slopes(block.only_selected(), theta)
         xp = namespace(rows.in_u)
         ones = rows.design.scaled(xp.ones_like(rows.in_u))
@@ -82,6 +95,14 @@ class JointProblem(ABC):
             ),
             axis=1,
         )
+        return scores
+
+    def unselected_scores(self, block: Block, theta: Floats) -> Array:
+        """(b, d) the same of the unselected rows of a block, whose outcome says nothing."""
+        others, z = self.unselected(block)
+        p, j = self.sizes
+        scores = zeros(block.features, len(others.selected), p + j + len(self.ends))
+        scores[:, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
         return scores
 
     def unselected(self, block: Block) -> tuple[Block, Design]:

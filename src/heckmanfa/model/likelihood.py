@@ -80,6 +80,8 @@ class JointMaximum(ABC):
     second_maximum: tuple[float, float] | None
     """log-likelihood and rho of another maximum, if found: a higher one or, with a given start, the
     one reached from the usual start"""
+    index_range: tuple[float, float]
+    """range of z'gamma among the selected rows"""
 
     @property
     @abstractmethod
@@ -144,6 +146,11 @@ class JointMaximum(ABC):
         """Correlation of the errors."""
         return float(np.tanh(self.atanh_rho))
 
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the outcome's error."""
+        return 1.0
+
 
 @dataclass(frozen=True)
 class MaximumLikelihood(JointMaximum):
@@ -153,8 +160,6 @@ class MaximumLikelihood(JointMaximum):
     # A maximum inside remains the estimate where outliers make a higher one near |rho| = 1, and
     # its curvature is known at any rho.
     hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
-    index_range: tuple[float, float]
-    """range of z'gamma among the selected rows"""
 
     @property
     def instead(self) -> str:
@@ -347,8 +352,7 @@ def outer_estimates(problem: JointProblem, theta: Floats) -> tuple[Floats, Float
     matrix[j : j + p, :p] = problem.selection_back
     outer = matrix @ theta
     outer[0] += problem.centre
-    if len(problem.ends) > 1:
-        outer[p + j] += np.log(problem.scale)
+    outer[problem.scales] += np.log(problem.scale)
     return outer, matrix
 
 

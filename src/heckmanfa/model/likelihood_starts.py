@@ -87,10 +87,10 @@ def inner_parameters(problem: JointProblem, params: Floats) -> Floats:
             f"first){''.join(f', {name}' for name in others)} and {last}, as in params_. Start "
             "from a rho instead."
         )
-    beta, ends = params[:j].copy(), params[j + p :].copy()
+    params = params.copy()
+    params[problem.scales] -= np.log(problem.scale)
+    beta, ends = params[:j], params[j + p :]
     beta[0] -= problem.centre
-    if len(ends) > 1:
-        ends[0] -= np.log(problem.scale)
     return np.concatenate(
         [
             solve_upper(problem.selection_back, params[j : j + p]),

@@ -40,8 +40,6 @@ class ProbitMaximum(JointMaximum):
     usual_start: ClassVar[str] = "two separate probits"
     # The likelihood is bounded: what is not its highest point is not the estimate.
     hiding: ClassVar[frozenset[Doubt]] = frozenset({"boundary", "flat", "lower"})
-    index_range: tuple[float, float]
-    """range of z'gamma among the selected rows"""
     mean_slopes: Floats
     """(2,) average of phi(x'beta) over the selected rows, and of the plain probit's phi(x'b)"""
     mean_slope_gradients: Floats

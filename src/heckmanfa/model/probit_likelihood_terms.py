@@ -43,6 +43,7 @@ class ProbitProblem(JointProblem):
     """The model of a binary outcome, coded 0 and 1."""
 
     ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
+    many_maxima: ClassVar[bool] = True
 
     @staticmethod
     def outcome_units(moments: Moments) -> tuple[float, float]:

@@ -21,8 +21,14 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, empty, like
 from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.covariance import CovarianceKind, score_squares
-from heckmanfa.model.linalg import DEPENDENT, residual_share, solve_upper, symmetric
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
+from heckmanfa.model.linalg import (
+    DEPENDENT,
+    dependencies,
+    residual_share,
+    solve_upper,
+    symmetric,
+)
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit, stacked_scores
@@ -189,3 +195,24 @@ class _Equations:
         w[:, 1:-1] = pick(block.features, self.prediction)
         w[:, -1] = ratio
         return w, block.outcome - w @ like(self.coef, w), slope
+
+
+def solve_two_step(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    kind: CovarianceKind = CLASSICAL,
+    rows: Rows | None = None,
+) -> TwoStep | str:
+    """Fit an assignment; return the reason if that is not possible.
+
+    ``rows`` are needed only for a covariance that is not classical.
+    """
+    if dependencies(moments.subset(features, imr=False, outcome=False)):
+        return "collinear with the other features among the selected rows"
+    if not moments.n_selected > len(features) + 2:
+        return "too few selected rows"
+    try:
+        return fit_two_step(moments, probit, features, kind, rows)
+    except NotIdentifiedError:
+        return "the inverse Mills ratio is collinear with the features"

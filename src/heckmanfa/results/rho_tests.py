@@ -6,7 +6,6 @@ import numpy as np
 from scipy import stats
 
 from heckmanfa.fit import Fit
-from heckmanfa.fit.full_form import apart_log_likelihood
 from heckmanfa.model.likelihood import higher_maximum
 from heckmanfa.results.problems import has_ratio, why_untested
 from heckmanfa.results.reference import Wald, reference_of
@@ -42,5 +41,5 @@ def rho_lr(fit: Fit) -> Wald | None:
         return Wald(_NAN, 1, _NAN, note=why_not)
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     top = fit.log_likelihood if higher is None else higher[0]
-    statistic = max(2.0 * (top - apart_log_likelihood(fit)), 0.0)
+    statistic = max(2.0 * (top - fit.family.naive(fit)[1]), 0.0)
     return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

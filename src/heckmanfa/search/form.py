@@ -37,7 +37,8 @@ _REACH = 20.0
 
 Errors = Literal["two-step", "likelihood", "binary"]
 """what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
-mean of delta; atanh rho and log sigma; or atanh rho alone"""
+mean of delta; atanh rho and log sigma; or atanh rho alone, since sigma is known, as that of a
+binary outcome is"""
 
 
 def wald_excess(estimate: float, variance: float, log_likelihood: float, apart: float) -> float:
@@ -53,8 +54,7 @@ class Form:
     """Estimates of everything, theta-hat, and their covariance V.
 
     The d estimates are the prediction equation (intercept, k candidates), the selection equation
-    (intercept, p features), the correction, and the scale of the errors unless these are a binary
-    outcome's.
+    (intercept, p features), the correction, and the scale of the errors unless that is known.
     """
 
     columns: tuple[int, ...]
@@ -81,6 +81,23 @@ class Form:
     """(s,) those of the selection features that may be left out, too: all of them, or none"""
     drivers: tuple[int, ...] | None = None
     """the candidates that the index may hold; None is all of them"""
+    known_sigma: float | None = None
+    """the scale of a numeric outcome's errors, where it is known; that of a binary one's is 1"""
+
+    @property
+    def knows_scale(self) -> bool:
+        """Whether the scale of the errors is known, and not among the estimates."""
+        return self.errors == "binary"
+
+    @property
+    def shows_imr(self) -> bool:
+        """Whether beta_H is among the terms: that of a binary outcome would be rho."""
+        return not self.knows_scale or self.known_sigma is not None
+
+    @property
+    def rho_place(self) -> int:
+        """Position of rho among the terms."""
+        return self.correction + self.shows_imr
 
     @property
     def n_fixed(self) -> int:
@@ -89,7 +106,7 @@ class Form:
         It is the intercept of the prediction equation; if both equations are searched, that of the
         selection equation and the scale of the errors are counted, too.
         """
-        return 1 if not self.searched else 2 + (self.errors != "binary")
+        return 1 if not self.searched else 2 + (not self.knows_scale)
 
     @property
     def correction(self) -> int:
@@ -179,14 +196,14 @@ class Form:
         return np.tanh(correction), np.exp(log_scale)
 
     def log_scale(self, estimates: Floats) -> Floats:
-        """Return the log scale, (...,), of estimates (..., d); zero of a binary outcome."""
-        if self.errors == "binary":
-            return np.zeros(estimates.shape[:-1])
+        """Return the log scale, (...,), of estimates (..., d)."""
+        if self.knows_scale:
+            return np.full(estimates.shape[:-1], np.log(self.known_sigma or 1.0))
         return self._within_reach(estimates[..., -1])
 
     def _within_reach(self, log_scale: Floats) -> Floats:
         """Keep the scale finite where nothing identifies the correction, which it follows."""
-        if self.errors == "binary":
+        if self.knows_scale:
             return log_scale
         own = self.estimates[-1]
         return np.asarray(np.clip(log_scale, own - _REACH, own + _REACH))
@@ -209,27 +226,24 @@ class Form:
     def terms(self, estimates: Floats) -> Floats:
         """Return what tables show, (..., T), given all estimates (..., d).
 
-        They are both equations, then beta_H, rho and sigma; or rho alone.
+        They are both equations, then beta_H where it is shown, rho, and sigma unless it is known.
         """
         correction = estimates[..., self.correction]
         rho, sigma = self.error_terms(correction, self.log_scale(estimates))
-        ends = [rho] if self.errors == "binary" else [rho * sigma, rho, sigma]
-        if self.errors == "two-step":
-            ends[0] = correction
+        imr = correction if self.errors == "two-step" else rho * sigma
+        ends = [imr] * self.shows_imr + [rho] + [sigma] * (not self.knows_scale)
         shown = estimates[..., : self.correction]
         return np.concatenate([shown, np.stack(ends, axis=-1)], axis=-1)
 
     def slopes(self, estimates: Floats) -> Floats:
         """Return derivatives of the last terms in the last estimates.
 
-        (..., 3, 2), or (..., 1, 1) of a binary outcome.
+        (..., 3, 2); there is one column where the scale is known, and a row for what is shown.
         """
         correction = estimates[..., self.correction]
         rho, sigma = self.error_terms(correction, self.log_scale(estimates))
         zero, one = np.zeros_like(rho), np.ones_like(rho)
-        if self.errors == "binary":
-            return np.asarray((1.0 - rho**2)[..., None, None])
-        if self.errors == "likelihood":
+        if self.errors != "two-step":
             bend = 1.0 - rho**2
             rows = [[sigma * bend, rho * sigma], [bend, zero], [zero, sigma]]
         else:
@@ -237,7 +251,9 @@ class Form:
             in_rho = rest / sigma**2
             rows = [[one, zero], [in_rho, -correction * in_rho]]
             rows += [[self.mean_delta * correction / sigma, rest]]
-        return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+        shown = rows[not self.shows_imr : 3 - self.knows_scale]
+        width = 2 - self.knows_scale
+        return np.stack([np.stack(row[:width], axis=-1) for row in shown], axis=-2)
 
     def check(self, labels: Sequence[str] | None = None) -> Form:
         """Refuse a covariance that is not known, or singular in the free parameters."""

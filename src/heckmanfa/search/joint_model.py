@@ -114,16 +114,15 @@ def _form(
         raise _no_maximum(columns, chosen)
     estimates, back = outer_estimates(problem, state.theta)
     covariance = back @ inverse @ back.T
-    binary = len(problem.ends) == 1
     # atanh rho comes before log sigma in a form.
-    last = len(estimates) - 1
-    order = [*range(last + 1)] if binary else [*range(last - 1), last, last - 1]
+    ends = [*problem.correlations, *problem.scales]
+    order = [*range(sum(problem.sizes)), *ends]
     return Form(
         columns=columns,
         selection=chosen,
         n_features=moments.n_features,
         n_selected=float(selection.probit.n),
-        errors="binary" if binary else "likelihood",
+        errors="likelihood" if problem.scales else "binary",
         estimates=estimates[order],
         covariance=symmetric(covariance[np.ix_(order, order)]),
         searched=chosen,

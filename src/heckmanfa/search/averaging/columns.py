@@ -169,8 +169,8 @@ class Columns:
     def log_scale(self) -> tuple[float, Floats]:
         """The log scale if nothing is held, and its slopes, (c,), in the scaled effects."""
         slopes = np.zeros(len(self.places))
-        if self.form.errors == "binary":
-            return 0.0, slopes
+        if self.form.knows_scale:
+            return float(np.log(self.form.known_sigma or 1.0)), slopes
         free, follow = self.form.estimates[self.form.free], self.form.moves[-1]
         own = self.places >= 0
         slopes[own] = follow[self.places[own]] * self.scale[own]
