@@ -32,10 +32,13 @@ def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
         index = host(prediction.selection_index(fit, table))
     given = {report.of if isinstance(report, Untested) else type(report) for report in reports}
     added: list[Report] = []
-    # Of a binary outcome, both need its rows.
-    rowless = fit.probit is not None and not fit.is_binary
+    # Without compressed data, both need the rows.
+    rowless = fit.probit is not None and "compressed data" in fit.family.supports
     if rowless and UncertaintyInterval not in given:
-        added.append(uncertainty_or_why(uncertainty_interval, fit, _RHO_RANGE, _LEVEL, _GRID))
+        given_rows = fit, None, None
+        added.append(
+            uncertainty_or_why(uncertainty_interval, *given_rows, _RHO_RANGE, _LEVEL, _GRID)
+        )
     if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
         added.append(what_if_or_why(what_if, fit))
     return diagnose(fit, index, [*added, *reports], search_findings(fit))

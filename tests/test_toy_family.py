@@ -1,0 +1,285 @@
+"""A third family, in this file alone: a linear outcome whose errors have a known scale.
+
+It has what no other family has together: a coefficient of lambda, no sigma to estimate, and maximum
+likelihood only. Everything that users call must follow from its `Family`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from heckmanfa.data.arrays import Array, Floats
+from heckmanfa.data.rows import Block, Rows
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import InputError, NoExclusionWarning
+from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.fit import LINEAR, Family
+from heckmanfa.fit.family import IMR, RHO, Beginning, register
+from heckmanfa.fit.fitted import fit_of_maximum
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import Slopes, State, index_range
+from heckmanfa.model.likelihood import (
+    Doubt,
+    JointMaximum,
+    maximize,
+    maximize_held,
+    warn_of_likelihood,
+)
+from heckmanfa.model.likelihood_starts import (
+    ProfileStarts,
+    StartsByRho,
+    read_start,
+    starting_point,
+)
+from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.two_step import fit_two_step
+
+SIGMA_KNOWN = 1.0
+
+
+@dataclass(frozen=True)
+class KnownScaleProblem(Problem):
+    """The linear likelihood without its log sigma, which is known."""
+
+    ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
+
+    def _with_scale(self, theta: Floats) -> Floats:
+        return np.insert(theta, -1, np.log(SIGMA_KNOWN / self.scale))
+
+    def evaluate(self, rows: Rows, theta: Floats) -> State:
+        whole = _linear(self).evaluate(rows, self._with_scale(theta))
+        kept = np.delete(np.arange(len(whole.theta)), -2)
+        hessian = whole.hessian[np.ix_(kept, kept)]
+        return State(theta, whole.log_likelihood, whole.gradient[kept], hessian, whole.n, 1)
+
+    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
+        slopes = _linear(self).selected_slopes(block, self._with_scale(theta))
+        return replace(slopes, in_ends=slopes.in_ends[1:])
+
+    def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
+        slopes = _linear(self).slopes_at(index, mean, outcome, self._with_scale(theta))
+        return [*slopes[:3], slopes[4]]
+
+
+def _linear(problem: KnownScaleProblem) -> Problem:
+    return Problem(**{field.name: getattr(problem, field.name) for field in fields(problem)})
+
+
+@dataclass(frozen=True)
+class KnownScaleStarts(StartsByRho):
+    linear: ProfileStarts
+
+    def at(self, atanh_rho: float) -> Floats:
+        return np.delete(self.linear.at(atanh_rho), -2)
+
+
+@dataclass(frozen=True)
+class KnownScaleMaximum(JointMaximum):
+    usual_start: ClassVar[str] = "the two-step estimates"
+    hiding: ClassVar[frozenset[Doubt]] = frozenset({"flat"})
+    instead: ClassVar[str] = "use another set of features"  # type: ignore[misc]
+    cures: ClassVar[str] = "Look for a stronger exclusion."  # type: ignore[misc]
+
+    @property
+    def sigma(self) -> float:
+        return SIGMA_KNOWN
+
+    def reported_covariance(self) -> Floats:
+        slope = 1.0 - self.rho**2
+        jacobian = np.vstack([np.eye(len(self.covariance)), np.zeros(len(self.covariance))])
+        jacobian[-2:, -1] = SIGMA_KNOWN * slope, slope
+        return np.asarray(jacobian @ self.covariance @ jacobian.T)
+
+
+def _begin(moments: Any, probit: Any, features: Any, rows: Any) -> Beginning:
+    first = fit_two_step(moments, probit, features, CLASSICAL, rows)
+    problem = KnownScaleProblem.build(moments, probit, first.features)
+    starts = KnownScaleStarts(ProfileStarts.build(moments, probit, first.features, problem))
+    return Beginning(first, problem, starts, np.delete(starting_point(problem, probit, first), -2))
+
+
+def _refit(
+    moments: Any, probit: Any, rows: Any, features: Any, kind: Any, start: Any, **_: Any
+) -> Any:
+    begun = _begin(moments, probit, features, rows)
+    found = maximize(rows, begun.problem, features, kind, begun.usual, begun.starts, start)
+    return _maximum(moments, begun, rows, found)
+
+
+def _maximum(moments: Any, begun: Beginning, rows: Any, found: dict[str, Any]) -> Any:
+    offset = moments.n_selected * float(np.log(begun.problem.scale))
+    found |= {"log_likelihood": found["log_likelihood"] - offset}
+    seen = index_range(rows, begun.problem, found["inner_params"])
+    return KnownScaleMaximum(**found, index_range=seen).reported()
+
+
+def _estimate(
+    spec: Any, selection: Any, moments: Any, choice: Any, kind: Any, counts: dict[str, int]
+) -> Any:
+    probit, rows, features = selection.probit, selection.rows, tuple(sorted(choice.features))
+    if spec.rho is None:
+        start = read_start(spec.start, spec.method)
+        found = _refit(moments, probit, rows, features, kind, start)
+        warn_of_likelihood(found, start)
+    else:
+        begun = _begin(moments, probit, features, rows)
+        held = maximize_held(rows, begun.problem, features, kind, begun.starts, spec.rho)
+        found = _maximum(moments, begun, rows, held)
+    return fit_of_maximum(spec, selection, moments, choice, kind, counts, found)
+
+
+KNOWN_SCALE: Family = register(
+    replace(
+        LINEAR,
+        name="known scale",
+        words=replace(LINEAR.words, model="model of a known scale"),
+        error_terms=(IMR, RHO),
+        methods=("ml",),
+        supports=frozenset({"residuals"}),
+        estimate=_estimate,
+        begin=_begin,
+        refit=_refit,
+    )
+)
+
+
+class KnownScale(Heckman):
+    """The estimator of the family."""
+
+    _family: ClassVar[Family] = KNOWN_SCALE
+
+
+class KnownScaleAverage(HeckmanAverage):
+    """Averages over assignments of the family."""
+
+    _family: ClassVar[Family] = KNOWN_SCALE
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    return make_selection(800, 4, 2, rho=0.6, sigma=SIGMA_KNOWN, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def model(data: Any) -> KnownScale:
+    return KnownScale(prediction_features=[1, 2]).fit(data.X, data.y)
+
+
+def _log_likelihood(theta: Floats, data: Any) -> float:
+    """The joint log-likelihood, written out."""
+    beta, gamma, rho = theta[:3], theta[3:8], np.tanh(theta[8])
+    seen = ~np.isnan(data.y)
+    index = gamma[0] + data.X @ gamma[1:]
+    error = (data.y[seen] - beta[0] - data.X[seen, 1:3] @ beta[1:]) / SIGMA_KNOWN
+    chance = stats.norm.logcdf((index[seen] + rho * error) / np.sqrt(1.0 - rho**2))
+    density = stats.norm.logpdf(error) - np.log(SIGMA_KNOWN)
+    return float(np.sum(chance + density) + np.sum(stats.norm.logcdf(-index[~seen])))
+
+
+def _information(theta: Floats, data: Any, step: float = 1e-4) -> Floats:
+    """Minus the second derivatives of the log-likelihood, by central differences."""
+    unit = step * np.eye(len(theta))
+    return -np.array(
+        [
+            [
+                sum(
+                    one * other * _log_likelihood(theta + one * unit[i] + other * unit[j], data)
+                    for one in (1.0, -1.0)
+                    for other in (1.0, -1.0)
+                )
+                / (4.0 * step**2)
+                for j in range(len(theta))
+            ]
+            for i in range(len(theta))
+        ]
+    )
+
+
+def test_the_estimates_are_those_of_a_plain_optimiser(model: KnownScale, data: Any) -> None:
+    found = optimize.minimize(
+        lambda theta: -_log_likelihood(theta, data),
+        np.zeros(9),
+        method="BFGS",
+        options={"gtol": 1e-6},
+    )
+    assert model.log_likelihood_ == pytest.approx(-found.fun, abs=1e-6)
+    assert model.params_ == pytest.approx(found.x, abs=1e-4)
+    errors = np.sqrt(np.diag(np.linalg.inv(_information(found.x, data))))[:3]
+    own = model.tidy().query("equation == 'prediction'")["std_error"]
+    assert own.to_numpy() == pytest.approx(errors, rel=1e-3)
+    assert model.log_likelihood(data.X, data.y) == pytest.approx(model.log_likelihood_)
+
+
+def test_tables_show_its_error_terms(model: KnownScale) -> None:
+    table = model.tidy()
+    assert table.query("equation == 'errors'")["term"].tolist() == ["imr", "rho"]
+    assert ("errors", "sigma") not in model.vcov().index
+    assert model.sigma_ == SIGMA_KNOWN
+    assert "sigma" not in str(model.summary()).split("Prediction", 1)[1].split("Notes")[0]
+    assert len(model.params_) == 9
+
+
+def test_it_predicts_by_its_expectations(model: KnownScale, data: Any) -> None:
+    mean = model.intercept_ + data.X @ model.coef_
+    ratio = model.inverse_mills(data.X)
+    assert model.predict(data.X, kind="selected") == pytest.approx(mean + model.rho_ * ratio)
+    values, limits = model.predict(data.X[:5], kind="selected", return_interval="confidence")
+    assert np.all((limits[:, 0] < values) & (values < limits[:, 1]))
+
+
+def test_margins_are_slopes_of_the_predictions(model: KnownScale, data: Any) -> None:
+    table = model.margins(data.X, kind="selected").tidy().set_index("term")
+    step = np.zeros(4)
+    step[1] = 1e-5
+    high, low = (model.predict(data.X + side * step, kind="selected") for side in (1.0, -1.0))
+    assert table.loc["x1", "estimate"] == pytest.approx(np.mean(high - low) / 2e-5, rel=1e-5)
+    assert table.loc["x1", "std_error"] > 0
+
+
+def test_it_is_profiled_and_bootstrapped(model: KnownScale, data: Any) -> None:
+    profile = model.profile_rho(data.X, data.y, grid=9)
+    assert profile.tidy()["log_likelihood"].max() == pytest.approx(model.log_likelihood_, abs=1e-6)
+    boot = model.bootstrap(data.X, data.y, n_boot=60, random_state=0, n_jobs=1).tidy()
+    own = model.tidy()
+    slopes = own["equation"] == "prediction"
+    ratio = boot["std_error"].to_numpy()[: slopes.sum()] / own["std_error"][slopes]
+    assert np.all((ratio > 0.6) & (ratio < 1.6))
+
+
+def test_held_rho_and_robust_errors(data: Any) -> None:
+    held = KnownScale(prediction_features=[1, 2], rho=0.3).fit(data.X, data.y)
+    assert held.rho_ == 0.3
+    assert held.vcov().loc[("errors", "rho"), ("errors", "rho")] == 0.0
+    robust = KnownScale(prediction_features=[1, 2], cov_type="robust").fit(data.X, data.y)
+    errors = robust.tidy()["std_error"]
+    assert np.all(errors > 0)
+
+
+def test_analyses_refit_it(model: KnownScale, data: Any) -> None:
+    changed = model.what_if(data.X, data.y)
+    assert {"imr", "rho"} <= {*changed.coefficients()["term"]}
+    with pytest.raises(InputError, match="model of a known scale"):
+        model.what_if()
+    bounds = model.uncertainty_interval(data.X, data.y, rho=(-0.2, 0.2), n_grid=3).tidy()
+    at_zero = KnownScale(prediction_features=[1, 2], rho=0.2).fit(data.X, data.y)
+    assert bounds["bound_high"].iloc[1] >= at_zero.coef_[1] - 1e-6
+    assert model.diagnostics() is not None
+
+
+def test_it_is_averaged(data: Any) -> None:
+    model = KnownScaleAverage().fit(data.X, data.y)
+    form = model.fit_.average.form
+    assert form.known_sigma == SIGMA_KNOWN
+    with pytest.warns(NoExclusionWarning):
+        whole = KnownScale().fit(data.X, data.y)
+    assert form.terms(form.estimates)[-2:] == pytest.approx([whole.imr_coef_, whole.rho_])
+    assert model.tidy().query("equation == 'errors'")["term"].tolist() == ["imr", "rho"]
+    assert model.sigma_ == pytest.approx(SIGMA_KNOWN)
+    assert model.inclusion_.set_index("feature")["bic"].loc[1] > 0.99
+    assert "%" in str(model.summary())
