@@ -80,7 +80,7 @@ def _part(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> P
         with_equations(fit, group.estimates),
         imr_coef=float(errors.get("imr", errors["rho"])),
         rho=float(errors["rho"]),
-        sigma=float(errors.get("sigma", 1.0)),
+        sigma=float(errors.get("sigma", fit.sigma)),
         covariance=jacobian @ group.covariance @ jacobian.T,
         support=np.isin(np.arange(fit.n_features), fit.equation),
         average=None,
@@ -170,7 +170,7 @@ def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
         places = [k, *(k + place[column] for column in fit.probit.features)]
         found[:, n : n + len(places)] = gradient[:, places]
     if estimates.prediction and estimates.selection:
-        found[:, fit.terms.index(("errors", fit.spec.error_terms[0]))] = gradient[:, 2 * k]
+        found[:, fit.terms.index(("errors", fit.family.dependence))] = gradient[:, 2 * k]
     if estimates.transform is not None:
         found[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
     return found

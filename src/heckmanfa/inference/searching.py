@@ -408,9 +408,9 @@ def _with_medians(fit: Fit) -> Fit:
     terms = honest.error_terms
     positions = {"Intercept": 0} | {term: k + 1 + i for i, term in enumerate(terms)}
     rho = float(values[positions["rho"]])
-    # A binary outcome has the dependence rho, and errors of variance one.
+    # What has no estimate stays as it is known.
     imr_coef = float(values[positions["imr"]]) if "imr" in positions else rho
-    sigma = float(values[positions["sigma"]]) if "sigma" in positions else 1.0
+    sigma = float(values[positions["sigma"]]) if "sigma" in positions else fit.sigma
     spread = np.sqrt(np.diag(fit.covariance))
     honest_spread = spread.copy()
     positions |= {fit.labels[column]: 1 + column for column in fit.features}
