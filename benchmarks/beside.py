@@ -94,6 +94,45 @@ def _bootstrap() -> Callable[[], Any]:
     return lambda: model.bootstrap(X, y, n_boot=200, random_state=0, n_jobs=1)
 
 
+def _average_on_mroz() -> Callable[[], Any]:
+    from heckmanfa import HeckmanAverage
+
+    X, y = _mroz(MROZ_FEATURES)
+    return lambda: HeckmanAverage().fit(X, y)
+
+
+def _probit_on_mroz() -> Callable[[], Any]:
+    from heckmanfa import HeckmanProbit
+
+    X, y = _mroz(MROZ_SELECTION)
+    high = (y >= 1.3).astype(float).where(y.notna())
+    return lambda: HeckmanProbit(["educ", "exper", "expersq"]).fit(X, high)
+
+
+def _average_predictions() -> Callable[[], Any]:
+    from heckmanfa import HeckmanAverage
+
+    X, y = _mroz(MROZ_FEATURES)
+    model = HeckmanAverage().fit(X, y)
+    return lambda: model.predict(X, "selected", return_interval="confidence")
+
+
+def _report_on_mroz() -> Callable[[], Any]:
+    """An analysis with its report: an analysis remembers its numbers, so each run makes one."""
+    from heckmanfa.analysis import Question, analyse
+    from heckmanfa.report import write_report
+
+    X, y = _mroz(MROZ_FEATURES)
+    folder = tempfile.TemporaryDirectory()
+    table = Path(folder.name) / "mroz.csv"
+    X.assign(lwage=y).to_csv(table, index=False)
+
+    def run() -> None:
+        write_report(analyse(Question(str(table), "lwage")), Path(folder.name) / "out.html")
+
+    return run
+
+
 TASKS = {
     "two-step fit, Mroz": Task(lambda: _heckman_on_mroz("two-step"), 20),
     "two-step fit, 200,000 x 20": Task(lambda: _heckman_on_many("two-step", 200_000, 20)),
@@ -103,6 +142,10 @@ TASKS = {
     "best subset, 25 features": Task(_search_on_many, 3),
     "HeckmanFA, 1,000 epochs": Task(_training, 2),
     "bootstrap, 200 replicates": Task(_bootstrap),
+    "average, Mroz (15 features)": Task(_average_on_mroz, 5),
+    "average predictions with intervals, 753 rows": Task(_average_predictions, 3),
+    "Heckman probit, Mroz": Task(_probit_on_mroz, 10),
+    "analysis and report, package loaded": Task(_report_on_mroz),
 }
 # Whole processes: the interpreter's start, imports and all.
 _COMMANDS: dict[str, tuple[str, ...]] = {

@@ -21,8 +21,9 @@ from benchmarks.model_facts import KINDS, some_rows
 from benchmarks.public import MROZ_FEATURES, run_command, run_here
 
 _PLAIN = ["--exclude", "count,region"]
+_SMALL = ["--features", "educ,exper,age,kids5,kids618,nwifeinc"]
 _FITS: dict[str, list[str]] = {
-    "best subset": _PLAIN,
+    "best subset": [*_PLAIN, "--search", "best-subset"],
     "categories": ["--exclude", "count"],
     "aic, rho range": [*_PLAIN, "--criterion", "aic", "--rho-range", "-0.5", "0.9"],
     "fa": [*_PLAIN, "--search", "fa", "--seed", "3"],
@@ -39,6 +40,24 @@ _FITS: dict[str, list[str]] = {
     "robust, categorical": [*_PLAIN, "--robust", "--categorical", "city", "--features",
                             "educ,exper,expersq,age,kids5,city,nwifeinc"],
     "honest": [*_PLAIN, "--honest", "--seed", "2"],
+    "average": [*_PLAIN, "--search", "average"],
+    "average, categories, robust": ["--exclude", "count", "--robust", "--search", "average"],
+    "average, both equations": [*_SMALL, "--search", "average", "--search-in", "both"],
+    "lasso": [*_PLAIN, "--search", "lasso"],
+    "held rho": [*_SMALL, "--search", "none", "--rho", "0.3"],
+    "merged levels": ["--exclude", "count", "--min-level-rows", "60", "--reference", "region=r03"],
+    "log outcome": [*_SMALL, "--outcome", "amount", "--outcome-transform", "log"],
+    "log outcome, search, ml": [
+        *(*_SMALL, "--outcome", "amount", "--outcome-transform", "log1p"),
+        *("--search", "best-subset", "--method", "ml"),
+    ],
+    "binary": [*_SMALL, "--outcome", "high"],
+    "binary, positive, clusters": [
+        *("--features", "educ,exper,age,kids5", "--outcome", "high", "--positive", "low"),
+        *("--cluster", "region", "--search", "none", "--select-only", "kids5,age"),
+    ],
+    "binary, average": [*_SMALL, "--outcome", "high", "--search", "average"],
+    "binary, held rho": [*_SMALL, "--outcome", "high", "--search", "none", "--rho", "0.3"],
     "unknown column": ["--exclude", "nothing"],
 }  # fmt: skip
 
@@ -68,9 +87,15 @@ def _run(facts: Facts, key: str, *words: str | Path) -> bool:
     return status == 0
 
 
-def _table(folder: Path, ending: str = "csv") -> Path:
+def _table(folder: Path, ending: str = "csv", *, more: bool = False) -> Path:
     path = folder / f"mroz.{ending}"
-    frame = formula_frame()[[*MROZ_FEATURES, "region", "count", "lwage"]]
+    data = formula_frame()
+    works = data["lfp"] == 1
+    high = data["wage"].ge(4).map({True: "high", False: "low"}).where(works)
+    columns = [*MROZ_FEATURES, "region", "count", "lwage"]
+    if more:
+        columns = [*columns, "amount", "high"]
+    frame = data.assign(amount=data["wage"].where(works), high=high)[columns]
     if ending == "csv":
         frame.to_csv(path, index=False)
     else:
@@ -89,8 +114,10 @@ def fit(facts: Facts, words: list[str]) -> None:
 
 
 def _fit(facts: Facts, folder: Path, words: list[str]) -> None:
-    table, out = _table(folder), folder / "out.json"
-    if _run(facts, "fit", "fit", table, "--outcome", "lwage", *words, "--json", out):
+    other = "--outcome" in words
+    table, out = _table(folder, more=other), folder / "out.json"
+    outcome = [] if other else ["--outcome", "lwage"]
+    if _run(facts, "fit", "fit", table, *outcome, *words, "--json", out):
         _add_json(facts, "", out)
 
 

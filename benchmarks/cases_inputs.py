@@ -25,11 +25,15 @@ from benchmarks.model_facts import (
 from benchmarks.public import MROZ_FEATURES, MROZ_SELECTION
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
+    HeckmanProbit,
     InverseProbabilityWeighted,
     NaiveOLS,
+    predict_batches,
     predict_parquet,
+    scan,
     scan_parquet,
 )
 from heckmanfa.analysis import Question, analyse
@@ -59,6 +63,8 @@ def cases() -> dict[str, Callable[[Facts], None]]:
     return found | {
         "parquet/numbers": parquet,
         "parquet/categories": parquet_categories,
+        **{f"scan/{engine}": partial(scanned, engine=engine) for engine in _ENGINES},
+        "columns/categories": categories,
         "scorers/mroz": scorers,
         "scorers/folds": folds,
         "analysis/mroz": analysis,
@@ -195,6 +201,107 @@ def _fit_categories(facts: Facts, folder: Path, missing: str) -> None:
         _predict_files(facts, model, folder, encoding=rows.encoding)
 
 
+# Scans of other engines. --------------------------------------------------------------------------
+
+_ENGINES = ("parquet", "feather", "dataset", "polars", "duckdb")
+
+
+def scanned(facts: Facts, engine: str) -> None:
+    """Record fits and predictions of the same rows, as each engine gives them."""
+    frame = formula_frame()[[*MROZ_SELECTION, "region", "count", "lwage", "wage", "lfp"]]
+    frame["high"] = (frame["wage"] >= 4).map({True: "high", False: "low"}).where(frame["lfp"] == 1)
+    frame["amount"] = frame["wage"].where(frame["lfp"] == 1)
+    with tempfile.TemporaryDirectory() as name:
+        source = _source(frame, engine, Path(name))
+        names = [*MROZ_SELECTION, "region"]
+        roles = {"missing": "drop", "sample_weight": "count"}
+        for key, outcome, model in (
+            ("two-step", "lwage", Heckman([*PREDICTION, "region"], cov_type="robust")),
+            ("ml", "lwage", Heckman(PREDICTION, method="ml")),
+            ("log", "amount", Heckman(PREDICTION, outcome_transform="log")),
+            ("held rho", "lwage", Heckman(PREDICTION, rho=0.3)),
+            ("search", "lwage", HeckmanBestSubset()),
+            ("average", "lwage", HeckmanAverage()),
+            ("binary", "high", HeckmanProbit(PREDICTION)),
+        ):
+            rows = scan(source, outcome, names, **roles)
+            facts.attempt(f"{key}.fit", lambda model=model, rows=rows: model.fit(rows))
+            attributes_of(facts, model, f"{key}.")
+            facts.add(f"{key}.tidy", model.tidy)
+            batches = facts.attempt(
+                f"{key}.predict", lambda model=model: list(predict_batches(model, source))
+            )
+            if batches is not None:
+                predicted = pd.concat(batch.to_pandas() for batch in batches)
+                facts.add(f"{key}.predict", some_rows(predicted.reset_index(drop=True)))
+
+
+def _source(frame: pd.DataFrame, engine: str, folder: Path) -> Any:
+    path = folder / ("rows.feather" if engine == "feather" else "rows.parquet")
+    if engine == "feather":
+        frame.to_feather(path)
+        return path
+    frame.to_parquet(path, row_group_size=200)
+    if engine == "polars":
+        import polars
+
+        return polars.scan_parquet(path).filter(polars.col("age") > 0)
+    if engine == "duckdb":
+        import duckdb
+
+        return duckdb.connect().read_parquet(str(path))
+    if engine == "dataset":
+        import pyarrow.dataset
+
+        return pyarrow.dataset.dataset(path)
+    return path
+
+
+# Categories in memory. ----------------------------------------------------------------------------
+
+
+def categories(facts: Facts) -> None:
+    """Record what text, categoricals, booleans and declared columns become, and who they are."""
+    data = load_mroz()
+    X = data[["educ", "exper", "age", "kids5"]].assign(
+        region=np.random.default_rng(9).choice(["east", "north", "west"], len(data)),
+        size=pd.Categorical(data["kids618"].clip(upper=3).astype(str), ordered=True),
+        town=data["city"].astype(bool),
+        children=data["kids618"].clip(upper=2),
+    )
+    models: dict[str, Any] = {
+        "two-step": Heckman(
+            ["educ", "region", "size", "town"],
+            ["educ", "exper", "age", "kids5", "region", "size", "town"],
+            reference={"region": "west"},
+        ),
+        "ml": Heckman(["educ", "region"], ["educ", "age", "region"], method="ml"),
+        "declared": Heckman(
+            ["educ", "children"],
+            ["educ", "children", "region", "age"],
+            categorical_features=["children", "region", "size"],
+        ),
+        "search": HeckmanBestSubset(always=["region"], on_collinear="drop"),
+        "average": HeckmanAverage(
+            feature_groups={"where": ["region", "town"]}, on_collinear="drop"
+        ),
+        "binary": HeckmanProbit(["educ", "region"], ["educ", "age", "region"]),
+        "unknown levels": Heckman(["educ", "region"], ["educ", "age", "region"], unknown="missing"),
+    }
+    some = some_rows(X)
+    other = some.assign(region=np.where(np.arange(len(some)) % 5 == 0, "south", some["region"]))
+    for name, model in models.items():
+        y = data["lwage"] if name != "binary" else (data["wage"] >= 4).where(data["lfp"] == 1)
+        if facts.attempt(f"{name}.fit", lambda model=model, y=y: model.fit(X, y)) is None:
+            continue
+        attributes_of(facts, model, f"{name}.")
+        facts.add(f"{name}.tidy", model.tidy)
+        facts.add(f"{name}.predict", lambda model=model: model.predict(some))
+        facts.add(f"{name}.unknown", lambda model=model: model.predict(other, missing="nan"))
+        facts.add(f"{name}.margins", lambda model=model: model.margins(some, "marginal").tidy())
+        facts.add(f"{name}.diagnostics", model.diagnostics)
+
+
 # Scorers, analyses and pictures. ------------------------------------------------------------------
 
 
@@ -279,6 +386,12 @@ def plots(facts: Facts) -> None:
         "uncertainty": lambda: pictures.uncertainty(model.uncertainty_interval(n_grid=7)),
         "assignment_path": lambda: pictures.assignment_path(trained),
     }
+    average = HeckmanAverage().fit(X, y)
+    binary = HeckmanProbit(PREDICTION).fit(X, (data["wage"] >= 4).where(data["lfp"] == 1))
+    for name in ("forest", "chances", "assignments", "imr_estimates", "over_rho"):
+        draw = getattr(pictures, name)
+        drawn[f"{name}, average"] = lambda draw=draw: draw(average)
+    drawn["forest, binary"] = lambda: pictures.forest(binary)
     for name, draw in drawn.items():
         axes = facts.attempt(name, draw)
         for place, one in enumerate(np.ravel(np.asarray(axes, dtype=object))):

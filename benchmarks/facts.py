@@ -40,6 +40,7 @@ EXCLUDED = {
     "diagnostics.findings": "sentences; verdicts are compared",
     "diagnostics.caveats": "sentences; verdicts are compared",
     "diagnostics.guards": "sentences; verdicts are compared",
+    "diagnostics.of_classes": "sentences; verdicts are compared",
     "note": "sentences",
     "notes": "sentences",
     "title": "wording",

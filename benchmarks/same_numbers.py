@@ -20,7 +20,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import cases_command_line, cases_estimates, cases_inputs, cases_searches
+from benchmarks import (
+    cases_command_line,
+    cases_estimates,
+    cases_inputs,
+    cases_models,
+    cases_searches,
+)
 from benchmarks.facts import Difference, Facts, Flat, differ
 
 Case = Callable[[Facts], None]
@@ -29,7 +35,8 @@ _SHOWN = 8
 
 def all_cases() -> dict[str, Case]:
     cases: dict[str, Case] = {}
-    for module in (cases_estimates, cases_searches, cases_inputs, cases_command_line):
+    modules = cases_estimates, cases_searches, cases_models, cases_inputs, cases_command_line
+    for module in modules:
         cases |= module.cases()
     return cases
 

@@ -1,11 +1,15 @@
 """Which modules of the package a fit passes through, in what order, and what is computed twice.
 
-``python -m benchmarks.walk`` profiles `Heckman.fit` and `HeckmanBestSubset.fit` on Mroz's data, and
-``heckmanfa fit --report --json`` on the same table as a file. A module counts where one of its
-functions runs; the code of the module itself does not, nor does code made from text, such as
-the methods of dataclasses. A switch is a call in another module than the call before it, or the
-return to one: the profiler sees both. Functions are found by their names, so the inner layout
-of the package does not matter. Each of the three runs once before it is counted.
+``python -m benchmarks.walk`` profiles `Heckman.fit`, `HeckmanBestSubset.fit` and
+`HeckmanAverage.fit` on Mroz's data, ``heckmanfa fit --report --json`` on the same table as a file,
+and the report alone, of an analysis that is done. A module counts where one of its functions runs;
+the code of the module itself does not, nor does code made from text, such as the methods of
+dataclasses. A switch is a call in another module than the call before it, or the return to one: the
+profiler sees both. Functions are found by their names, so the inner layout of the package does not
+matter. Each run is counted after it ran once.
+
+Of the report, four lines say what was done again that once would do: how often the same rows were
+read, a probit was fitted, assignments were enumerated, and a Wald test was made.
 """
 
 from __future__ import annotations
@@ -23,8 +27,10 @@ from typing import Any
 
 import heckmanfa
 from benchmarks.public import MROZ_FEATURES, MROZ_SELECTION, run_here
-from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
+from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
+from heckmanfa.report import write_report
 
 _PACKAGE = Path(heckmanfa.__file__).resolve().parent
 # Calls of functions with these names are counted wherever they live, beside all public functions
@@ -40,6 +46,13 @@ WATCHED = frozenset(
         *("prepare", "load", "fit", "fit_model"),
     )
 )
+# What a report does, and the functions or classes that say how often.
+COUNTED = {
+    "rows read": ("read_sample", "read_features", "read_rows", "read_fit_rows"),
+    "probits fitted": ("fit_probit",),
+    "assignments enumerated": ("enumerate_assignments", "sample_assignments"),
+    "Wald tests made": ("Wald",),
+}
 
 
 class Walk:
@@ -48,6 +61,8 @@ class Walk:
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()
         """(module, function) to the number of calls, in the order of the first ones"""
+        self.made: Counter[str] = Counter()
+        """class to the number of objects, of this and other libraries"""
         self.n_call_switches = 0
         """calls in another module than the call before"""
         self.n_switches = 0
@@ -65,6 +80,8 @@ class Walk:
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
+            if frame.f_code.co_name == "__init__":
+                self.made[type(frame.f_locals.get("self")).__name__] += 1
             module = _module_of(frame.f_code)
             if module is not None:
                 self._enter(module, frame)
@@ -158,10 +175,39 @@ def show_repeated(walk: Walk) -> None:
     print(f"  once: {', '.join(once)}")
 
 
-def command(folder: Path) -> Callable[[], None]:
-    """``heckmanfa fit`` on Mroz's table, with a report and JSON."""
+def show_counted(walk: Walk) -> None:
+    """Print how often a report does what once would do, by the function that does it."""
+    print("Done in one report:")
+    for what, names in COUNTED.items():
+        counts = {name: walk.made[name] for name in names if walk.made[name]}
+        for (_, function), count in walk.calls.items():
+            name = function.rpartition(".")[2]
+            if name in names:
+                counts[name] = counts.get(name, 0) + count
+        said = ", ".join(f"{count} by {name}" for name, count in counts.items())
+        print(f"  {what}: {said or 'none'}")
+    print()
+
+
+def _table(folder: Path) -> Path:
     table = folder / "mroz.csv"
     load_mroz()[[*MROZ_FEATURES, "lwage"]].to_csv(table, index=False)
+    return table
+
+
+def walk_of_report(folder: Path) -> Walk:
+    """Profile the second of two reports, each of an analysis of its own."""
+    table = _table(folder)
+    for _ in range(2):
+        analysis = analyse(Question(str(table), "lwage"))
+        with walked() as walk:
+            write_report(analysis, folder / "page.html")
+    return walk
+
+
+def command(folder: Path) -> Callable[[], None]:
+    """``heckmanfa fit`` on Mroz's table, with a report and JSON."""
+    table = _table(folder)
     words = ["fit", str(table), "--outcome", "lwage", "--force"]
     words += ["--report", str(folder / "out.html"), "--json", str(folder / "out.json")]
 
@@ -177,14 +223,19 @@ def main() -> None:
     mroz = load_mroz()
     y = mroz["lwage"]
     few, many = mroz[MROZ_SELECTION], mroz[MROZ_FEATURES]
-    plain, searching = Heckman(["educ", "exper"]), HeckmanBestSubset()
+    plain, searching, averaging = Heckman(["educ", "exper"]), HeckmanBestSubset(), HeckmanAverage()
     fit = walk_of(lambda: plain.fit(few, y))
     search = walk_of(lambda: searching.fit(many, y))
+    average = walk_of(lambda: averaging.fit(many, y))
     with tempfile.TemporaryDirectory() as name:
         line = walk_of(command(Path(name)))
+        page = walk_of_report(Path(name))
     show("Heckman.fit", fit, functions=True)
     show("HeckmanBestSubset.fit", search, functions=True)
+    show("HeckmanAverage.fit", average, functions=True)
     show("heckmanfa fit --report --json", line, functions=False)
+    show("write_report", page, functions=False)
+    show_counted(page)
     show_repeated(line)
 
 
