@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import SEARCH_IN, ChoiceModel
+from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import (
     CovType,
@@ -20,15 +17,12 @@ from heckmanfa.model.option_types import (
     OutcomeTransform,
     Unknown,
     WeightKind,
-    one_of,
 )
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
-    CORRECTIONS,
-    WEIGHTINGS,
     Correction,
     Weighting,
 )
@@ -42,14 +36,6 @@ if TYPE_CHECKING:
 
 class AverageModel(ChoiceModel):
     """The parameters, the fit and the tables that averages share."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ChoiceModel._parameter_constraints,
-        "weights": [one_of(*WEIGHTINGS)],
-        "all_features_share": [Interval(Real, 0, 1, closed="left")],
-        "correction": [one_of(*CORRECTIONS)],
-        **SEARCH_IN,
-    }
 
     def fit(
         self,
@@ -218,11 +204,6 @@ outcome_transform, categorical_features, reference, unknown
 
     _two_step_cov_type: ClassVar[CovType | None] = "robust"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
-        **AverageModel._parameter_constraints,
-    }
-
     def __init__(
         self,
         weights: Weighting = "bic",
@@ -294,11 +275,6 @@ categorical_features, reference, unknown
     >>> model.prediction_features_
     [0, 1, 2]
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HeckmanProbit._parameter_constraints,
-        **AverageModel._parameter_constraints,
-    }
 
     def __init__(
         self,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from copy import copy
-from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
@@ -36,7 +34,7 @@ from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.model.option_types import CovType, Unknown, one_of
+from heckmanfa.model.option_types import CovType, Unknown
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -68,20 +66,6 @@ class SelectionModel(InferredModel):
     """what makes the model the one that it is"""
     _two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "selection_features": ["array-like", None],
-        "cov_type": [one_of("classical", "robust", "cluster"), None],
-        "weight_kind": [one_of("frequency", "sampling")],
-        "on_collinear": [one_of("error", "drop")],
-        "on_separation": [one_of("error", "drop")],
-        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
-        "rho": [Interval(Real, -1, 1, closed="neither"), None],
-        "categorical_features": ["array-like", one_of("from_dtype"), None],
-        "reference": [dict, None],
-        "unknown": [one_of("error", "missing")],
-    }
 
     def fit(
         self,

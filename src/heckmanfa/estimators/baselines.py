@@ -9,11 +9,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
@@ -41,7 +39,7 @@ from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem, Unknown, one_of
+from heckmanfa.model.option_types import OnProblem, Unknown
 
 
 @dataclass(frozen=True)
@@ -306,11 +304,6 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
     0.1075
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "on_collinear": [one_of("error", "drop")],
-    }
-
     def __init__(
         self,
         prediction_features: Any = None,
@@ -374,14 +367,6 @@ class InverseProbabilityWeighted(_LinearRegressor):
     max_weight_: float
     selection_coef_: Floats
     selection_intercept_: float
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "selection_features": ["array-like", None],
-        "clip": [Interval(Real, 1, None, closed="left")],
-        "on_collinear": [one_of("error", "drop")],
-        "on_separation": [one_of("error", "drop")],
-    }
 
     def __init__(
         self,

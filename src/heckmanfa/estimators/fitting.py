@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,12 +24,15 @@ from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.fit import Choose, Fit, Origin, Spec, fit_model
+from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.option_types import CovType, Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
 from heckmanfa.text.printable import quoted_list
+
+Specify = Callable[[FeatureTable, FormulaDesign | None], tuple[Spec, Choose]]
+"""makes the model that an estimator describes, and says how its features are chosen"""
 
 
 def fit_rows(
@@ -72,7 +75,8 @@ def fit_rows(
         if encoding is not None:
             raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
             table = replace(table, raw=raw)
-        spec, choose = estimator._specify(table, design)
+        specify: Specify = estimator._specify
+        spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
             sample = read_sample(
@@ -94,7 +98,7 @@ def fit_rows(
         if table.names != names:
             if encoding is not None:
                 raise LevelsChangedError(table.fitted("").encoding or encoding)
-            specified = estimator._specify(table, design)
+            specified = specify(table, design)
         else:
             columns = table.fitted(type(estimator).__name__)
             specified = replace(spec, columns=columns), choose
@@ -108,7 +112,7 @@ def fit_rows(
         )
         rows = table, sample, encoding is not None
         with explain_lost(sample.lost if design is None else design.lost):
-            fit = _fit_settled(estimator, design, rows, specified, origin)
+            fit = _fit_settled(estimator, design, rows, specified, specify, origin)
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
@@ -128,6 +132,7 @@ def _fit_settled(
     design: FormulaDesign | None,
     rows: tuple[FeatureTable, Sample, bool],
     specified: tuple[Spec, Choose],
+    specify: Specify,
     origin: Origin,
 ) -> Fit:
     """Fit the model, with another reference where separation leaves no row of the first.
@@ -161,7 +166,7 @@ def _fit_settled(
                 ) from changed
             tried.append(references)
             table, sample = re_encode(table, sample, changed.encoding)
-            spec, choose = estimator._specify(table, None)
+            spec, choose = specify(table, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +229,7 @@ def make_spec(
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
-        outcome_kind=estimator._family.name,
+        outcome_kind=_family(estimator).name,
         # Some families have no transform, and searches no fixed rho.
         outcome_transform=getattr(estimator, "outcome_transform", None),
         rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
@@ -236,8 +241,13 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
     if getattr(estimator, "search_in", "prediction") == "both":
         return "ml"
-    methods: tuple[Method, ...] = estimator._family.methods
+    methods = _family(estimator).methods
     return estimator.method if len(methods) > 1 else methods[0]
+
+
+def _family(estimator: Any) -> Family:
+    family: Family = estimator._family
+    return family
 
 
 def _cov_type(estimator: Any) -> CovType | None:

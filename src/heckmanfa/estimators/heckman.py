@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.missing_features import check_missing
@@ -19,7 +19,6 @@ from heckmanfa.model.option_types import (
     OutcomeTransform,
     Unknown,
     WeightKind,
-    one_of,
 )
 
 if TYPE_CHECKING:
@@ -138,12 +137,6 @@ class Heckman(ScoredRegressor, SelectionModel):
     sigma_: float
     adjusted_r2_: float
     transform_ratio_: tuple[float, float] | None
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SelectionModel._parameter_constraints,
-        "method": [one_of("two-step", "ml")],
-        "outcome_transform": [one_of("log", "log1p"), None],
-    }
 
     def __init__(
         self,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar, Self
-
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch
+from heckmanfa.estimators.parameters import PARAMETERS
+from heckmanfa.estimators.search_base import ProvenSearch
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
@@ -115,16 +113,8 @@ categorical_features, reference, unknown
 
     rho_range: ClassVar[None] = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HeckmanProbit._parameter_constraints,
-        **{
-            name: allowed
-            for name, allowed in ProvenSearch._parameter_constraints.items()
-            if name != "rho_range"
-        },
-        **SEARCH_IN,
-        "criterion": [one_of("bic", "ebic", "aic")],
-        "n_refits": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETERS | {
+        "criterion": [one_of("bic", "ebic", "aic")]
     }
 
     def __init__(

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Array, Floats, host, like, on_host
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks, same
@@ -96,16 +94,6 @@ class RURegressor(ObservedRegressor):
     ----------
     Sahoo, R., Lei, L. and Wager, S. (2022). Learning from a biased sample. arXiv:2209.01754.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "gamma": [Interval(Real, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-    }
 
     loss_: float
     n_parameters_: int

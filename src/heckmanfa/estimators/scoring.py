@@ -22,6 +22,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.parameters import PARAMETERS
 from heckmanfa.estimators.scanned_rows import frames_to_score
 
 ROUTING = (
@@ -45,6 +46,7 @@ class ScoredModel(BaseEstimator):
     encoded_names_: NDArray[Any]
     encoding_: Encoding | None
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PARAMETERS
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"selected": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"selected": True}
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
-
-import numpy as np
-from sklearn.utils._param_validation import Interval
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable
@@ -26,7 +22,6 @@ from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.inference.uncertainty import bounds_of
-from heckmanfa.model.option_types import one_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.caveats import caveats_of_fit
@@ -35,7 +30,7 @@ from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, read_choices, read_selecting
-from heckmanfa.search.evaluation import CRITERIA, Search
+from heckmanfa.search.evaluation import Search
 from heckmanfa.search.rho_window import check_window
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
@@ -43,13 +38,6 @@ from heckmanfa.text.option_types import SearchIn
 if TYPE_CHECKING:
     import pandas as pd
 
-
-SEARCH_IN: dict[str, list[Any]] = {
-    "search_in": [one_of("prediction", "both")],
-    "selection_always": ["array-like", None],
-    "selection_never": ["array-like", None],
-}
-"""parameters of models that may search both equations"""
 
 # All assignments of so many features are weighed while a notebook waits.
 _QUICKLY_WEIGHED = 18
@@ -70,15 +58,6 @@ class ChoiceModel(SelectionModel):
     Heckman)``, with the constraints of both.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rho_range": ["array-like", None],
-        "always": ["array-like", None],
-        "never": ["array-like", None],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
-        "feature_groups": ["array-like", dict, None],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-    }
     # Searches that have no such parameters leave the selection equation as it is.
     search_in: SearchIn = "prediction"
     selection_always: Any = ()
@@ -225,13 +204,6 @@ class ChoiceModel(SelectionModel):
 class SearchModel(ChoiceModel):
     """The parameters, the fit and the report that all searches share."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ChoiceModel._parameter_constraints,
-        "criterion": [one_of(*CRITERIA)],
-        "honest": ["boolean"],
-        "n_splits": [Interval(Integral, 1, None, closed="left")],
-    }
-
     @abstractmethod
     def _strategy(self) -> Strategy:
         """Return the search with its options."""
@@ -342,11 +314,6 @@ class SearchModel(ChoiceModel):
 
 class ProvenSearch(SearchModel):
     """A search that proves its result the best, or bounds how much better another could be."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SearchModel._parameter_constraints,
-        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
-    }
 
     @property
     def optimal_(self) -> bool:

@@ -5,16 +5,14 @@ The paper's trained assignment, the proven best subset, and the adaptive lasso.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch, SearchModel
+from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
 from heckmanfa.model.option_types import (
     CovType,
     Method,
@@ -23,7 +21,6 @@ from heckmanfa.model.option_types import (
     Standardize,
     Unknown,
     WeightKind,
-    one_of,
 )
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
@@ -97,21 +94,6 @@ categorical_features, reference, unknown
     >>> model.prediction_features_
     [2, 3, 4]
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
-        **SearchModel._parameter_constraints,
-        "extraction": [one_of("sample", "rank", "correlation")],
-        "init_prob": [Interval(Real, 0, 1, closed="neither")],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean", one_of("features")],
-        "step_on": [one_of("log_pi", "pi")],
-        "record_path": [Interval(Integral, 0, None, closed="left")],
-        "train_rows": [Interval(Integral, 1, None, closed="left"), None],
-    }
 
     def __init__(
         self,
@@ -291,13 +273,6 @@ outcome_transform, categorical_features, reference, unknown
     ([2, 3, 4], True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
-        **ProvenSearch._parameter_constraints,
-        **SEARCH_IN,
-        "tolerance": [Interval(Real, 0, None, closed="left"), None],
-    }
-
     def __init__(
         self,
         criterion: Criterion = "bic",
@@ -372,12 +347,6 @@ categorical_features, reference, unknown
     >>> HeckmanLasso().fit(data.X, data.y).prediction_features_
     [2, 3, 4]
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
-        **SearchModel._parameter_constraints,
-        "power": [Interval(Real, 0, None, closed="left")],
-    }
 
     def __init__(
         self,
