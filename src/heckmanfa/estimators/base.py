@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
@@ -138,21 +139,7 @@ class SelectionModel(InferredModel):
             A clone knows the columns that the formulas made, but not the formulas: for
             cross-validation, make the columns first and use `fit`.
         """
-        allowed = [
-            name
-            for name in cls._get_param_names()
-            if not name.endswith(("ion_features", "categorical_features"))
-        ]
-        for name in parameters:
-            if name == "categorical_features":
-                raise InputError(
-                    "formulas say themselves which columns are categories: text is, and C(region) "
-                    "makes one of numbers; leave out categorical_features"
-                )
-            if name not in allowed:
-                raise InputError(
-                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
-                )
+        cls._check_formula_parameters(parameters)
         asked = levels_named(parameters.get("reference"))
         moved: dict[str, Any] = {}
         while True:
@@ -190,6 +177,25 @@ class SelectionModel(InferredModel):
                             f"{quoted(name)}; name another of its levels"
                         ) from lost
                 moved |= lost.levels
+
+    @classmethod
+    def _check_formula_parameters(cls, names: Iterable[str]) -> None:
+        """Refuse parameters that formulas replace, and those that the class does not have."""
+        allowed = [
+            name
+            for name in cls._get_param_names()
+            if not name.endswith(("ion_features", "categorical_features"))
+        ]
+        for name in names:
+            if name == "categorical_features":
+                raise InputError(
+                    "formulas say themselves which columns are categories: text is, and C(region) "
+                    "makes one of numbers; leave out categorical_features"
+                )
+            if name not in allowed:
+                raise InputError(
+                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
+                )
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what scikit-learn's metadata routing passes to each method.
