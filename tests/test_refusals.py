@@ -57,7 +57,7 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
-from heckmanfa.inference import binary_specification, held_rho, replicates
+from heckmanfa.inference import held_rho, replicates, specification
 from heckmanfa.inference.exclusion_tests import exclusion_test
 from heckmanfa.inference.held_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
@@ -569,9 +569,13 @@ def test_a_model_of_all_features_that_cannot_be_fitted(monkeypatch, binary):
         HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)
 
 
+def _no_maximum(*_, **__):
+    return "it has no maximum"
+
+
 def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
     made, model = binary
-    monkeypatch.setattr(binary_specification, "refit_by_likelihood", lambda *_, **__: "it has no maximum")
+    monkeypatch.setattr(specification, "refit_by_likelihood", lambda *_, **__: "it has no maximum")
     with pytest.raises(NotIdentifiedError, match="the model cannot be tested: it has no maximum"):
         model.specification_tests(made.X, made.y)
 
@@ -605,4 +609,4 @@ def test_a_fit_without_its_scores_of_rho_has_no_robust_errors_over_rho(data):
     with pytest.raises(
         InputError, match="this fit lacks what robust standard errors over rho need"
     ):
-        uncertainty_interval(bare, (-0.5, 0.5), 0.95, 11)
+        uncertainty_interval(bare, None, None, (-0.5, 0.5), 0.95, 11)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.reported import ReportedModel
-from heckmanfa.inference.binary_specification import binary_specification_tests
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
@@ -198,6 +197,4 @@ class InferredModel(ReportedModel):
         Sampling weights are refused.
         """
         given = {"selected": selected, "sample_weight": sample_weight}
-        fit = self.fit_
-        tests = binary_specification_tests if fit.family.has_classes else specification_tests
-        return tests(fit, X, y, **given)
+        return specification_tests(self.fit_, X, y, **given)

@@ -23,7 +23,7 @@ from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
-from heckmanfa.plots.mills_ratios import MillsRatios
+from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of

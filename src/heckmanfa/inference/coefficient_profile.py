@@ -22,8 +22,8 @@ from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.inference.likelihood_profile import ProfileReport, why_no_interval
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point, in_order
-from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.plots.rho_curves import ProfileCurve
 from heckmanfa.results.document import Section
 from heckmanfa.results.search_caveats import search_notes

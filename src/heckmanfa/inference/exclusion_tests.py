@@ -23,7 +23,7 @@ from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows, read_fit_rows, refit_by_likelihood
-from heckmanfa.inference.profile_report import why_no_interval
+from heckmanfa.inference.likelihood_profile import why_no_interval
 from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text

@@ -30,7 +30,7 @@ from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.model.selected_errors import selected_quantiles
-from heckmanfa.plots.mills_ratios import MillsRatios
+from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of, tails
 from heckmanfa.text.printable import quoted

@@ -8,7 +8,7 @@ them, change them, or save the figure with ``ax.figure.savefig(...)``.
 from __future__ import annotations
 
 from heckmanfa.plots.forest_intervals import coefficients
-from heckmanfa.plots.mills_ratios import imr_overlap
+from heckmanfa.plots.overlap_bars import imr_overlap
 from heckmanfa.plots.public_pictures import (
     assignments,
     calibration,
