@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from heckmanfa.errors import InputError
 from heckmanfa.estimators.reported import ReportedModel
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.specification import specification_tests
@@ -84,7 +83,7 @@ class InferredModel(ReportedModel):
         self,
         X: Any = None,
         y: Any = None,
-        rho: tuple[float, float] = (-0.3, 0.3),
+        rho: Any = (-0.3, 0.3),
         conf_level: float = 0.95,
         n_grid: int = 61,
         *,
@@ -106,8 +105,8 @@ class InferredModel(ReportedModel):
         X, y, selected, sample_weight, groups
             As passed to `fit`; a linear outcome needs none of them.
         rho : (float, float)
-            The range, inside (-1, 1). It may be the first argument if there are no rows:
-            ``uncertainty_interval((-0.5, 0.5))``.
+            The range, inside (-1, 1). Without rows it may come first, before conf_level and
+            n_grid: ``uncertainty_interval((-0.5, 0.5))``.
         conf_level : float
             Confidence level of the interval at each rho.
         n_grid : int
@@ -122,9 +121,9 @@ class InferredModel(ReportedModel):
             rho at which a sign or its significance changes), `path` and `plot`.
         """
         if isinstance(X, tuple | list) and all(isinstance(end, Real) for end in X):
-            if y is not None:
-                raise InputError("after a range of rho, name what follows: conf_level=, n_grid=")
-            X, rho = None, X
+            # A range first, as for a linear outcome, is followed by conf_level and n_grid.
+            n_grid = rho if isinstance(rho, Integral) else n_grid
+            X, y, rho, conf_level = None, None, X, conf_level if y is None else y
         given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
         return uncertainty_interval(self.fit_, X, y, rho, conf_level, n_grid, **given)
 
