@@ -31,7 +31,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_curve import RhoCurve
-from heckmanfa.model.two_step import Equations, TwoStep, shift_of, slope_in_gamma
+from heckmanfa.model.two_step import LARGEST_RHO, Equations, TwoStep, shift_of, slope_in_gamma
 
 # Below this share of its variance, an estimate does not differ from a multiple of another.
 _DISTINCT = 1e-10
@@ -171,7 +171,10 @@ def two_step_own_scale(
     # Of the residuals of these estimates, if the scores have others.
     residual_slope = residual_slope + (root @ (coef - found.coef)) @ shift
     influence = np.zeros((size, size))
-    influence[:j, :p] = slope_in_gamma(imr_coef, inverse_root, shift, residual_slope) @ inner
+    # Heckman's covariance has no larger beta_H.
+    most = LARGEST_RHO * sigma if kind.cov_type == "classical" else np.inf
+    held = min(max(imr_coef, -most), most)
+    influence[:j, :p] = slope_in_gamma(held, inverse_root, shift, residual_slope) @ inner
     influence[:j, p:-1] = np.eye(j)
     influence[j:-1, :p] = inner
     influence[-1, -1] = 0.5 / sigma / m
