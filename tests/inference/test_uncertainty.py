@@ -16,7 +16,7 @@ from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
-from heckmanfa.model.rho_curve import RhoCurve, published_variance
+from heckmanfa.model.rho_curve import RhoCurve
 
 PREDICTION = [0, 2, 3]
 
@@ -164,12 +164,15 @@ def test_the_probit_of_ui_gives_its_bounds_and_coefficients(given_their_probit, 
 
 
 def test_the_standard_errors_of_ui_are_those_with_a_wrong_sign(given_their_probit, theirs, mroz):
-    """It subtracts the mean of lambda^2 where E[v^2 | s = 1] adds it."""
+    """It subtracts the mean of lambda^2 where E[v^2 | s = 1] adds it.
+
+    Published are variances with gamma and sigma(rho) known, and the mean's variance in every row.
+    """
     interval, mean_delta, mean_square = given_their_probit
     curve, n_terms = interval.curve, len(interval.curve.terms)
 
     def published(mean):
-        variance = published_variance(curve.shrinkage, mean, n_terms)
+        variance = np.tile([1.0, 0.0, curve.shrinkage - mean, 0.0, 0.0, 0.0, 0.0], (n_terms, 1))
         return dataclasses.replace(curve, variance=variance)
 
     wrong = published(mean_delta - 2 * mean_square)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.errors import InputError
-from heckmanfa.model.assignment_covariances import project_last
+from heckmanfa.model.own_scale import project_last
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.model.rho_curve import published_variance
 
 pytestmark = pytest.mark.study
 
@@ -51,7 +50,8 @@ def make_counter() -> Callable[[int, float, list[int]], Floats]:
                 model = Heckman(np.flatnonzero(data.support)).fit(data.X, data.y)
             curve = model.uncertainty_interval((rho, rho)).curve
             mean = model.fit_.moments.mean_delta
-            theirs = published_variance(curve.shrinkage, mean, len(curve.terms))
+            theirs = np.zeros_like(curve.variance)
+            theirs[:, 0], theirs[:, 2] = 1.0, curve.shrinkage - mean
             off = np.abs(curve.estimate(at)[0] - np.append(data.intercept, data.coef[data.support]))
             found.append([
                 off <= 1.959964 * one.std_error(at)[0]

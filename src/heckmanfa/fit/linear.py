@@ -26,7 +26,7 @@ from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.expectation_parts import linear_parts
-from heckmanfa.model.held_two_step import fit_held_two_step
+from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import (
@@ -47,7 +47,6 @@ from heckmanfa.model.own_scale import (
     two_step_own_scale,
 )
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step, solve_two_step
 
 

@@ -25,8 +25,8 @@ from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
+from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.rho_sandwich import gather_rho_scores
 from heckmanfa.search.averaging import average
 from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.averages import with_drivers

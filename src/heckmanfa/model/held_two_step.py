@@ -4,10 +4,16 @@ The estimates and their classical covariance are those of `rho_curve` at one rho
 cluster covariance stacks three sets of equations over rows: the probit's scores,
 X'(y - X beta - kappa lambda) = 0 over the selected rows, and that of sigma,
 
-    sum of (r^2 + kappa^2 (delta - l^2) - sigma^2) = 0,
+    sum of (e^2 + kappa^2 (delta - l^2) - sigma^2) = 0,
 
-r and l being the residuals of y and lambda regressed on X. Neither regression adds anything to the
-last one, as its residuals are orthogonal to X.
+e and l being the residuals of y and lambda regressed on X. Neither regression adds anything to the
+last one, as its residuals are orthogonal to X. With s^2 the residual variance and k = kappa / s,
+the scores at a given rho are
+
+    X (e / s - k l),    e^2 / s^2 + k^2 (delta - l^2) less its mean,
+
+and the probit's. So the products of five sets of scores, gathered in one pass, serve every rho, and
+estimates depend on them by powers of k up to the third.
 """
 
 from __future__ import annotations
@@ -70,7 +76,9 @@ def fit_held_two_step(
         inner = curve.covariance(rho)
     else:
         assert rows is not None
-        inner = _stacked(curve, moments, probit, features, coef, kappa, kind, rows)
+        bread = held_bread(curve, kappa)
+        middle = gather_rho_scores(moments, probit, features, kind, rows)
+        inner = symmetric(bread @ middle @ bread.T)
     r = moments.subset(features)
     # What is left of y beside X: the residual along M_X lambda, less kappa's share, and the rest.
     sse = float((r[-2, -1] - kappa * r[-2, -2]) ** 2 + r[-1, -1] ** 2)
@@ -100,62 +108,35 @@ def _reported(inner: Floats, probit: Probit, j: int, kappa: float, sigma: float)
     return symmetric(jacobian @ inner @ jacobian.T)
 
 
-def _stacked(
-    curve: RhoCurve,
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    coef: Floats,
-    kappa: float,
-    kind: CovarianceKind,
-    rows: Rows,
-) -> Floats:
-    """Sandwich covariance of beta, gamma in the probit's coordinates, and log sigma."""
-    equations, bread = held_equations(curve, moments, probit, features, coef, kappa)
-    size = bread.shape[1]
-    middle = score_squares(rows, kind, equations.scores, columns=moments.columns, size=size)
-    return symmetric(bread @ middle @ bread.T)
-
-
-def held_equations(
-    curve: RhoCurve,
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    coef: Floats,
-    kappa: float,
-) -> tuple[HeldEquations, Floats]:
-    """Return all equations, and the influence of their scores on the estimates.
+def held_bread(curve: RhoCurve, kappa: float) -> Floats:
+    """Influence of the scores of `RhoScores` on all estimates at one rho.
 
     These are beta, gamma in the probit's coordinates, and log sigma.
     """
-    columns, m = list(moments.columns), moments.n_selected
-    root = moments.subset(features, imr=False, outcome=False)
-    p, j = len(probit.features) + 1, len(root)
-    (of_lambda, first), (_, second) = moments.subset(features)[-2:, -2:]
-    squares = first**2 + second**2 + kappa**2 * (m * moments.mean_delta - of_lambda**2)
-    equations = HeldEquations(
-        probit=probit,
-        selection=[columns.index(feature) for feature in probit.features],
-        prediction=[columns.index(feature) for feature in features],
-        regressions=np.column_stack([coef, curve.least_squares, curve.of_lambda]),
-        inverse_root=solve_upper(root, np.eye(j)),
-        kappa=kappa,
-        variance=float(squares / m),
-    )
-    spread, s2 = curve.spread, curve.residual_variance
-    of_gamma = np.zeros((p, p + j + 1))
-    of_gamma[:, :p] = probit.inner_covariance
-    of_log = 0.5 / s2 * kappa**2 * spread.slope @ of_gamma
-    of_log[-1] = 0.5 / s2 / (m - j)
-    of_coef = kappa * (spread.gamma_lean @ of_gamma - np.outer(spread.of_lambda, of_log))
-    of_coef[:, p : p + j] += equations.inverse_root
-    return equations, np.vstack([of_coef, of_gamma, of_log])
+    s = float(np.sqrt(curve.residual_variance))
+    of_coef, of_log = curve.spread.influences()
+    powers = (kappa / s) ** np.arange(len(of_log))
+    of_selection = curve.spread.of_selection
+    of_gamma = np.zeros((len(of_selection), of_log.shape[1]))
+    of_gamma[:, : len(of_selection)] = of_selection
+    return np.vstack([s * np.tensordot(powers, of_coef, 1), of_gamma, powers @ of_log])
+
+
+def gather_rho_scores(
+    moments: Moments, probit: Probit, features: Positions, kind: CovarianceKind, rows: Rows
+) -> Floats:
+    """Read the rows once for the products of the scores, (2 J + p + 5) squared."""
+    scores = RhoScores.of(moments, probit, features)
+    return score_squares(rows, kind, scores, columns=moments.columns, size=scores.width)
 
 
 @dataclass(frozen=True)
-class HeldEquations:
-    """All equations at their estimates, for a pass over blocks of rows."""
+class RhoScores:
+    """Scores of each row that serve any given rho, for a pass over blocks of rows.
+
+    They are the probit's (1 + p, in its coordinates); e / s and l times X, in coordinates in which
+    X'X is the identity (1 + J each); e^2 / s^2 and delta - l^2, less their means.
+    """
 
     probit: Probit
     selection: list[int]
@@ -163,24 +144,51 @@ class HeldEquations:
     prediction: list[int]
     """likewise of the prediction features"""
     regressions: Floats
-    """(1 + J, 3) beta, and the regressions of y and of lambda on X"""
+    """(1 + J, 2) of lambda and of y on X"""
     inverse_root: Floats
-    kappa: float
-    variance: float
-    """mean of r^2 + kappa^2 (delta - l^2)"""
+    scale: float
+    """s"""
+    means: tuple[float, float]
+    """of e^2 / s^2 and of delta - l^2"""
 
-    def scores(self, block: Block) -> Array:
-        """Scores of each row of a block, (b, p + j + 1)."""
+    @classmethod
+    def of(cls, moments: Moments, probit: Probit, features: Positions) -> RhoScores:
+        """Take both regressions from the compressed data, whose columns blocks must have."""
+        m, j = moments.n_selected, len(features) + 1
+        r = moments.subset(features)
+        (of_lambda, shared), (_, rest) = r[-2:, -2:]
+        squares = shared**2 + rest**2
+        variance = squares / (m - j) or 1.0
+        return cls(
+            probit=probit,
+            selection=moments.positions(probit.features),
+            prediction=moments.positions(features),
+            regressions=solve_upper(r[:j, :j], r[:j, -2:]),
+            inverse_root=solve_upper(r[:j, :j], np.eye(j)),
+            scale=float(np.sqrt(variance)),
+            means=(float(squares / variance / m), moments.mean_delta - float(of_lambda**2) / m),
+        )
+
+    @property
+    def width(self) -> int:
+        """How many scores a row has: 2 J + p + 5."""
+        return len(self.selection) + 2 * len(self.prediction) + 5
+
+    def __call__(self, block: Block) -> Array:
+        """Scores of each row of a block."""
         p, j = len(self.selection) + 1, len(self.prediction) + 1
-        scores, index = stacked_scores(block, self.probit, self.selection, p + j + 1)
+        scores, index = stacked_scores(block, self.probit, self.selection, self.width)
         chosen, seen = block.selected, block.only_selected()
         ratio, slope = mills(index[chosen])
         x = empty(seen.features, len(ratio), j)
         x[:, 0] = 1.0
         x[:, 1:] = pick(seen.features, self.prediction)
         fitted = x @ like(self.regressions, x)
-        error = seen.outcome - fitted[:, 0] - self.kappa * ratio
-        scores[chosen, p : p + j] = (x @ like(self.inverse_root, x)) * error[:, None]
-        of_lambda = self.kappa**2 * (slope - (ratio - fitted[:, 2]) ** 2)
-        scores[chosen, -1] = (seen.outcome - fitted[:, 1]) ** 2 + of_lambda - self.variance
+        of_lambda = ratio - fitted[:, 0]
+        error = (seen.outcome - fitted[:, 1]) / self.scale
+        design = x @ like(self.inverse_root, x)
+        scores[chosen, p : p + j] = design * error[:, None]
+        scores[chosen, p + j : p + 2 * j] = design * of_lambda[:, None]
+        scores[chosen, -2] = error**2 - self.means[0]
+        scores[chosen, -1] = slope - of_lambda**2 - self.means[1]
         return scores

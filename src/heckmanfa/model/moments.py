@@ -103,6 +103,10 @@ class Moments:
             )
         return [where[feature] for feature in features]
 
+    def positions(self, features: Positions) -> list[int]:
+        """Positions of features among the compressed ones, and so in blocks of these columns."""
+        return [place - 1 for place in self.places(features)]
+
     def subset(self, features: Positions, *, imr: bool = True, outcome: bool = True) -> Floats:
         """Triangular factor of [1, X_S, lambda, y], or without its last columns."""
         tail = [len(self.columns) + 1] * imr + [len(self.columns) + 2] * outcome

@@ -20,20 +20,24 @@ import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick
-from heckmanfa.model.assignment_covariances import AssignmentCovariances, project_last
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
-from heckmanfa.model.held_two_step import held_equations
+from heckmanfa.model.held_two_step import RhoScores, held_bread
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.least_squares import LeastSquares
 from heckmanfa.model.likelihood import MaximumLikelihood
 from heckmanfa.model.likelihood_terms import Problem, standardized
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_curve import RhoCurve
-from heckmanfa.model.score_moments import WithMore, gather_scores_and_more
-from heckmanfa.model.two_step import TwoStep
+from heckmanfa.model.two_step import LARGEST_RHO, Equations, TwoStep, shift_of, slope_in_gamma
+
+# Below this share of its variance, an estimate does not differ from a multiple of another.
+_DISTINCT = 1e-10
+# The residuals in scores come from a model of at most this share of the selected rows' number of
+# columns.
+_MOST_COLUMNS = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -103,77 +107,18 @@ class _Ratios:
         return excess, (in_beta, np.array(in_rest))
 
 
-def _ratio(error: Array, index: Array | None, imr_coef: float, sigma: float) -> Array:
-    """exp(y) / E[exp(y) | x, s = 1], where ``error`` is y - x'b."""
-    log_ratio = error - 0.5 * sigma**2
-    if index is not None:
-        log_ratio = log_ratio - (log_cdf(index + imr_coef) - log_cdf(index))
-    with np.errstate(over="ignore"):
-        return namespace(log_ratio).exp(log_ratio)
+@dataclass(frozen=True)
+class _WithRatios:
+    """Scores of a model, with the ratios as one more."""
 
+    scores: Callable[[Block], tuple[Array, tuple[Any, ...]]]
+    ratios: Callable[[Block], tuple[Array, tuple[Any, ...]]]
 
-def two_step_own_scale(
-    moments: Moments, probit: Probit, found: TwoStep, kind: CovarianceKind, rows: Rows
-) -> OwnScale:
-    """Read the rows once, at two-step estimates."""
-    features, read = found.features, list(moments.columns)
-    sigma, imr_coef = float(found.solution.sigma), float(found.coef[-1])
-    ratios = _Ratios(
-        prediction=[read.index(feature) for feature in features],
-        coef=found.coef[:-1],
-        imr_coef=imr_coef,
-        sigma=sigma,
-        probit=probit,
-        selection=[read.index(feature) for feature in probit.features],
-    )
-    scores, middle, sums = gather_scores_and_more(moments, features, rows, kind, ratios)
-    j, m = len(features), moments.n_selected
-    alone = np.ones((1, j), dtype=bool)
-    sigmas = np.array([sigma])
-    joint = AssignmentCovariances(moments, scores, alone, found.coef[None], sigmas)
-    block = joint.block(np.array([0]))
-    influence, slopes = joint.influences(block)[0], joint.sigma_slopes(block)[0]
-    # A block has lambda second.
-    order = [0, *range(2, j + 2), 1, *range(j + 2, len(slopes))]
-    influence = influence[[*order, len(slopes)]]
-    slopes = slopes[order]
-    influence[-1] += slopes @ influence[:-1]
-    back = joint.scaled.joint
-    in_beta, in_rest = sums
-    gradient = np.concatenate([in_beta, in_rest]) / m
-    ratio = float(in_beta[0] / m)
-    on_scores = (gradient @ back) @ influence[:-1] + ratio * sigma * influence[-1]
-    sigma_on, rest = joint.sigma_on_others(block)
-    reported = [*range(j + 1), *range(j + 2, len(sigma_on)), j + 1]
-    error = _ratio_error(middle, on_scores, m)
-    return OwnScale(ratio, error, np.append(sigma_on[reported], rest))
-
-
-def held_own_scale(
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    rho: float,
-    kind: CovarianceKind,
-    rows: Rows,
-) -> OwnScale:
-    """Read the rows once, at two-step estimates with rho held at a value."""
-    curve, read, m = RhoCurve.build(moments, features), list(moments.columns), moments.n_selected
-    coef, sigma = curve.estimate(np.array([rho]))[0], float(curve.sigma(np.array(rho)))
-    imr_coef = rho * sigma
-    equations, influence = held_equations(curve, moments, probit, features, coef, imr_coef)
-    ratios = _Ratios(equations.prediction, coef, imr_coef, sigma, probit, equations.selection)
-    middle, (in_beta, in_rest) = score_squares_and_sums(
-        rows,
-        kind,
-        WithMore(_Plain(equations.scores), ratios),
-        columns=read,
-        size=influence.shape[1] + 1,
-    )
-    in_log_sigma = sigma**2 * in_beta[0] + imr_coef * in_rest[0]
-    in_gamma = in_rest[1:] @ probit.coordinates.back()
-    on_scores = np.concatenate([in_beta, in_gamma, [in_log_sigma]]) / m @ influence
-    return OwnScale(float(in_beta[0] / m), _ratio_error(middle, on_scores, m))
+    def __call__(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
+        """Return all scores of each row of a block, and its terms of all sums."""
+        scores, terms = self.scores(block)
+        more, others = self.ratios(block)
+        return namespace(scores).concat((scores, more[:, None]), axis=1), (*terms, *others)
 
 
 @dataclass(frozen=True)
@@ -187,6 +132,143 @@ class _Plain:
         return self.scores(block), ()
 
 
+def _ratio(error: Array, index: Array | None, imr_coef: float, sigma: float) -> Array:
+    """exp(y) / E[exp(y) | x, s = 1], where ``error`` is y - x'b."""
+    log_ratio = error - 0.5 * sigma**2
+    if index is not None:
+        log_ratio = log_ratio - (log_cdf(index + imr_coef) - log_cdf(index))
+    with np.errstate(over="ignore"):
+        return namespace(log_ratio).exp(log_ratio)
+
+
+def two_step_own_scale(
+    moments: Moments, probit: Probit, found: TwoStep, kind: CovarianceKind, rows: Rows
+) -> OwnScale:
+    """Read the rows once, at two-step estimates.
+
+    Scores of the second step are those of W = [1, X_S, lambda] in coordinates in which W'W is the
+    identity, and so are its coefficients here.
+    """
+    features, m, j = found.features, moments.n_selected, len(found.coef)
+    sigma, imr_coef = float(found.solution.sigma), float(found.coef[-1])
+    root = moments.subset(features, outcome=False)
+    inverse_root, inner = solve_upper(root, np.eye(j)), probit.inner_covariance
+    coef, variance = _residual_model(moments, found)
+    equations = Equations.of(moments, probit, features, coef, inverse_root)
+    variance += imr_coef**2 * moments.mean_delta
+    ratios = _Ratios(
+        equations.prediction, found.coef[:-1], imr_coef, sigma, probit, equations.selection
+    )
+    p, size = len(inner), len(inner) + j + 1
+    middle, (residual_slope, delta_slope, in_beta, in_rest) = score_squares_and_sums(
+        rows,
+        kind,
+        _WithRatios(_TwoStepScores(equations, imr_coef, variance), ratios),
+        columns=moments.columns,
+        size=size + 1,
+    )
+    shift = shift_of(moments, probit, features, inverse_root)[1]
+    # Of the residuals of these estimates, if the scores have others.
+    residual_slope = residual_slope + (root @ (coef - found.coef)) @ shift
+    influence = np.zeros((size, size))
+    # Heckman's covariance has no larger beta_H.
+    most = LARGEST_RHO * sigma if kind.cov_type == "classical" else np.inf
+    held = min(max(imr_coef, -most), most)
+    influence[:j, :p] = slope_in_gamma(held, inverse_root, shift, residual_slope) @ inner
+    influence[:j, p:-1] = np.eye(j)
+    influence[j:-1, :p] = inner
+    influence[-1, -1] = 0.5 / sigma / m
+    sigma_on, rest = project_last(influence @ middle[:-1, :-1] @ influence.T)
+    # Sigma also follows beta_H and gamma, which are in its equation.
+    slopes = np.zeros(size - 1)
+    slopes[:j] = imr_coef * moments.mean_delta / sigma * inverse_root[-1]
+    slopes[j:] = (imr_coef * residual_slope + 0.5 * imr_coef**2 * delta_slope) / sigma / m
+    influence[-1] += slopes @ influence[:-1]
+    back = probit.coordinates.back()
+    in_coef = np.append(in_beta, in_rest[0]) @ inverse_root
+    gradient = np.concatenate([in_coef, in_rest[1:] @ back]) / m
+    ratio = float(in_beta[0] / m)
+    on_scores = gradient @ influence[:-1] + ratio * sigma * influence[-1]
+    sigma_on = sigma_on + slopes
+    on_coef, on_gamma = root.T @ sigma_on[:j], np.linalg.solve(back.T, sigma_on[j:])
+    reported = [*on_coef[:-1], *on_gamma, on_coef[-1], rest]
+    return OwnScale(ratio, _ratio_error(middle, on_scores, m), np.array(reported))
+
+
+def _residual_model(moments: Moments, found: TwoStep) -> tuple[Floats, float]:
+    """Coefficients behind the residuals in the scores, and the mean squared residual.
+
+    Residuals of more columns than a third of the selected rows would be too small. Then they are
+    those of the features most correlated with the outcome.
+    """
+    m, features = moments.n_selected, np.array(found.features, dtype=np.intp)
+    most = int(m * _MOST_COLUMNS)
+    if len(features) <= most:
+        return found.coef, float(found.solution.sse) / m
+    scaled, _ = moments.scaled()
+    strength = np.abs(scaled[:, moments.positions(found.features)].T @ scaled[:, -1])
+    mask = np.zeros(moments.n_features, dtype=bool)
+    mask[features[np.argsort(-strength, kind="stable")[:most]]] = True
+    solved = moments.solve(mask)
+    coef = np.array([solved.intercept, *solved.coef[features], solved.imr_coef])
+    return coef, float(solved.sse) / m
+
+
+@dataclass(frozen=True)
+class _TwoStepScores:
+    """Scores of both steps and of the errors' variance, and slopes in gamma, for a pass."""
+
+    equations: Equations
+    imr_coef: float
+    variance: float
+    """mean of e^2 + beta_H^2 delta"""
+
+    def __call__(self, block: Block) -> tuple[Array, tuple[Floats, Floats]]:
+        """Return the scores of each row, and sums of delta e z and of the slope of delta times z.
+
+        z stands in the probit's coordinates.
+        """
+        scores, residual, index = self.equations.scores_and_residuals(block, 1)
+        ratio, slope = mills(index)
+        scores[block.selected, -1] = residual**2 + self.imr_coef**2 * slope - self.variance
+        # The derivative of delta = lambda (lambda + t), since that of lambda is -delta.
+        bend = ratio * (1.0 - slope) - slope * (ratio + index)
+        of_residual, chosen = slope * residual, block.only_selected()
+        if chosen.weight is not None:
+            of_residual, bend = of_residual * chosen.weight, bend * chosen.weight
+        z = pick(chosen.features, self.equations.selection)
+        design = self.equations.probit.coordinates.design(z)
+        return scores, (design.pull(of_residual), design.pull(bend))
+
+
+def held_own_scale(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    rho: float,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> OwnScale:
+    """Read the rows once, at two-step estimates with rho held at a value."""
+    curve, m = RhoCurve.build(moments, features), moments.n_selected
+    coef, sigma = curve.estimate(np.array([rho]))[0], float(curve.sigma(np.array(rho)))
+    imr_coef = rho * sigma
+    scores = RhoScores.of(moments, probit, features)
+    ratios = _Ratios(scores.prediction, coef, imr_coef, sigma, probit, scores.selection)
+    middle, (in_beta, in_rest) = score_squares_and_sums(
+        rows,
+        kind,
+        _WithRatios(_Plain(scores), ratios),
+        columns=moments.columns,
+        size=scores.width + 1,
+    )
+    in_log_sigma = sigma**2 * in_beta[0] + imr_coef * in_rest[0]
+    in_gamma = in_rest[1:] @ probit.coordinates.back()
+    gradient = np.concatenate([in_beta, in_gamma, [in_log_sigma]]) / m
+    error = _ratio_error(middle, gradient @ held_bread(curve, imr_coef), m)
+    return OwnScale(float(in_beta[0] / m), error)
+
+
 def likelihood_own_scale(
     moments: Moments, probit: Probit, found: MaximumLikelihood, kind: CovarianceKind, rows: Rows
 ) -> OwnScale:
@@ -196,7 +278,7 @@ def likelihood_own_scale(
     middle, (gradient,) = score_squares_and_sums(
         rows,
         kind,
-        WithMore(model.scores, model.ratios),
+        _WithRatios(_Plain(model.scores), model.ratios),
         columns=problem.columns,
         size=len(theta) + 1,
     )
@@ -220,9 +302,9 @@ class _Likelihood:
         back = self.problem.prediction_back
         return np.asarray(solve_upper(back, np.eye(len(back))[0])) / self.problem.scale
 
-    def scores(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
+    def scores(self, block: Block) -> Array:
         """Scores of each row."""
-        return scores_of(block, self.problem, self.theta), ()
+        return scores_of(block, self.problem, self.theta)
 
     def ratios(self, block: Block) -> tuple[Array, tuple[Floats]]:
         """Return r - 1 of each row, and the sum of r times the derivative of log E in theta."""
@@ -254,14 +336,14 @@ def least_squares_own_scale(
     """Read the rows once, at least-squares estimates; None if these are not determined."""
     if found.underdetermined or not found.sigma > 0:
         return None
-    read, m = list(moments.columns), moments.n_selected
-    places = [read.index(feature) for feature in features]
+    m = moments.n_selected
+    places = moments.positions(features)
     root = moments.subset(features, imr=False, outcome=False)
     model = _LeastSquares(places, found, solve_upper(root, np.eye(len(root))))
     ratios = _Ratios(places, found.coef, 0.0, found.sigma, None, [])
     size = len(root) + 2
     middle, (in_beta, _) = score_squares_and_sums(
-        rows, kind, WithMore(model.scores, ratios), columns=read, size=size
+        *(rows, kind, _WithRatios(_Plain(model.scores), ratios)), columns=moments.columns, size=size
     )
     influence = np.zeros((len(root) + 1, size - 1))
     influence[:-1, :-1] = model.inverse_root
@@ -280,7 +362,7 @@ class _LeastSquares:
     found: LeastSquares
     inverse_root: Floats
 
-    def scores(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
+    def scores(self, block: Block) -> Array:
         """Scores of each row."""
         w = empty(block.features, len(block.outcome), len(self.found.coef))
         w[:, 0] = 1.0
@@ -288,10 +370,23 @@ class _LeastSquares:
         residual = block.outcome - w @ like(self.found.coef, w)
         square = (residual / self.found.sigma) ** 2 - 1.0
         scaled = (w @ like(self.inverse_root, w)) * residual[:, None]
-        return namespace(w).concat((scaled, square[:, None]), axis=1), ()
+        return namespace(w).concat((scaled, square[:, None]), axis=1)
 
 
 def _ratio_error(middle: Floats, on_scores: Floats, m: float) -> float:
     """Standard error of the mean ratio, given how the scores move the mean of log E."""
     influence = np.append(-on_scores, 1.0 / m)
     return float(np.sqrt(influence @ middle @ influence))
+
+
+def project_last(joint: Floats) -> tuple[Floats, float]:
+    """Project the last of some estimates on the others, by their covariance.
+
+    Returns its coefficients on them, and the variance that is left.
+    """
+    size = np.sqrt(np.diag(joint)[:-1])
+    unit = 1.0 / np.where(size > 0, size, 1.0)
+    of_others = joint[:-1, :-1] * unit * unit[:, None]
+    shared = joint[:-1, -1] * unit
+    on = np.linalg.lstsq(of_others, shared, rcond=_DISTINCT)[0]
+    return on * unit, max(float(joint[-1, -1] - shared @ on), 0.0)

@@ -41,7 +41,6 @@ from heckmanfa.data.rows import Positions
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.rho_sandwich import sandwich_variances
 
 # Roots of a polynomial this close to the real axis are real, in relative terms.
 _NEAR = 1e-7
@@ -79,7 +78,8 @@ class RhoCurve:
     ) -> RhoCurve:
         """Take the regressions of outcome and lambda on J features from the compressed data.
 
-        Standard errors are classical or, given the ``scores`` of `rho_sandwich`, of their kind.
+        Standard errors are classical or, given what `held_two_step.gather_rho_scores` returns, of
+        the kind of these ``scores``.
         """
         assert moments.probit is not None
         r = moments.subset(features)
@@ -93,10 +93,7 @@ class RhoCurve:
         shrinkage = (m * moments.mean_delta - float(r[-2, -2] ** 2)) / (m - j)
         sums = _Sums.gather(moments, moments.probit, features, inverse_root, r[: j + 2, -2])
         spread = sums.by_powers(solved[:, 0], shrinkage, m, j)
-        variance = spread.of_coefficients()
-        if scores is not None:
-            lean = spread.of_selection, spread.gamma_lean, spread.slope
-            variance = sandwich_variances(scores, inverse_root, solved[:, 0], *lean, m)
+        variance = spread.classical() if scores is None else spread.sandwich(scores)
         return cls(
             terms=tuple(terms),
             least_squares=solved[:, 1],
@@ -180,16 +177,6 @@ class RhoCurve:
         return np.where(np.abs(rho) < self.reach, rho, np.nan)
 
 
-def published_variance(shrinkage: float, mean_delta: float, n_terms: int) -> Floats:
-    """(1 + J, 7) relative variances as Genback, Stanghellini and de Luna (2015) have them.
-
-    They take gamma and sigma(rho) as known, and every row's variance as the mean,
-    sigma^2 (1 - rho^2 mean of delta). `RhoCurve` does not use them: with few rows selected they
-    are too small.
-    """
-    return np.tile([1.0, 0.0, shrinkage - mean_delta, 0.0, 0.0, 0.0, 0.0], (n_terms, 1))
-
-
 @dataclass(frozen=True, eq=False)
 class RhoSpread:
     """Covariances of all estimates given rho, by powers of k = kappa / s.
@@ -199,10 +186,11 @@ class RhoSpread:
 
     of_lambda: Floats
     """(1 + J,) c"""
-    rows: Floats
-    """(1 + J, 1 + J) (X'X)^-1, the covariance of the coefficients at k = 0"""
+    inverse_root: Floats
+    """(1 + J, 1 + J) R^-1 of X'X = R'R"""
     corrected: Floats
-    """(1 + J, 1 + J) likewise times k^2, with sigma(rho) as known"""
+    """(1 + J, 1 + J) covariance of the coefficients times k^2, with sigma(rho) as known; at k = 0
+    it is (X'X)^-1"""
     lean: Floats
     """(1 + J,) covariance of these coefficients and log sigma(rho), times k^3"""
     log_sigma: Floats
@@ -214,23 +202,52 @@ class RhoSpread:
     kappa"""
     slope: Floats
     """(1 + p,) derivative of A in gamma-hat"""
+    spare: float
+    """m - J - 1"""
 
-    def of_coefficients(self) -> Floats:
+    def classical(self) -> Floats:
         """(1 + J, 7) variances of the coefficients over s^2, by powers of k."""
         variance = np.zeros((len(self.of_lambda), 7))
         even = variance[:, ::2]
-        even[:, 0] = np.diag(self.rows)
+        even[:, 0] = np.sum(self.inverse_root**2, axis=1)
         even[:, 1] = np.diag(self.corrected)
         even[:, 2] = -2.0 * self.of_lambda * self.lean
         even[:, 1:] += np.outer(self.of_lambda**2, self.log_sigma)
         return variance
+
+    def sandwich(self, middle: Floats) -> Floats:
+        """Return the same, given the products of scores of `held_two_step.RhoScores`."""
+        influence, _ = self.influences()
+        variances = np.zeros((len(self.of_lambda), 7))
+        for power, part in enumerate(influence):
+            for other, second in enumerate(influence):
+                variances[:, power + other] += np.sum((part @ middle) * second, axis=1)
+        return variances
+
+    def influences(self) -> tuple[Floats, Floats]:
+        """Influence of these scores on the coefficients over s and on log sigma, by powers of k.
+
+        (4, 1 + J, scores) and (4, scores).
+        """
+        p, j = len(self.of_selection), len(self.of_lambda)
+        of_log = np.zeros((4, p + 2 * j + 2))
+        of_log[0, -2] = of_log[2, -1] = 0.5 / self.spare
+        of_log[2, :p] = 0.5 * self.slope @ self.of_selection
+        influence = np.zeros((4, j, p + 2 * j + 2))
+        influence[0, :, p : p + j] = self.inverse_root
+        influence[1, :, p + j : p + 2 * j] = -self.inverse_root
+        influence[1, :, :p] = self.gamma_lean @ self.of_selection
+        # kappa is rho sigma: what moves log sigma moves them by one power more.
+        influence[1:] -= self.of_lambda[:, None] * of_log[:3, None]
+        return influence, of_log
 
     def covariance(self, s: float, k: float) -> Floats:
         """Covariance of the coefficients, gamma and log sigma, (J + p + 3) squared."""
         of_log = float(polyval(k**2, self.log_sigma))
         lean, c = self.lean * k**3, self.of_lambda * k
         both = np.outer(lean, c)
-        coefficients = self.rows + k**2 * self.corrected - both - both.T + of_log * np.outer(c, c)
+        coefficients = self.inverse_root @ self.inverse_root.T + k**2 * self.corrected
+        coefficients += of_log * np.outer(c, c) - both - both.T
         gamma_log = 0.5 * k**2 * self.of_selection @ self.slope
         with_gamma = k * self.gamma_lean @ self.of_selection - np.outer(c, gamma_log)
         with_log = lean - of_log * c
@@ -344,13 +361,14 @@ class _Sums:
         log_sigma[2] += float(slope @ self.spread @ slope) / 4.0
         return RhoSpread(
             of_lambda=c,
-            rows=root @ root.T,
+            inverse_root=root,
             corrected=root @ (rows + probit) @ root.T,
             lean=(with_s2 + with_a) / 2.0,
             log_sigma=log_sigma,
             of_selection=self.spread,
             gamma_lean=root @ self.x_delta_z,
             slope=slope,
+            spare=free,
         )
 
 

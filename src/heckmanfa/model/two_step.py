@@ -73,7 +73,7 @@ def fit_two_step(
     solution = moments.solve(mask)
     coef = np.array([solution.intercept, *solution.coef[list(features)], solution.imr_coef])
     inverse_root = solve_upper(root, np.eye(len(root)))
-    half, shift = _shift(moments, probit, features, inverse_root)
+    half, shift = shift_of(moments, probit, features, inverse_root)
     if kind.cov_type == "classical":
         beta_h = float(solution.imr_coef)
         if largest_rho is not None:
@@ -82,15 +82,8 @@ def fit_two_step(
         covariance = _classical(probit, solution, beta_h, inverse_root, half, shift)
     else:
         assert rows is not None
-        columns = list(moments.columns)
-        equations = _Equations(
-            probit=probit,
-            selection=[columns.index(feature) for feature in probit.features],
-            prediction=[columns.index(feature) for feature in features],
-            coef=coef,
-            inverse_root=inverse_root,
-        )
-        covariance = _stacked(equations, shift, kind, rows, columns)
+        equations = Equations.of(moments, probit, features, coef, inverse_root)
+        covariance = _stacked(equations, shift, kind, rows, moments.columns)
     return TwoStep(features, solution, coef, covariance)
 
 
@@ -104,7 +97,7 @@ def refuse_unidentified(root: Floats) -> None:
         )
 
 
-def _shift(
+def shift_of(
     moments: Moments, probit: Probit, features: Positions, inverse_root: Floats
 ) -> tuple[Floats, Floats]:
     """sqrt(D) W (W'W)^-1/2 as a factor, and (W'W)^-1/2 W'DZ in the probit's coordinates.
@@ -138,17 +131,14 @@ def _classical(
 
 
 def _stacked(
-    equations: _Equations, shift: Floats, kind: CovarianceKind, rows: Rows, columns: Positions
+    equations: Equations, shift: Floats, kind: CovarianceKind, rows: Rows, columns: Positions
 ) -> Floats:
     """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
     probit, inverse_root = equations.probit, equations.inverse_root
     p, j = len(probit.features) + 1, len(equations.coef)
     middle = score_squares(rows, kind, equations.scores, columns=columns, size=p + j)
     (residual_slope,) = total(rows.map(equations.residual_slope, columns=columns, merge=total))
-    # Derivative of the second-step equations in gamma: beta_H W'DZ and, because W contains lambda,
-    # minus the sum of delta v z'.
-    slope = equations.coef[-1] * shift
-    slope -= np.outer(inverse_root[-1], residual_slope)
+    slope = slope_in_gamma(equations.coef[-1], inverse_root, shift, residual_slope)
     bread = np.zeros((j + p, p + j))
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
@@ -156,8 +146,18 @@ def _stacked(
     return symmetric(bread @ middle @ bread.T)
 
 
+def slope_in_gamma(
+    imr_coef: float, inverse_root: Floats, shift: Floats, residual_slope: Floats
+) -> Floats:
+    """Derivative of the second-step equations in gamma, times (W'W)^-1/2.
+
+    It is beta_H W'DZ and, because W contains lambda, minus the sum of delta v z'.
+    """
+    return imr_coef * shift - np.outer(inverse_root[-1], residual_slope)
+
+
 @dataclass(frozen=True)
-class _Equations:
+class Equations:
     """Both equations at their estimates, for passes over blocks of rows."""
 
     probit: Probit
@@ -168,33 +168,49 @@ class _Equations:
     coef: Floats
     inverse_root: Floats
 
+    @classmethod
+    def of(
+        cls,
+        moments: Moments,
+        probit: Probit,
+        features: Positions,
+        coef: Floats,
+        inverse_root: Floats,
+    ) -> Equations:
+        """Take the positions from the compressed data, whose columns blocks must have."""
+        selection, prediction = moments.positions(probit.features), moments.positions(features)
+        return cls(probit, selection, prediction, coef, inverse_root)
+
     def scores(self, block: Block) -> Array:
         """Scores of each row of a block, (b, p + j)."""
-        p, chosen = len(self.selection) + 1, block.selected
-        scores, index = stacked_scores(block, self.probit, self.selection, p + len(self.coef))
-        w, residual, _ = self._second_step(block.only_selected(), index[chosen])
-        scores[chosen, p:] = (w @ like(self.inverse_root, w)) * residual[:, None]
-        return scores
+        return self.scores_and_residuals(block)[0]
+
+    def scores_and_residuals(self, block: Block, n_more: int = 0) -> tuple[Array, Array, Array]:
+        """Scores of each row, then ``n_more`` zeros; of selected ones, residuals and z'gamma."""
+        p, j = len(self.selection) + 1, len(self.coef)
+        scores, index = stacked_scores(block, self.probit, self.selection, p + j + n_more)
+        chosen = block.selected
+        w, residual = self._second_step(block.only_selected(), mills(index[chosen])[0])
+        scores[chosen, p : p + j] = (w @ like(self.inverse_root, w)) * residual[:, None]
+        return scores, residual, index[chosen]
 
     def residual_slope(self, block: Block) -> tuple[Floats]:
         """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
         block = block.only_selected()
         design = self.probit.coordinates.design(pick(block.features, self.selection))
-        index = design.times(self.probit.inner_coef)
-        _, residual, slope = self._second_step(block, index)
-        product = slope * residual
+        ratio, slope = mills(design.times(self.probit.inner_coef))
+        product = slope * self._second_step(block, ratio)[1]
         if block.weight is not None:
             product = product * block.weight
         return (design.pull(product),)
 
-    def _second_step(self, block: Block, index: Array) -> tuple[Array, Array, Array]:
-        """W, the residuals and delta of a block's selected rows."""
-        ratio, slope = mills(index)
+    def _second_step(self, block: Block, ratio: Array) -> tuple[Array, Array]:
+        """W and the residuals of a block's selected rows, given their lambda."""
         w = empty(block.features, len(ratio), len(self.coef))
         w[:, 0] = 1.0
         w[:, 1:-1] = pick(block.features, self.prediction)
         w[:, -1] = ratio
-        return w, block.outcome - w @ like(self.coef, w), slope
+        return w, block.outcome - w @ like(self.coef, w)
 
 
 def solve_two_step(
