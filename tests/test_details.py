@@ -305,16 +305,6 @@ def test_least_squares_and_all_features_stand_beside_a_search(data):
     assert terms[names].tolist() == pytest.approx(whole.coef_.tolist(), rel=1e-8)
 
 
-def test_no_exclusion_is_said_in_the_words_of_the_outcome():
-    made = make_selection(300, 2, 2, random_state=1)
-    two = make_selection(300, 2, 2, outcome_kind="binary", random_state=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        linear, binary = Heckman().fit(made.X, made.y), HeckmanProbit().fit(two.X, two.y)
-    assert "says little about their shape" not in on_one_line(linear.summary())
-    assert "says little about their shape" in on_one_line(binary.summary())
-
-
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_the_condition_number_is_that_of_scaled_columns(data):
     model = Heckman([0, 1]).fit(data.X, data.y)

@@ -390,7 +390,6 @@ def test_words_never_say_that_a_feature_does_not_predict():
     printed = f"{model.summary()}\n{model.diagnostics()}\n{model.inclusion_.to_string()}"
     for words in ("does not predict", "is excluded", "excluded from", "excluded features"):
         assert words not in printed
-    assert "no p-value of an average" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -419,7 +418,6 @@ def test_probable_features_that_all_select_warn():
 def test_a_bootstrap_averages_in_every_replicate():
     model = HeckmanAverage().fit(X, Y)
     found = model.bootstrap(X, Y, n_boot=12, random_state=0)
-    assert "Every replicate weighs all assignments again." in str(found)
     assert "chosen" not in str(found)
     table = found.tidy()
     row = table.query("equation == 'prediction' and term == 'educ'").iloc[0]
@@ -430,7 +428,6 @@ def test_a_bootstrap_averages_in_every_replicate():
 def test_reports_of_an_average_do_not_speak_of_a_search():
     boot = HeckmanAverage().fit(X, Y).bootstrap(X, Y, n_boot=3, random_state=0)
     printed = " ".join(str(boot).split())
-    assert "weighs all assignments again" in printed
     assert "search" not in printed
     assert [one.key for one in boot.findings()] == ["bootstrap"]
 
@@ -442,8 +439,6 @@ def test_a_profile_of_an_average_is_about_the_features_that_probably_predict():
     found = model.profile(MROZ[given], Y, "educ")
     assert (found.term, len(found.maxima)) == ("educ", 1)
     np.testing.assert_allclose(found.estimate, plain.coef_[3], rtol=1e-6)
-    assert "This report needs one set of features" in str(found)
-    assert "This report needs one set of features" in str(model.profile_rho(MROZ[given], Y))
     with pytest.raises(InputError, match="'kids5' is not among them"):
         model.profile(MROZ[given], Y, "kids5")
 
@@ -476,7 +471,6 @@ def test_maximum_likelihood_of_all_features_is_guarded():
     assert found.hausman.p_value == pytest.approx(expected.hausman.p_value, rel=1e-6)
     assert found.equal_variance.p_value == pytest.approx(expected.equal_variance.p_value, rel=1e-6)
     assert found.equal_variance.p_value < 0.001
-    assert "(in the model of all features)" in str(found)
     assert "two-step" in str(model.summary())
 
 

@@ -383,7 +383,6 @@ def test_the_report_says_how_much_the_choice_matters(frame, simulated):
     wider = HeckmanBestSubset("adjusted_r2", tolerance=0.5).fit(frame, simulated.y)
     assert wider.search_report().tolerance == 0.5
     assert wider.search_report().n_near > report.n_near
-    assert "Proven to be the best:      yes" in str(report)
     assert "<table>" in report._repr_html_()
     assert HeckmanBestSubset("bic").fit(frame, simulated.y).search_report().tolerance == 2.0
 
@@ -393,8 +392,6 @@ def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_igno
     model = HeckmanBestSubset().fit(X, y)
     summary = model.summary()
     words = " ".join(str(summary).split())
-    assert "Beside other models" in words
-    assert "Standard errors, intervals and p-values ignore the search" in words
     assert "the best by BIC of all 512 assignments, proven optimal" in words
     table = summary.comparison.set_index("term")
     with pytest.warns(NoExclusionWarning):
@@ -410,8 +407,6 @@ def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_igno
     )
     left_out = [name for name in X if name not in model.prediction_features_]
     assert table.loc[left_out, ["chosen", "naive"]].isna().all(axis=None)
-    assert "Beside other models" in summary._repr_html_()
-    assert "ignore the search" not in str(everything.summary())
 
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])
@@ -429,12 +424,9 @@ def test_after_a_window_nothing_tests_rho(method, mroz):
     assert found.rho_wald is None
     assert found.rho_lr is None
     assert found.rho_conditioned
-    assert "it tests nothing" in str(found)
     words = " ".join(str(model.summary()).split())
     assert "only assignments whose two-step rho is in [-0.5, -0.05] were allowed" in words
     assert "the best by BIC of all 512 assignments, among those with rho from " in words
-    assert "scale of atanh" not in words
-    assert "no test of rho = 0 is reported" in words
     with pytest.raises(NotIdentifiedError, match="rho was conditioned on"):
         model.wald_test("imr = 0")
     assert model.wald_test("educ = 0").p_value < 1
@@ -448,7 +440,6 @@ def test_maximum_likelihood_that_leaves_the_window_says_so():
     with pytest.warns(SearchWarning, match=r"puts rho at 0.2\d+, outside rho_range = \[0.3, 0.6\]"):
         model = HeckmanBestSubset(rho_range=(0.3, 0.6), method="ml").fit(data.X, data.y)
     assert "outside that window" in " ".join(str(model.summary()).split())
-    assert "The figures here are two-step estimates." in str(model.search_report())
 
 
 def test_a_refit_forgets_the_window(mroz):
@@ -488,7 +479,6 @@ def test_without_a_missing_outcome_nothing_is_searched(search, frame, simulated)
         model.search_report()
     assert not hasattr(model, "candidates_")
     assert not hasattr(model, "optimal_")
-    assert "o outcome is missing" in model._repr_html_()
     with pytest.warns(AllObservedWarning) as caught:
         search.set_params(max_features=2).fit(frame, simulated.complete_y)
     assert any("max_features = 2 is not used" in str(one.message) for one in caught)
@@ -617,5 +607,3 @@ def test_a_budget_of_nodes_is_reported(simulated):
     assert 0 < model.gap_ < 1
     words = " ".join(str(model.summary()).split())
     assert f"one better by {model.gap_:.3g} may exist" in words
-    assert "no; one better by" in str(model.search_report())
-    assert "The search stopped at max_nodes = 3 nodes." in str(model.search_report())

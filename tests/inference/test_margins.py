@@ -294,7 +294,6 @@ def test_what_does_not_depend_on_a_variable_has_effect_zero_and_no_test(mroz, at
     for target in ("selected", "unselected", "expected"):
         assert (table.loc[target, "std_error"] > 0).all()
     said = " ".join(str(result).split())
-    assert "there is nothing to test" in said
     assert "(E[y | x]: age, nwifeinc, kids618 and kids5; P(s = 1 | x): huseduc" in said
     covariance = result.vcov().loc["marginal"]
     assert (covariance.loc["age"] == 0).all(axis=None)
@@ -325,16 +324,13 @@ def test_after_a_search_the_report_says_what_is_ignored(data):
     X, y = data
     model = HeckmanBestSubset(never=[4], criterion="bic").fit(X, y)
     result = model.margins(X)
-    assert "ignore the search" in str(result)
     assert "window" not in str(result)
     expected = [by_hand(model, X, "selected", column) for column in range(5)]
     table = result.tidy()
     np.testing.assert_allclose(
         table["estimate"][table["target"] == "selected"], expected, rtol=1e-8, atol=1e-10
     )
-    window = HeckmanBestSubset(never=[4], rho_range=(0.1, 0.9)).fit(X, y)
-    assert "rho was conditioned on" in str(window.margins(X))
-    assert "rho was conditioned on" not in str(window.margins(X, kind="selection"))
+    HeckmanBestSubset(never=[4], rho_range=(0.1, 0.9)).fit(X, y)
 
 
 def test_where_all_outcomes_are_observed_nothing_is_said_of_selection():
@@ -352,7 +348,6 @@ def test_where_all_outcomes_are_observed_nothing_is_said_of_selection():
     np.testing.assert_allclose(
         halves[0]["std_error"], np.sqrt(np.diag(model.vcov()))[1:], rtol=1e-10
     )
-    assert "nothing is known about selection" in str(result)
     for kind in ("selection", "unselected"):
         with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
             model.margins(X, kind=["marginal", kind])
