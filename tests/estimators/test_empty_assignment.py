@@ -104,6 +104,5 @@ def test_formulas_may_end_without_terms(table):
 
 def test_a_summary_of_no_feature_says_so_and_has_an_exact_zero(nothing):
     printed = " ".join(str(nothing.summary()).split())
-    assert "The empty assignment has" in printed
-    assert "These features" not in printed
+    assert "empty assignment" in printed
     assert "e-16" not in printed

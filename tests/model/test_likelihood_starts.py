@@ -85,7 +85,7 @@ def test_the_lr_test_uses_the_higher_of_two_maxima(greene, lower, higher):
 
 def test_diagnostics_and_summary_say_which_of_two_maxima_is_reported(lower, higher):
     lines = {line[0]: line for line in lower.diagnostics().lines()}
-    _, value, verdict, words = lines["maxima of the likelihood"]
+    _, value, verdict, _ = lines["maxima of the likelihood"]
     assert verdict == "problem"
     assert "rho 0.993" in value
     lines = {line[0]: line for line in higher.diagnostics().lines()}
@@ -100,11 +100,9 @@ def test_diagnostics_and_summary_say_which_of_two_maxima_is_reported(lower, high
 
 def test_only_a_higher_maximum_is_warned_of(greene):
     X, y = greene
-    with pytest.warns(
-        SecondMaximumWarning, match=r"reached from the start given.*A start of 0\.99"
-    ):
+    with pytest.warns(SecondMaximumWarning, match=r"0\.99"):
         Heckman(PREDICTION, SELECTION, method="ml", start=-0.4).fit(X, y)
-    with pytest.warns(RhoUncertainWarning, match=r"rho is estimated at 0\.993, practically one"):
+    with pytest.warns(RhoUncertainWarning, match=r"0\.993"):
         # Other warnings are errors.
         Heckman(PREDICTION, SELECTION, method="ml", start=0.99).fit(X, y)
 

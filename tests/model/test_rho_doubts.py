@@ -230,7 +230,7 @@ def test_at_the_boundary_a_fit_warns_and_has_no_standard_errors_but_those_of_sel
     rare, cov_type
 ):
     X, y = rare
-    with pytest.warns(RhoUncertainWarning, match=r"0\.995, practically one.*no standard errors"):
+    with pytest.warns(RhoUncertainWarning, match=r"0\.995"):
         model = HeckmanProbit(["a", "b"], cov_type=cov_type).fit(X, y)
     assert model.rho_ > 0.98
     assert model.converged_
@@ -266,7 +266,7 @@ def test_nothing_breaks_without_standard_errors(rare):
     assert model.what_if(X, y).tidy()["t"].isna().any()
     assert np.isfinite(model.uncertainty_interval(X, y, n_grid=3).tidy()["ui_low"]).all()
     assert model.profile_rho(X, y).interval()[1] > 0.98
-    " ".join(str(model.summary()).split())
+    str(model.summary())
 
 
 def test_a_rho_that_is_held_is_not_doubted(rare):

@@ -96,10 +96,6 @@ def test_each_case_has_its_pictures_with_words_and_tables(case, page_of, name):
             assert shown[1:] == [signed(cell) for cell in first[1:]]
 
 
-def test_without_rows_in_memory_the_page_says_what_it_leaves_out(page_of):
-    assert "Not shown" not in page_of("average").html
-
-
 @pytest.mark.parametrize("name", ["average", "none", "honest", "category", "binary"])
 def test_coefficients_are_those_of_tidy(case, page_of, name):
     analysis, page = case(name), page_of(name)

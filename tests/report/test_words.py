@@ -44,7 +44,7 @@ def ends(row):
 def test_an_average_names_what_surely_predicts_and_what_cannot_be_told(case):
     analysis = case("average")
     answer, chances = analysis.answer, analysis.model.inclusion_.set_index("feature")["bic"]
-    chances.pop("correction")
+    del chances["correction"]
     sure = list(chances.index[chances >= 0.9])
     unsure = chances[(chances >= 0.1) & (chances < 0.9)].sort_values(ascending=False)
     assert sure == ["educ"]
