@@ -1,13 +1,11 @@
 """Models that average over assignments; `tests/search` has the averages themselves."""
 
-import pickle
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from sklearn.base import clone
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbitAverage
 from heckmanfa.datasets import load_mroz, make_selection
@@ -350,19 +348,6 @@ def test_groups_forced_features_and_windows():
     assert window.tidy().query("term == 'rho'")[["ci_low", "p_value"]].isna().all(axis=None)
     with pytest.raises(NoFeasibleAssignmentError, match=r"-0\.999"):
         HeckmanAverage(rho_range=(-0.999, -0.998)).fit(X, Y)
-
-
-def test_the_same_with_formulas_weights_and_copies():
-    base = HeckmanAverage(cov_type="robust").fit(X, Y)
-    terms = " + ".join(FEATURES)
-    formula = HeckmanAverage.from_formula(f"lwage ~ {terms}", terms, MROZ, cov_type="robust")
-    for other in (formula, clone(base).fit(X, Y), pickle.loads(pickle.dumps(base))):
-        numbers = ["estimate", "std_error", "ci_low", "ci_high"]
-        np.testing.assert_allclose(other.tidy()[numbers], base.tidy()[numbers], rtol=1e-10)
-    twice = HeckmanAverage().fit(X, Y, sample_weight=np.full(len(Y), 2))
-    stacked = HeckmanAverage().fit(np.tile(X, (2, 1)), np.tile(Y, 2))
-    np.testing.assert_allclose(twice.coef_, stacked.coef_, rtol=1e-10)
-    np.testing.assert_allclose(twice.tidy()["ci_low"], stacked.tidy()["ci_low"], rtol=1e-8)
 
 
 def test_what_an_average_cannot_do_is_refused():

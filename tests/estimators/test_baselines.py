@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
@@ -34,11 +33,8 @@ from heckmanfa.errors import (
     HeckmanfaWarning,
     InputError,
     MissingExtraError,
-    MissingValueError,
     NoExclusionWarning,
-    NoOutcomeError,
     UnderdeterminedWarning,
-    UnknownFeatureError,
 )
 from heckmanfa.model_selection import (
     SelectionKFold,
@@ -96,53 +92,6 @@ def test_rows_without_an_outcome_are_taken_and_scored_without(model, frame, simu
     np.testing.assert_array_equal(flagged.predict(frame), model.predict(frame))
 
 
-def test_data_without_any_outcome_is_refused(model, frame):
-    with pytest.raises(NoOutcomeError):
-        model.fit(frame, np.full(800, np.nan))
-
-
-def test_frames_of_any_kind_give_the_same(model, frame, simulated):
-    expected = model.fit(frame, simulated.y)
-    other = clone(model).fit(pl.from_pandas(frame), simulated.y)
-    assert other.prediction_features_ == expected.prediction_features_
-    np.testing.assert_array_equal(other.support_, expected.support_)
-    np.testing.assert_allclose(
-        other.predict(pl.from_pandas(frame)), expected.predict(frame), rtol=1e-12
-    )
-    by_position = clone(model)
-    if model.prediction_features is not None:
-        by_position.set_params(prediction_features=[0, 2, 3])
-    by_position.fit(simulated.X, simulated.y)
-    np.testing.assert_allclose(
-        by_position.predict(simulated.X), expected.predict(frame), rtol=1e-9, atol=1e-9
-    )
-
-
-def test_features_that_the_data_does_not_have_are_refused(model, frame, simulated):
-    with pytest.raises(UnknownFeatureError, match=r"'ages'.*'age'"):
-        clone(model).set_params(prediction_features=["ages"]).fit(frame, simulated.y)
-    with pytest.raises(UnknownFeatureError, match="no column 6; it has 0 to 5"):
-        clone(model).set_params(prediction_features=[6]).fit(simulated.X, simulated.y)
-    with pytest.raises(InputError, match="'age'"):
-        clone(model).set_params(prediction_features="age").fit(frame, simulated.y)
-
-
-def test_rows_that_miss_a_prediction_feature_are_not_predicted_for(model, frame, simulated):
-    model.fit(frame, simulated.y)
-    holes = frame.copy()
-    holes.loc[3, model.prediction_features_[0]] = np.nan
-    with pytest.raises(MissingValueError, match=model.prediction_features_[0]):
-        model.predict(holes)
-
-
-def test_a_pickle_and_a_file_predict_the_same(model, frame, simulated, reloaded):
-    model.fit(frame, simulated.y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-    again = reloaded(model)
-    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-
-
 # Least squares. -----------------------------------------------------------------------------------
 
 
@@ -173,17 +122,6 @@ def test_ols_needs_no_selection_features_to_be_there(frame, simulated):
     np.testing.assert_array_equal(
         NaiveOLS(PREDICTION).fit(holes, simulated.y).coef_, expected.coef_
     )
-
-
-@pytest.mark.parametrize("estimator", [NaiveOLS(), InverseProbabilityWeighted(clip=2.0)])
-def test_weights_are_rows(estimator, simulated):
-    weight = np.random.default_rng(0).integers(0, 4, 800)
-    weighted = clone(estimator).fit(simulated.X, simulated.y, sample_weight=weight)
-    repeated = clone(estimator).fit(
-        np.repeat(simulated.X, weight, axis=0), np.repeat(simulated.y, weight)
-    )
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8)
-    assert weighted.intercept_ == pytest.approx(repeated.intercept_, rel=1e-8)
 
 
 @pytest.mark.parametrize("estimator", [NaiveOLS(), InverseProbabilityWeighted()])
@@ -340,16 +278,6 @@ def test_units_of_measurement_do_not_matter_to_the_lasso(scale, simulated):
     expected = HeckmanLasso().fit(simulated.X, simulated.y)
     model = HeckmanLasso().fit(simulated.X * [1, 1e3, 1, 1e-3, 1, 10] + 5, scale * simulated.y)
     assert model.candidates_["features"].tolist() == expected.candidates_["features"].tolist()
-
-
-def test_weights_are_rows_to_the_lasso(simulated):
-    weight = np.random.default_rng(0).integers(1, 4, 800)
-    weighted = HeckmanLasso().fit(simulated.X, simulated.y, sample_weight=weight)
-    repeated = HeckmanLasso().fit(
-        np.repeat(simulated.X, weight, axis=0), np.repeat(simulated.y, weight)
-    )
-    assert set(weighted.candidates_["features"]) == set(repeated.candidates_["features"])
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8)
 
 
 @pytest.mark.parametrize("power", [0, 0.5, 1, 2, 4, 8])

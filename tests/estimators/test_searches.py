@@ -1,14 +1,12 @@
 """HeckmanFA and HeckmanBestSubset: a Heckman model afterwards, with a search report."""
 
 import io
-import pickle
 import re
 import signal
 import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import rich.console
 from sklearn.base import clone
@@ -100,27 +98,6 @@ def test_maximum_likelihood_refits_what_was_chosen(frame, simulated):
     np.testing.assert_allclose(by_ml.coef_, plain.coef_, rtol=1e-12)
     assert by_ml.log_likelihood_ == pytest.approx(plain.log_likelihood_, rel=1e-12)
     assert f"{by_ml.rho_:.5g}" in str(by_ml.summary()).split("Beside other models")[1]
-
-
-def test_frames_of_any_kind_give_the_same(search, frame, simulated):
-    expected = search.fit(frame, simulated.y)
-    other = clone(search).fit(pl.from_pandas(frame), simulated.y)
-    assert other.prediction_features_ == expected.prediction_features_
-    np.testing.assert_allclose(other.coef_, expected.coef_, rtol=1e-12)
-    by_position = clone(search).fit(simulated.X, simulated.y)
-    assert [NAMES[one] for one in by_position.prediction_features_] == expected.prediction_features_
-    assert by_position.candidates_["features"][0] == tuple(by_position.prediction_features_)
-
-
-def test_copies_keep_the_search(search, frame, simulated, reloaded):
-    model = search.fit(frame, simulated.y)
-    for again in (pickle.loads(pickle.dumps(model)), reloaded(model)):
-        pd.testing.assert_frame_equal(again.candidates_, model.candidates_)
-        assert str(again.summary()) == str(model.summary())
-        assert str(again.search_report()) == str(model.search_report())
-        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-    assert not hasattr(clone(model), "coef_")
-    assert len(pickle.dumps(model)) < 20_000  # nothing as long as the data, which has 38,400 bytes
 
 
 def test_a_grid_search_over_a_search(simulated):
