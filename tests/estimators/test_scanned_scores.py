@@ -120,7 +120,7 @@ def test_what_a_scan_cannot_be_scored_by_is_said(path, frame, model):
         model.score(scan(path))
     with pytest.raises(InputError, match="already define y"):
         model.score(scan(path, "lwage", FEATURES), frame["lwage"])
-    with pytest.raises(InputError, match="has no column 'town'"):
+    with pytest.raises(InputError, match="'town'"):
         model.score(scan(pl.scan_parquet(path).drop("town"), "lwage"))
     nobody = pl.scan_parquet(path).filter(pl.col("lfp") == 0)
     with pytest.raises(InputError, match="none of these 325 rows has an outcome"):

@@ -245,7 +245,7 @@ def test_assumptions_are_tested_by_fits_with_columns_added(fitted):
         assert test.p_value == pytest.approx(stats.chi2.sf(ratio, 2), rel=1e-4)
     assert found.tidy()["test"].tolist() == list(found.names)
     assert [finding.key for finding in found.findings()] == list(found.names)
-    with pytest.raises(InputError, match="there is no test 'reset'"):
+    with pytest.raises(InputError, match="'reset'"):
         found["reset"]
     groups = np.arange(len(X)) % 50
     clustered = HeckmanProbit(["age", "city"], ["age", "city", "kids"], cov_type="cluster")

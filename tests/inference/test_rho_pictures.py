@@ -182,7 +182,6 @@ def test_bars_are_the_likelihood_profile_and_the_mixture(average, mroz):
     # Without rows there is no likelihood, and the best assignment holds no correction.
     without = average.pictures().over_rho
     assert [bar.how for bar in without.bars] == ["assignments by BIC weights"]
-    assert "needs all rows in memory" in without.text().caption
 
 
 def test_a_slow_profile_and_one_without_a_maximum_are_not_shown(average, mroz, monkeypatch):
@@ -213,7 +212,6 @@ def test_ways_of_lambda_are_those_that_hold_it(average, mroz):
     )
     always = fitted(HeckmanAverage(correction="always"), *mroz).pictures().imr
     assert [way.label for way in always.estimates][:2] == ["averaged", "best"]
-    assert "this is no test" in picture.text().caption
     whole = fitted(Heckman(), *mroz).tidy().set_index("term").loc["imr"]
     assert found["all features"].estimate == pytest.approx(whole["estimate"])
     assert found["all features"].high == pytest.approx(whole["ci_high"])
@@ -268,7 +266,6 @@ def test_honest_comes_first_and_robust_has_no_likelihood_interval(mroz):
     assert [way.label for way in others] == ["averaged", "all features"]
     robust = fitted(HeckmanBestSubset(cov_type="robust"), *mroz)
     pictures = robust.pictures(*mroz)
-    assert "robust standard errors do not assume the model" in pictures.over_rho.text().caption
     assert pictures.over_rho.bars[0].how == "two-step"
     assert "classical" not in pictures.over_rho.text().caption
     assert "classical" in pictures.imr.text().caption
@@ -281,7 +278,6 @@ def test_a_second_maximum_is_marked():
     for rho, in_view in ((0.7, True), (0.97, False)):
         changed = replace(fit, second_maximum=(-1.0, rho))
         picture = over_rho_of(evidence_of(changed), None)
-        assert "second maximum at rho = " + f"{rho:.2f}" in picture.text().caption
         marked = [item.mark for item in picture.text().legend]
         assert ("hollow" in marked) == in_view
         assert ("hollow problem" in picture.svg(540)) == in_view

@@ -160,15 +160,15 @@ def test_formulas_and_rows_without_a_regressor():
 
 def test_misuse_says_what_to_do():
     model = Heckman(Z[1:4]).fit(X, Y)
-    with pytest.raises(InputError, match=r"'response' or 'link'; got 'lnik'. Did you mean 'link'"):
+    with pytest.raises(InputError, match=r"'response'.*'link'.*'lnik'.*'link'"):
         model.predict_selection(ROWS, scale="lnik")
     with pytest.raises(InputError, match="a new row is selected or not"):
         model.predict_selection(ROWS, return_interval="prediction")
-    with pytest.raises(InputError, match="must be 'confidence' or None"):
+    with pytest.raises(InputError, match="'confidence'"):
         model.predict_selection(ROWS, return_interval="both")
     with pytest.raises(InputError, match="conf_level"):
         model.predict_selection(ROWS, return_std=True, conf_level=95)
-    with pytest.raises(InputError, match=r"has a mass at 0\. Use 'confidence'"):
+    with pytest.raises(InputError, match=r"0.*'confidence'"):
         model.predict(ROWS, "expected", "prediction")
     with pytest.warns(AllObservedWarning):
         plain = Heckman(Z[1:4]).fit(X, MROZ["educ"] + MROZ["age"] ** 2)

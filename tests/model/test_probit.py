@@ -93,9 +93,7 @@ def test_large_data_starts_from_its_pilot_and_is_read_few_times():
 def test_constant_and_collinear_selection_columns_are_refused_by_name(data):
     X, s = data
     wide = np.column_stack([X, np.full(len(s), 2.0), X[:, 0] - 2 * X[:, 1]])
-    with pytest.raises(
-        CollinearError, match="'d' is constant; 'e' is a linear combination of 'a', 'b'"
-    ):
+    with pytest.raises(CollinearError, match=r"'d'.*'e'.*'a'.*'b'"):
         probit_of(wide, s)
 
 
@@ -196,9 +194,9 @@ def test_the_estimator_refuses_separation_naming_the_column_and_the_count(data):
     dummy = (np.arange(len(s)) % 20 == 0).astype(float)
     s = s & (dummy == 0)
     X = np.column_stack([X, dummy])
-    with pytest.raises(SeparationError, match=r"'x3' separates .* of 30 rows is certain.*'drop'"):
+    with pytest.raises(SeparationError, match=r"'x3'.*30.*'drop'"):
         Heckman([0]).fit(X, outcome(X, s))
-    with pytest.raises(SeparationError, match=r"'x1' separates .* completely"):
+    with pytest.raises(SeparationError, match="'x1'"):
         Heckman([0], on_separation="drop").fit(X, outcome(X, X[:, 1] > 0))
 
 
@@ -236,7 +234,7 @@ def test_dropping_collinear_columns_equals_leaving_them_out(data):
     X, s = data
     y = outcome(X, s)
     wide = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(len(s))])
-    with pytest.raises(CollinearError, match="'x3' is a linear combination of 'x0', 'x1'"):
+    with pytest.raises(CollinearError, match=r"'x3'.*'x0'.*'x1'"):
         Heckman([0, 1, 3]).fit(wide, y)
     with pytest.warns(DroppedFeaturesWarning, match="'x3'"):
         model = Heckman([0, 1, 3], on_collinear="drop").fit(wide, y)

@@ -135,7 +135,7 @@ def test_a_single_rho_is_drawn_as_a_point(model):
 
 
 def test_what_cannot_be_drawn_is_refused(interval):
-    with pytest.raises(UnknownFeatureError, match="Did you mean 'educ'"):
+    with pytest.raises(UnknownFeatureError, match="'educ'"):
         interval.plot(["eduk"])
     with pytest.raises(InputError, match="terms is empty"):
         interval.plot([])
@@ -266,7 +266,7 @@ def test_there_is_no_curve_without_a_search(model, best, rows):
         nothing = HeckmanBestSubset().fit(X[y.notna()], y.dropna())
     with pytest.raises(NotSearchedError, match="nothing was searched"):
         plots.specification_curve(nothing)
-    with pytest.raises(UnknownFeatureError, match="Did you mean 'exper'"):
+    with pytest.raises(UnknownFeatureError, match="'exper'"):
         plots.specification_curve(best, term="expr")
     with pytest.raises(InputError, match="the picture needs 2 Axes; got 1"):
         plots.specification_curve(best, ax=plt.figure().gca())
@@ -366,13 +366,13 @@ def test_models_and_terms_may_be_chosen(model, best):
     axes = plt.figure().gca()
     assert plots.coefficients([model, best], ax=axes) is axes
     assert axes.get_legend() is not None
-    with pytest.raises(UnknownFeatureError, match="Did you mean 'educ'"):
+    with pytest.raises(UnknownFeatureError, match="'educ'"):
         plots.coefficients(model, terms=["eduk"])
     with pytest.raises(InputError, match="terms is empty"):
         plots.coefficients(model, terms=[])
     with pytest.raises(InputError, match="models is empty"):
         plots.coefficients({})
-    with pytest.raises(InputError, match="'one' is a int"):
+    with pytest.raises(InputError, match="'one'"):
         plots.coefficients({"one": 1})
 
 
@@ -441,7 +441,7 @@ def test_weighted_rows_weigh_in_the_histogram(model):
         heavy.inverse_mills(X)[worked], edges, weights=weight[worked], density=True
     )
     assert np.isin(np.round(heights, 10), np.round(points[:, 1], 10)).all()
-    with pytest.raises(InputError, match="fitted with weights: pass sample_weight"):
+    with pytest.raises(InputError, match="sample_weight"):
         plots.imr_overlap(heavy, X, y)
 
 

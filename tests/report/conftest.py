@@ -147,12 +147,14 @@ class Page(HTMLParser):
     """What a page holds: its elements, its text by section, and its tables."""
 
     VOID = ("meta", "br", "hr", "img", "input", "link")
+    # Elements at whose end a line ends; the cells of a row stay on one.
+    LINES = ("p", "li", "h1", "h2", "h3", "tr", "dt", "dd", "figcaption", "summary", "caption")
 
     def __init__(self, html):
         super().__init__()
         self.html = html
         self.elements, self.scripts, self.tables = [], [], {}
-        self.sections, self.headings = {}, []
+        self.sections, self.headings, self.lines = {}, [], [""]
         self._open, self._table, self._svg = [], None, 0
         self._section = self._text = None
         self.feed(html)
@@ -186,11 +188,17 @@ class Page(HTMLParser):
             self.headings.append((tag, self._text))
         elif tag == "section":
             self._section = None
+        if tag in (*self.LINES, "div", "section") and self.lines[-1]:
+            self.lines.append("")
+        elif tag in ("th", "td"):
+            self.lines[-1] += " | "
 
     def handle_data(self, data):
         if "script" in self._open:
             self.scripts[-1] += data
             return
+        if not {"svg", "style"} & {*self._open}:
+            self.lines[-1] += data
         if self._text is not None:
             self._text += data
         if self._section is not None and "svg" not in self._open:

@@ -393,11 +393,11 @@ def test_many_columns_for_the_rows_weigh_nothing():
 
 def test_strange_weights_and_impossible_windows_are_refused():
     form = form_of(3, 3, "two-step", np.random.default_rng(0))
-    with pytest.raises(InputError, match="weights must be one of aic, bic, ebic, mean; got 'r2'"):
+    with pytest.raises(InputError, match="'r2'"):
         average(form, singles(3), weights="r2")
-    with pytest.raises(NoFeasibleAssignmentError, match=r"rho in \[-0.99, -0.98\] .* from "):
+    with pytest.raises(NoFeasibleAssignmentError, match=r"-0\.99.*-0\.98"):
         average(form, singles(3), rho_range=(-0.99, -0.98))
-    with pytest.raises(InputError, match="rho_range needs every assignment evaluated"):
+    with pytest.raises(InputError, match="rho_range"):
         average(form, singles(3), rho_range=(-0.5, 0.5), max_units=0)
 
 

@@ -247,7 +247,7 @@ def test_what_cannot_be_fitted_together_is_refused(data):
     X = np.column_stack([data.X, data.X[:, 0] + data.X[:, 1]])
     for search in (HeckmanBestSubset, HeckmanLasso):
         model = search("corrected_bic", selection_features=range(6))
-        with pytest.raises(CollinearError, match=r"'x6' is a linear combination of 'x0', 'x1'"):
+        with pytest.raises(CollinearError, match=r"'x6'.*'x0'.*'x1'"):
             model.fit(X, data.y)
     few = np.concatenate([np.flatnonzero(data.selected)[:8], np.flatnonzero(~data.selected)[:60]])
     with pytest.raises(TooFewRowsError, match="more than 8 selected rows; there are 8"):
@@ -265,7 +265,7 @@ def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(data):
     moments = compress(data.X, data.y).moments
     names = [f"x{column}" for column in range(6)]
     goal = Goal.of(moments, "corrected_bic", None, form_of_all(moments, range(6), names))
-    with pytest.warns(SearchWarning, match="stopped at max_nodes = 1 nodes"):
+    with pytest.warns(SearchWarning, match=r"max_nodes.*1"):
         part = best_subset(moments, all_features(moments), goal, names=names, max_nodes=1)
     complete = best_subset(moments, all_features(moments), goal, names=names)
     assert complete.values[0] >= part.values[0] - part.gap - 1e-9
