@@ -33,15 +33,15 @@ from heckmanfa.analysis.predictions import _refuse_other_units
 from heckmanfa.analysis.request import Question, feature_names
 from heckmanfa.cli import app
 from heckmanfa.data.arrays import explain_out_of_memory
-from heckmanfa.data.arrow.arrow_levels import _asked_for
 from heckmanfa.data.columns.dates import scale_of
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import Column
 from heckmanfa.data.columns.missing_codes import codes_of
 from heckmanfa.data.columns.tally import TextTally
-from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
-from heckmanfa.data.parquet.parquet_files import explain_failures
+from heckmanfa.data.outcomes import OutcomeCounts, check_outcomes
 from heckmanfa.data.rows import total
+from heckmanfa.data.scan.arrow_levels import _asked_for
+from heckmanfa.data.scan.parquet_files import explain_failures
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,
@@ -410,8 +410,8 @@ def test_categories_with_too_many_levels_to_count():
 
 def test_dask_arrays_that_are_not_matrices():
     pytest.importorskip("dask")
-    from heckmanfa.data.dask.dask_rows import one_column_chunk
-    from heckmanfa.data.dask.dask_worker import _source
+    from heckmanfa.data.dask_rows import one_column_chunk
+    from heckmanfa.data.dask_worker import _source
 
     with pytest.raises(InputError, match="not known how many columns X has"):
         one_column_chunk(SimpleNamespace(shape=(10, np.nan)))

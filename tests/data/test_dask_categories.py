@@ -8,7 +8,7 @@ import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit, NaiveOLS
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.dask_rows import dask_source
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 dask = pytest.importorskip("dask")

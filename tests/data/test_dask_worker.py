@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("dask")
-from heckmanfa.data.dask.dask_worker import Pass, _groups, _source, failure, heckmanfa_pass
+from heckmanfa.data.dask_worker import Pass, _groups, _source, failure, heckmanfa_pass
 from heckmanfa.errors import ClusterError, InputError
 
 FRAME = pd.DataFrame({"a": np.arange(7.0), "b": np.arange(7.0) ** 2})

@@ -24,18 +24,18 @@ from heckmanfa import (
     predict_parquet,
     scan_parquet,
 )
-from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet import parquet_parts
-from heckmanfa.data.parquet.parquet_files import scan_files
-from heckmanfa.data.parquet.parquet_parts import (
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.scan import parquet_parts
+from heckmanfa.data.scan.engines import whole_blocks
+from heckmanfa.data.scan.parquet_files import scan_files
+from heckmanfa.data.scan.parquet_parts import (
     Batches,
     FilePart,
     KeptParts,
     file_parts,
     read_batches,
 )
-from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     DataError,

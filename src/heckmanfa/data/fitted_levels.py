@@ -16,8 +16,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.columns.level_order import encoded_names
-from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.columns.values import encoded_names, label_of
 from heckmanfa.data.row_rules import FeatureCounts, count_features
 from heckmanfa.data.rows import Block, Mask, Positions, Rows
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError

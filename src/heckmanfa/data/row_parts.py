@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.lost_rows import GapCounts
+from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
-from heckmanfa.data.outcome_scale import OutcomeTransform, on_fit_scale
+from heckmanfa.data.outcomes import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
     RowCounts,
     count_bad_weights,
@@ -26,8 +26,7 @@ from heckmanfa.data.row_rules import (
     decide_rows,
     read_stored_flags,
 )
-from heckmanfa.data.row_sources import Chunk, Reading, RowSource
-from heckmanfa.data.row_sums import RowSums
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource, RowSums
 from heckmanfa.data.rows import (
     ArrayRows,
     Block,

@@ -36,9 +36,9 @@ from heckmanfa.data.columns.column_numbers import (
     refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.dask_rows import dask_source
 from heckmanfa.data.fitted_levels import rows_by_level
-from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
+from heckmanfa.data.missing_features import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
     check_length,
@@ -46,7 +46,7 @@ from heckmanfa.data.outcome_classes import (
     encode_classes,
     read_classes,
 )
-from heckmanfa.data.outcome_scale import (
+from heckmanfa.data.outcomes import (
     OutcomeTransform,
     on_fit_scale,
     refuse_without_logarithm,

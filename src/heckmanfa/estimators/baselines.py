@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, resolve
 from heckmanfa.data.fitted_levels import LevelsChangedError, LevelsLeft
 from heckmanfa.data.missing_features import (
     Gaps,

@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import on_host
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel

@@ -17,15 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.arrow.arrow_columns import decoded, kind_of
-from heckmanfa.data.arrow.arrow_levels import (
-    MOST_SEEN,
-    count_columns,
-    declares_category,
-    plain_texts,
-    stored_column,
-)
-from heckmanfa.data.arrow.engines import ROW_LABELS, Engine, tidy_schema
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import (
     Column,
@@ -37,10 +28,19 @@ from heckmanfa.data.columns.kinds import (
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import is_plain_number
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path
+from heckmanfa.data.scan.arrow_columns import ROW_LABELS, decoded, kind_of, tidy_schema
+from heckmanfa.data.scan.arrow_levels import (
+    MOST_SEEN,
+    count_columns,
+    declares_category,
+    plain_texts,
+    stored_column,
+)
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.parquet_files import arrow
+from heckmanfa.data.scan.parquet_rows import ParquetEngine
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError

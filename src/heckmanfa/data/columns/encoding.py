@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent, refuse_far_more, repeated
 from heckmanfa.data.columns.dates import DateScale, scales_of
-from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
-from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, UNSEEN_ADVICE_FILLED, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
     Levels,
+    encoded_names,
+    frame_as_declared,
     is_mark,
     is_plain_number,
     is_text,
@@ -35,6 +35,18 @@ from heckmanfa.text.wording import plural
 
 Unknown = Literal["error", "missing"]
 """what to do with a level of a category that the fit did not have"""
+UNSEEN_ADVICE = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
+    "feature gets no prediction"
+)
+"""what to do about levels that the fit did not have"""
+
+
+UNSEEN_ADVICE_FILLED = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: the means of the fit "
+    "then fill them"
+)
+"""the same, if means fill what is missing"""
 _SHOWN = 5
 _NAMED = 3
 # A number and a unit.

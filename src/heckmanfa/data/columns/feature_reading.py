@@ -15,13 +15,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from heckmanfa.data.arrays import NamedTensor, check_tensor, is_dask, is_tensor
-from heckmanfa.data.columns.category_features import (
-    categories_by_type,
-    learn_categories,
-    learn_raw,
-    refuse_categories,
-    types_of_categories,
-)
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
 from heckmanfa.data.columns.column_numbers import (
     NOT_NUMBERS,
@@ -30,10 +23,17 @@ from heckmanfa.data.columns.column_numbers import (
     missing_in,
     plain_array,
 )
-from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
+from heckmanfa.data.columns.encoded_columns import (
+    EncodedColumns,
+    array_frame,
+    categories_by_type,
+    learn_categories,
+    learn_raw,
+    refuse_categories,
+    types_of_categories,
+)
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.columns.resolving import columns_named, resolve
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, columns_named, resolve
 from heckmanfa.data.row_sources import CategoryType, EncodedRowSource, RawRowSource, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted

@@ -5,7 +5,7 @@ Feather and Stata files and in data frames, somebody chose that type. Cells of C
 have no type. There, text that spells numbers is a number, and if nearly all of it (95%) does, the
 rest is an error that names the rows.
 
-A *category* is other text, or a column that the data declares as a category (`declared_levels`),
+A *category* is other text, or a column that the data declares as a category (`values`),
 also of numbers. It has at most 50 levels, and no more levels than half of its values.
 An *identifier* labels rows: text that is nearly always different, integers that count the rows
 from 0 or 1, or integers with many different values under a name such as ``id``. A *constant* has
@@ -26,17 +26,17 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.column_hints import is_code_name, is_id_name, is_identifier_name
 from heckmanfa.data.columns.dates import are_dates
-from heckmanfa.data.columns.declared_levels import as_declared
-from heckmanfa.data.columns.level_order import encoded_names, order_levels
-from heckmanfa.data.columns.name_hints import is_code_name, is_id_name, is_identifier_name
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
     UNITS,
     NotNumbers,
     Time,
+    as_declared,
     as_number,
+    encoded_names,
     is_plain_number,
     is_text,
     nearly_all,
@@ -201,7 +201,7 @@ class LearnedColumn:
     def levels(self) -> tuple[str, ...]:
         """Levels of a category, the reference first."""
         assert isinstance(self.tally, TextTally)
-        return order_levels(self.tally)
+        return self.tally.levels
 
     @property
     def numbers(self) -> NumberTally:

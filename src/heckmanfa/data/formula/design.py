@@ -46,7 +46,7 @@ from heckmanfa.data.formula.matrix import (
     unseen_categories,
     variables_of,
 )
-from heckmanfa.data.lost_rows import GapCounts, LostRows, warn_of_lost
+from heckmanfa.data.missing_features import GapCounts, LostRows, warn_of_lost
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask

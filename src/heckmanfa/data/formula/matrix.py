@@ -15,7 +15,7 @@ from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.level_order import UNSEEN_ADVICE
+from heckmanfa.data.columns.encoding import UNSEEN_ADVICE
 from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
 from heckmanfa.data.formula.formula_frame import (
     advice_on_times,

@@ -1,23 +1,27 @@
-"""Files as engines: local Parquet files by their row groups, all others as a dataset."""
+"""Files as engines: local Parquet files by their row groups, all others as a dataset of pyarrow."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import Any
 
-from heckmanfa.data.arrow.arrow_columns import kind_of
-from heckmanfa.data.arrow.common_schema import Needed, common_schema
-from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
-from heckmanfa.data.arrow.ipc_sizes import refuse_inflated_batches
-from heckmanfa.data.files.clashes import local_path
 from heckmanfa.data.files.found_files import PathLike
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import Constant, partition_columns, scan_files
-from heckmanfa.data.scan.dataset_engine import DatasetEngine
+from heckmanfa.data.files.paths import local_path
+from heckmanfa.data.files.sizes import refuse_inflated_batches
+from heckmanfa.data.scan.arrow_columns import (
+    Needed,
+    common_schema,
+    kind_of,
+    tidy_columns,
+    tidy_schema,
+)
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.parquet_files import Constant, partition_columns, scan_files
+from heckmanfa.data.scan.parquet_rows import ParquetEngine
 from heckmanfa.data.scan.places import (
     FilePlaces,
     PlacedFile,
@@ -26,7 +30,7 @@ from heckmanfa.data.scan.places import (
     is_url,
 )
 from heckmanfa.data.threads import in_order
-from heckmanfa.errors import DataError
+from heckmanfa.errors import DataError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 
 
@@ -142,3 +146,77 @@ def _stored_schema(
         first = next(name for name in stored if name is not None)
         fields.append(pa.field(first, kind, metadata=field.metadata))
     return pa.schema(fields)
+
+
+# Few batches of one or two fragments are ready before they are asked for, so memory is bounded.
+_BATCH_ROWS, _BATCHES_AHEAD, _FRAGMENTS_AHEAD = 2**15, 8, 2
+
+
+class DatasetEngine(Engine):
+    """A `pyarrow.dataset.Dataset`; its filter, if it has one, is applied in every pass."""
+
+    steady = (
+        "wait until nobody writes to its files, and make the dataset again, or write its rows to "
+        "files of their own (pyarrow.dataset.write_dataset) and scan those"
+    )
+
+    def __init__(self, dataset: Any, places: FilePlaces | None = None) -> None:
+        self._dataset = dataset
+        self._places = places
+        """the files, if a scan has found them"""
+        self._stored = tidy_columns(dataset.schema.names, self.described)
+        self.schema = tidy_schema(dataset.schema, self._stored)
+        self.local_files = list(_local_files(dataset))
+
+    @property
+    def described(self) -> str:
+        """What the rows are from."""
+        return "a pyarrow dataset" if self._places is None else self._places.described
+
+    def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
+        """Yield the batches of a scanner."""
+        if self._places is not None:
+            self._places.refuse_changed()
+        scanner = self._dataset.scanner(
+            columns=[self._stored[name] for name in columns],
+            batch_size=_BATCH_ROWS,
+            batch_readahead=_BATCHES_AHEAD,
+            fragment_readahead=_FRAGMENTS_AHEAD,
+            fragment_scan_options=None if self._places is not None else _options(self._dataset),
+        )
+        for batch in scanner.to_batches():
+            # Otherwise text that is not UTF-8, for example, would fail at its first use.
+            batch.validate(full=True)
+            yield batch.rename_columns(list(columns))
+
+
+def _options(dataset: Any) -> Any:
+    """Return how somebody's own dataset is read: row groups of Parquet files one after another.
+
+    Otherwise pyarrow fetches all row groups of a file at once, and keeps them until its end.
+    """
+    import pyarrow.dataset as ds
+
+    parts = getattr(dataset, "children", None) or [dataset]
+    formats = [getattr(part, "format", None) for part in parts]
+    if not all(isinstance(layout, ds.ParquetFileFormat) for layout in formats):
+        return None
+    return ds.ParquetFragmentScanOptions(pre_buffer=False)
+
+
+def _local_files(dataset: Any) -> Iterator[str]:
+    import pyarrow.fs as pafs
+
+    for part in getattr(dataset, "children", ()):
+        yield from _local_files(part)
+    if isinstance(getattr(dataset, "filesystem", None), pafs.LocalFileSystem):
+        yield from dataset.files
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether a source is a dataset of pyarrow; it is not imported to find out."""
+    if not type(source).__module__.startswith("pyarrow"):
+        return False
+    with needs_extra("datasets need pyarrow", "parquet"):
+        import pyarrow.dataset as ds
+    return isinstance(source, ds.Dataset)

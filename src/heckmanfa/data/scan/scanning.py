@@ -6,18 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.arrow.common_schema import Needed, take_all
-from heckmanfa.data.arrow.engine_rows import EngineRows
-from heckmanfa.data.arrow.engines import Engine
-from heckmanfa.data.arrow.scan_columns import ScanColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_rows import ParquetRows
-from heckmanfa.data.scan.dataset_engine import DatasetEngine, is_dataset
-from heckmanfa.data.scan.duckdb_engine import DuckDBEngine, is_relation
-from heckmanfa.data.scan.file_engines import open_files
-from heckmanfa.data.scan.polars_engine import PolarsEngine, is_lazy_frame
+from heckmanfa.data.scan.arrow_columns import Needed, take_all
+from heckmanfa.data.scan.arrow_rows import ArrowRows, EngineRows
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.file_engines import DatasetEngine, is_dataset, open_files
+from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
+from heckmanfa.data.scan.query_engines import DuckDBEngine, PolarsEngine, is_lazy_frame, is_relation
+from heckmanfa.data.scan.scan_columns import ScanColumns
 from heckmanfa.errors import InputError, InputTypeError
 
 

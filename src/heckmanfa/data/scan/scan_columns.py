@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
-from heckmanfa.data.arrow.arrow_columns import FLAGS, kind_of
-from heckmanfa.data.arrow.arrow_levels import learn_encoding
-from heckmanfa.data.arrow.common_schema import Needed
-from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent, repeated
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.fitted_levels import read_references, with_references
+from heckmanfa.data.scan.arrow_columns import FLAGS, Needed, kind_of
+from heckmanfa.data.scan.arrow_levels import learn_encoding
+from heckmanfa.data.scan.engines import Engine
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list, shown
 

@@ -16,17 +16,18 @@ from uuid import uuid4
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.columns.category_features import decide_levels
 from heckmanfa.data.columns.column_names import refuse_same_labels, split_labels
+from heckmanfa.data.columns.encoded_columns import decide_levels
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.dask.dask_levels import CountLevels, merge_counts
-from heckmanfa.data.dask.dask_worker import (
+from heckmanfa.data.dask_worker import (
+    CountLevels,
     Encoded,
     PartitionWork,
     Pass,
     Work,
     failure,
     heckmanfa_pass,
+    merge_counts,
 )
 from heckmanfa.data.row_sources import (
     CategoryType,

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heckmanfa.data.arrow.arrow_columns import floats_of, is_category, kind_of, text_in, time_of
-from heckmanfa.data.arrow.engines import Engine, Piece, can_identify, was_category
+from heckmanfa.data.columns.column_hints import is_identifier_name
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import (
     Asked,
@@ -24,9 +23,16 @@ from heckmanfa.data.columns.kinds import (
     asked_for,
     may_count_rows,
 )
-from heckmanfa.data.columns.level_order import order_levels
-from heckmanfa.data.columns.name_hints import is_identifier_name
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
+from heckmanfa.data.scan.arrow_columns import (
+    floats_of,
+    is_category,
+    kind_of,
+    text_in,
+    time_of,
+    was_category,
+)
+from heckmanfa.data.scan.engines import Engine, Piece, can_identify
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
@@ -189,11 +195,11 @@ def learn_encoding(
                 _refuse(kind, named)
         elif kind.kind == "constant" and tally.counts and columns[name].asked != "number":
             # As any other constant column: the fit decides (on_collinear).
-            levels[name] = order_levels(tally)
+            levels[name] = tally.levels
         elif not kind.is_feature:
             _refuse(kind, named)
         elif kind.kind == "category":
-            levels[name] = order_levels(tally)
+            levels[name] = tally.levels
     encoding = Encoding.plain(sources, levels)
     refuse_same_names(encoding.columns)
     return encoding

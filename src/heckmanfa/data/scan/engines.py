@@ -9,26 +9,19 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of
-from heckmanfa.data.columns.column_names import tidy_names
-from heckmanfa.data.columns.declared_levels import pandas_categories
+from heckmanfa.data.scan.arrow_columns import floats_of, kind_of
 from heckmanfa.errors import DataError, HeckmanfaError
 from heckmanfa.text.printable import shown
 
 Range = tuple[float, float, int]
 """smallest number, largest number, and how many there are"""
 
-DECLARED = {b"heckmanfa.levels": b"declared"}
-"""metadata of a field that was a category of pandas, which its type may not say"""
-
-ROW_LABELS = "__index_level_"
-"""how the names of columns begin in which pandas keeps its row labels"""
 
 # A part has a constant number of rows, a power of two: at most this many, and so few that its
 # numbers take at most these bytes.
@@ -179,38 +172,6 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
     for secret in secrets:
         clean = clean.replace(secret, "…")
     return clean, clean != text
-
-
-def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
-    """Return the columns of a table by their tidy names, without the row labels of pandas."""
-    kept = [name for name in stored if not name.startswith(ROW_LABELS)]
-    return dict(zip(tidy_names(kept, what), kept, strict=True))
-
-
-def tidy_schema(
-    raw: Any,
-    names: Mapping[str, str],
-    declared: Iterable[str] = (),
-    what: Any = "the table",
-) -> Any:
-    """Return a schema under tidy names, which are the keys of ``names``.
-
-    A category of pandas declares the order of its levels, which Arrow's type does not say; so do
-    the columns ``declared``, such as an ENUM of DuckDB.
-    """
-    import pyarrow as pa
-
-    ordered = {*declared} | pandas_categories(raw, what)
-    fields = []
-    for name, stored in names.items():
-        field = raw.field(stored).with_name(name)
-        fields.append(field.with_metadata(DECLARED) if stored in ordered else field)
-    return pa.schema(fields)
-
-
-def was_category(field: Any) -> bool:
-    """Whether pandas wrote a field as a category."""
-    return DECLARED.items() <= (field.metadata or {}).items()
 
 
 def part_rows(columns: int) -> int:

@@ -16,10 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.arrow.arrow_columns import kind_of
-from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
-from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.found_files import (
     PathLike,
     Value,
@@ -27,7 +23,16 @@ from heckmanfa.data.files.found_files import (
     refuse_other_format,
     typed_keys,
 )
+from heckmanfa.data.files.paths import PARQUET_ENDINGS
 from heckmanfa.data.files.sizes import refuse_inflated
+from heckmanfa.data.scan.arrow_columns import (
+    Needed,
+    common_schema,
+    kind_of,
+    take_all,
+    tidy_columns,
+    tidy_schema,
+)
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
 
