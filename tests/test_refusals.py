@@ -35,7 +35,7 @@ from heckmanfa.cli import app
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.dates import scale_of
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.kinds import Column
+from heckmanfa.data.columns.kinds import ColumnSpec
 from heckmanfa.data.columns.missing_codes import codes_of
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcomes import OutcomeCounts, check_outcomes
@@ -405,7 +405,7 @@ def test_categories_with_too_many_levels_to_count():
     tally.counts, tally.more = {"a": 1, "b": 1}, True
     asked = SimpleNamespace(name="g", asked="category")
     with pytest.raises(InputError, match="'g' has more than 2 levels, too many for a category"):
-        Column.kind(asked, tally)
+        ColumnSpec.kind(asked, tally)
 
 
 def test_dask_arrays_that_are_not_matrices():

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import floats, numbers
+from heckmanfa.data.columns.column_numbers import as_series, floats, numbers
 from heckmanfa.data.columns.encoded_columns import (
     EncodedColumns,
     array_frame,
@@ -25,12 +25,12 @@ from heckmanfa.data.columns.encoded_columns import (
 )
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.kinds import Column
+from heckmanfa.data.columns.kinds import ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcome_classes import labels_of
-from heckmanfa.data.row_labels import match_partition
+from heckmanfa.data.row_labels import refuse_other_labels
 from heckmanfa.data.row_sources import CategoryType, Chunk, OutcomeAs, Task, cut_chunks
-from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
+from heckmanfa.data.rows import ColumnArrays, Matrix, Source, one_blas_thread
 from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 
@@ -39,28 +39,8 @@ _TRIM, _MAP = -1, -3
 _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """How the columns that a pass reads become features."""
-
-    encoding: Encoding
-    """its sources are the columns of a partition, in their order"""
-    unknown: Unknown
-    columns: tuple[int, ...]
-    """positions, among what the encoding makes, of the columns that a pass wants"""
-
-    def source(self, frame: nw.DataFrame[Any]) -> Source:
-        """Return the features of a partition."""
-        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
-        arrays = {place: made[column] for place, column in enumerate(self.columns)}
-        return Columns(arrays, (frame.shape[0], len(arrays)))
-
-
-class PartitionWork(Protocol):
-    """What is done with a partition."""
-
-    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
-        """Return a small result; ``given`` are the columns by role, ``head`` as in `Reading`."""
+PartitionWork = Callable[[int, int | None, dict[str, Any]], Any]
+"""what is done with a partition, its `Reading.head` and its columns by role; returns a little"""
 
 
 @dataclass(frozen=True)
@@ -71,8 +51,12 @@ class Pass:
     block_rows: int
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
-    encoded: Encoded | None = None
-    """None if all columns are numbers"""
+    encoding: Encoding | None = None
+    """how columns become features: its sources are those of a partition, in their order; None if
+    all columns are numbers"""
+    unknown: Unknown = "error"
+    columns: tuple[int, ...] = ()
+    """positions, among what the encoding makes, of the columns that the task wants"""
 
     def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
         """Run the task on chunks of a partition."""
@@ -98,9 +82,12 @@ class Pass:
         yield from cut_chunks(self._source(given["X"]), columns, self.block_rows)
 
     def _source(self, features: Any) -> Source:
-        if self.encoded is None or not self.encoded.encoding.levels:
+        if self.encoding is None:
             return _source(features)
-        return self.encoded.source(partition_frame(features))
+        frame = partition_frame(features)
+        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
+        arrays = {place: made[column] for place, column in enumerate(self.columns)}
+        return ColumnArrays(arrays, (frame.shape[0], len(arrays)))
 
     def _outcome(self, values: Any) -> Any:
         if self.outcome_as == "numbers":
@@ -128,7 +115,7 @@ class Work:
                     f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
                     f"{role}: make both from one collection, or repartition both in the same way"
                 )
-        match_partition(given)
+        refuse_other_labels(given)
         return self.work(part, head, given)
 
 
@@ -164,7 +151,7 @@ def _source(features: Any) -> Source:
     if isinstance(features, pd.DataFrame) and (features.dtypes == np.float64).all():
         # The usual case, and the fast one.
         values = features.to_numpy()
-        return Columns(dict(enumerate(values.T)), values.shape)
+        return ColumnArrays(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         shape = frame.shape
@@ -178,14 +165,14 @@ def _source(features: Any) -> Source:
 
 
 def _numbers(values: Any, what: str) -> NDArray[Any]:
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    array = numbers(series, what) if isinstance(series, nw.Series) else np.asarray(values)
+    series = as_series(values)
+    array = np.asarray(values) if series is None else numbers(series, what)
     return array if array.dtype.kind in "biuf" else floats(array, what)
 
 
 def _groups(values: Any) -> NDArray[Any]:
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if not isinstance(series, nw.Series):
+    series = as_series(values)
+    if series is None:
         return np.asarray(values)
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return numbers(series, "groups")
@@ -260,7 +247,7 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
 class Counted:
     """A column of a partition."""
 
-    column: Column
+    column: ColumnSpec
     tally: TextTally | None
     """None for objects that are not text"""
     holds_text: bool = True
@@ -300,13 +287,13 @@ class CountLevels:
         return found
 
 
-def merge_counts(partitions: Iterable[list[Counted]]) -> dict[int, tuple[Column, TextTally]]:
+def merge_counts(partitions: Iterable[list[Counted]]) -> dict[int, tuple[ColumnSpec, TextTally]]:
     """Merge the counts of partitions; return the columns that are categories, by position.
 
     The order that partitions declare counts if they all declare the same. Otherwise it would depend
     on how the rows are partitioned, as it does with Dask's unknown categories.
     """
-    merged: dict[int, tuple[Column, TextTally]] = {}
+    merged: dict[int, tuple[ColumnSpec, TextTally]] = {}
     declared: dict[int, set[tuple[str, ...]]] = {}
     texts: set[int] = set()
     others: set[int] = set()

@@ -31,7 +31,7 @@ from heckmanfa.data.rows import (
     ArrayRows,
     Block,
     BlockFunction,
-    Columns,
+    ColumnArrays,
     Mask,
     Merge,
     Positions,
@@ -353,7 +353,7 @@ class PartRows:
             part = self._head_rows(min(n_rows, most))
             block = _joined(list(part.map(_as_is, columns=self.columns, merge=_joined)))
             arrays = dict(zip(self.columns, block.features.T, strict=True))
-            source = Columns(arrays, (len(block.outcome), self.source.n_features))
+            source = ColumnArrays(arrays, (len(block.outcome), self.source.n_features))
             self.fetched[n_rows] = ArrayRows(
                 source, block.outcome, block.selected, block.weight, block.group
             )

@@ -151,11 +151,18 @@ class RowSource(ABC):
     """whether some parts can be read at less cost than all of them"""
     steady: str = "wait until nobody writes to them, and fit again"
     """what to do if two passes read different rows"""
+    column_types: Any = None
+    """a frame without rows that has the types of raw columns; None if they have no types"""
 
     @property
     def encoding(self) -> Any:
         """How columns of the data become features, an `Encoding`; None if all are numbers."""
         return None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether a fit may encode the columns: they are as the data stores them."""
+        return False
 
     @property
     @abstractmethod
@@ -181,43 +188,19 @@ class RowSource(ABC):
         (``reading.head(part) == 0``) yield nothing.
         """
 
-
-class EncodedRowSource(RowSource):
-    """A row source whose features are made from columns of the data as it reads them."""
-
-    @property
-    @abstractmethod
-    def encoding(self) -> Any:
-        """How columns of the data become features, an `Encoding`; None if all are numbers."""
-
-    @abstractmethod
-    def re_encoded(self, encoding: Any) -> RowSource:
-        """Return the same rows with other levels; a level that is left out is missing."""
-
-
-class RawRowSource(RowSource):
-    """A row source whose columns a fit may encode: they are as the data stores them."""
-
-    @property
-    @abstractmethod
-    def column_types(self) -> Any:
-        """A frame without rows that has the types of the columns; None if they have no types."""
-
-    @abstractmethod
     def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
-        """Learn the levels of some columns, by position, in one pass over the rows.
+        """Learn the levels of some raw columns, by position, in one pass over the rows.
 
         Objects that are not text have none.
         """
+        raise NotImplementedError
 
-    @abstractmethod
-    def encoded_by(
-        self, encoding: Any, unknown: Literal["error", "missing"] = "error"
-    ) -> RowSource:
-        """Return the same rows as an `Encoding` makes them; its sources are these columns.
+    def re_encoded(self, encoding: Any, unknown: Literal["error", "missing"] = "missing") -> Self:
+        """Return the same rows as an `Encoding` of the same columns makes them.
 
         ``unknown`` says what to do with levels that the encoding does not have.
         """
+        raise NotImplementedError
 
 
 # Sums over the same rows differ by less, relative to the largest that they can be; a row that

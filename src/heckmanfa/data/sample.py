@@ -26,7 +26,7 @@ from heckmanfa.data.arrays import (
 )
 from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import (
-    as_table,
+    as_series,
     entries,
     floats,
     missing_in,
@@ -37,7 +37,6 @@ from heckmanfa.data.columns.column_numbers import (
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask_rows import dask_source
-from heckmanfa.data.fitted_levels import rows_by_level
 from heckmanfa.data.missing_features import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
@@ -240,7 +239,9 @@ def read_sample(
         parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
-        levels = rows_by_level(table.fitted(""), columns, counts.features)
+        levels = table.fitted("").rows_by_level(
+            columns, counts.features.ones, counts.features.zeros
+        )
         return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost, levels)
     beside = source if table.tensors else None
     given = read_rows(
@@ -274,7 +275,7 @@ def read_sample(
     counted = rows.map(_feature_counts, everywhere, dummies, columns=columns)
     found = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, found, everywhere)
-    levels = rows_by_level(table.fitted(""), columns, found)
+    levels = table.fitted("").rows_by_level(columns, found.ones, found.zeros)
     every = counts.unselected == 0
     return Sample(rows, counts.public(), n_groups, every, given.classes, level_rows=levels)
 
@@ -323,13 +324,8 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
 def _column(values: Any, what: str) -> Any:
     refuse_name(values, what)
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return numbers(series, what)
-    frame = nw.from_native(as_table(values), eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame) and frame.shape[1] == 1:
-        return numbers(frame[:, 0], what)
-    return plain_array(values)
+    series = as_series(values)
+    return plain_array(values) if series is None else numbers(series, what)
 
 
 def _vector(values: Any, what: str) -> NDArray[Any]:

@@ -19,8 +19,8 @@ import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import (
-    Column,
-    Kind,
+    ColumnKind,
+    ColumnSpec,
     LearnedColumn,
     asked_for,
     kind_of_dates,
@@ -252,14 +252,14 @@ def learn_streamed(
     )
 
 
-def _learned(column: Column, kind: Kind | None, tally: Tally | None) -> LearnedColumn:
+def _learned(column: ColumnSpec, kind: ColumnKind | None, tally: Tally | None) -> LearnedColumn:
     if kind is not None:
         return LearnedColumn(column, kind, None)
     assert isinstance(tally, NumberTally | TextTally)
     return LearnedColumn(column, column.kind(tally), tally)
 
 
-def _settled(sample: pd.DataFrame) -> dict[str, Kind]:
+def _settled(sample: pd.DataFrame) -> dict[str, ColumnKind]:
     """Return the columns of text that a sample decides: identifiers and spelled dates."""
     sample = sample.iloc[:: max(len(sample) // _SAMPLE_TEXTS, 1)]
     kinds = [column.kind for column in learn_columns(sample)]
@@ -270,7 +270,7 @@ def _settled(sample: pd.DataFrame) -> dict[str, Kind]:
     }
 
 
-def _starter(column: Column, sample: pd.Series[Any], n_rows: int) -> Callable[[], Tally]:
+def _starter(column: ColumnSpec, sample: pd.Series[Any], n_rows: int) -> Callable[[], Tally]:
     """Return how to start counting a column, given a sample of it."""
     room = int(n_rows * _ROOM) + 2
     may_count = room <= MOST_SEEN and _may_count_rows(sample, room)

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import column_at, in_chunks, numbers
 from heckmanfa.data.columns.encoding import Encoding, Unknown, refuse_same_names
-from heckmanfa.data.columns.kinds import Asked, Column
+from heckmanfa.data.columns.kinds import Asked, ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.columns.values import Levels, as_category, pandas_categories
-from heckmanfa.data.dummies import Dummy
-from heckmanfa.data.row_sources import CategoryType, RawRowSource
-from heckmanfa.data.rows import Positions
+from heckmanfa.data.row_sources import CategoryType
+from heckmanfa.data.rows import Dummy, Positions
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
@@ -216,17 +215,17 @@ def _declares_levels(series: nw.Series[Any]) -> bool:
 
 def category_column(
     series: nw.Series[Any], name: str, *, is_declared: bool, named: bool = False
-) -> Column:
+) -> ColumnSpec:
     """Return a category before its rows are counted; the others are as in `learn_categories`.
 
     ``series`` may be without rows: only its type counts.
     """
     asked: Asked | None = "category" if is_declared else None
-    return Column(name, "text", asked, declared=_declares_levels(series), named=named)
+    return ColumnSpec(name, "text", asked, declared=_declares_levels(series), named=named)
 
 
 def count_levels(
-    column: Column, values: pd.Series[Any], *, capped: bool
+    column: ColumnSpec, values: pd.Series[Any], *, capped: bool
 ) -> tuple[TextTally, Levels]:
     """Count the levels of some rows of a category."""
     plain = Encoding.plain([column.name])
@@ -237,7 +236,7 @@ def count_levels(
     return tally, found
 
 
-def decide_levels(column: Column, tally: TextTally) -> tuple[str, ...]:
+def decide_levels(column: ColumnSpec, tally: TextTally) -> tuple[str, ...]:
     """Return the levels of a category, the reference first; refuse text that labels rows."""
     kind = column.kind(tally)
     if not kind.is_feature and kind.kind != "constant":
@@ -282,16 +281,6 @@ def learn_categories(
         levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
     return EncodedColumns(frame, encoding_of(names, levels), codes=codes, spelled=False)
-
-
-def learn_raw(
-    source: RawRowSource, names: tuple[str, ...], categories: Mapping[int, CategoryType]
-) -> Encoding | None:
-    """Learn the levels of some columns of a row source; None if none of them is a category."""
-    found = source.learn_levels(categories) if categories else {}
-    if not found:
-        return None
-    return encoding_of(names, {names[position]: levels for position, levels in found.items()})
 
 
 def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:

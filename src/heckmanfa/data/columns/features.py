@@ -21,10 +21,13 @@ from heckmanfa.data.columns.column_names import (
 from heckmanfa.data.columns.column_numbers import column_at, numbers
 from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.rows import Columns, Mask, Matrix, Positions, Source
+from heckmanfa.data.rows import ColumnArrays, Mask, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
+
+LevelRows = dict[str, tuple[int, ...]]
+"""rows that have each level of a category, in the order of `Encoding.levels`"""
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
 
@@ -88,6 +91,27 @@ class FittedColumns:
             for source, group in sources
             if len(group) > 1 and wanted.issuperset(group)
         }
+
+    def rows_by_level(self, read: Positions, ones: Any, zeros: Any) -> LevelRows:
+        """Count the rows of a fit by level, from how often columns ``read`` are 1 and 0.
+
+        Categories of which only some dummies were read are left out.
+        """
+        if self.encoding is None:
+            return {}
+        places = {column: place for place, column in enumerate(read)}
+        found: LevelRows = {}
+        for name, group in zip(self.encoding.sources, self.positions, strict=True):
+            levels = self.encoding.levels.get(name)
+            if not levels or not places.keys() >= {*group}:
+                continue
+            counts = [int(ones[places[column]]) for column in group]
+            if len(levels) > 1:
+                # Rows whose missing level was filled with shares have none.
+                others = [int(zeros[places[column]]) for column in group]
+                counts.insert(0, min(np.add(counts, others).tolist()) - sum(counts))
+            found[name] = tuple(counts)
+        return found
 
     def as_fitted(self) -> FittedColumns:
         """Return the columns for the rows of the fit; see `Encoding.as_fitted`."""
@@ -241,9 +265,9 @@ class FeatureTable:
         if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
         if isinstance(self.native, EncodedColumns):
-            return Columns(self.native.arrays(columns), self.shape)
+            return ColumnArrays(self.native.arrays(columns), self.shape)
         arrays = {int(index): numbers(column_at(self.native, int(index))) for index in columns}
-        return Columns(arrays, self.shape)
+        return ColumnArrays(arrays, self.shape)
 
 
 def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:

@@ -12,7 +12,7 @@ from 0 or 1, or integers with many different values under a name such as ``id``.
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
 are not features.
 
-A `Column` is what is known before a row is read: how the data stores the column, and what the user
+A `ColumnSpec` is what is known before a row is read: how the data stores the column, and what the user
 asked for. It starts a tally, to which rows are added in chunks, and decides from the tally what the
 column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
 """
@@ -59,7 +59,7 @@ _BOOLEAN = "is true or false, read as 1 or 0"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """How a column is treated, and why."""
 
     name: str
@@ -78,7 +78,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSpec:
     """A column before its rows are counted."""
 
     name: str
@@ -104,7 +104,7 @@ class Column:
         """Whether marks such as NA are levels, since somebody declares what its levels are."""
         return self.declared or self.named
 
-    def kind_by_type(self) -> Kind | None:
+    def kind_by_type(self) -> ColumnKind | None:
         """Return the kind that the type alone decides; None if rows have to be counted."""
         if self.asked == "category" or self.stored in ("number", "text"):
             return None
@@ -114,11 +114,11 @@ class Column:
             raise InputError(times_not_numbers(self.name, self.time))
         return kind_of_dates(self.name, self.time)
 
-    def kind_of_objects(self) -> Kind:
+    def kind_of_objects(self) -> ColumnKind:
         """Return what a column of objects is, or refuse it if the user asked for something else."""
         if self.asked is None:
             reason = "holds lists or other objects, which no model can use"
-            return Kind(self.name, "text", reason, can_override=False)
+            return ColumnKind(self.name, "text", reason, can_override=False)
         what = "not numbers" if self.asked == "number" else "which cannot be a category"
         raise InputError(f"column {quoted(self.name)} holds lists or other objects, {what}")
 
@@ -139,15 +139,15 @@ class Column:
             capped=capped,
         )
 
-    def kind(self, tally: NumberTally | TextTally) -> Kind:
+    def kind(self, tally: NumberTally | TextTally) -> ColumnKind:
         """Decide what the column is from the counts of all its rows."""
         if isinstance(tally, NumberTally):
             if self.asked == "number":
                 return _as_numbers(tally, self.name)
             if self.boolean:
-                return _constant(tally, self.name) or Kind(self.name, "number", _BOOLEAN)
+                return _constant(tally, self.name) or ColumnKind(self.name, "number", _BOOLEAN)
             odd = _constant_or_identifier(tally, self.name)
-            return odd or Kind(self.name, "number", "is a number")
+            return odd or ColumnKind(self.name, "number", "is a number")
         if self.asked == "category":
             if tally.more:
                 raise InputError(
@@ -157,7 +157,9 @@ class Column:
             n_levels = len(tally.counts)
             if n_levels <= 1:
                 return _one_level(list(tally.counts), self.name)
-            return Kind(self.name, "category", f"is a category of {n_levels} levels, as asked")
+            return ColumnKind(
+                self.name, "category", f"is a category of {n_levels} levels, as asked"
+            )
         if self.asked == "number":
             spread, numbers = tally.as_numbers()
             if numbers.n_bad:
@@ -172,8 +174,8 @@ class Column:
 class LearnedColumn:
     """A column, its kind, and the counts that decide it."""
 
-    column: Column
-    kind: Kind
+    column: ColumnSpec
+    kind: ColumnKind
     tally: NumberTally | TextTally | None
     """None if its type alone decides"""
     merged: tuple[str, ...] = ()
@@ -191,10 +193,12 @@ class LearnedColumn:
             return self
         n_levels = len(tally.counts)
         if n_levels > 1:
-            kind = Kind(name, "category", f"is a category of {n_levels} levels, rare ones merged")
+            kind = ColumnKind(
+                name, "category", f"is a category of {n_levels} levels, rare ones merged"
+            )
             return replace(self, kind=kind, tally=tally, merged=merged)
         reason = f"is a category without two levels of {fewest} rows (min_level_rows)"
-        kind = Kind(name, "constant", reason, can_override=False)
+        kind = ColumnKind(name, "constant", reason, can_override=False)
         return self if is_text else replace(self, kind=kind)
 
     @property
@@ -295,24 +299,26 @@ def _learn(
     return LearnedColumn(column, column.kind(tally), tally)
 
 
-def _column_of(series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool) -> Column:
+def _column_of(
+    series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool
+) -> ColumnSpec:
     if is_plain_number(series):
         boolean = bool(pd.api.types.is_bool_dtype(series))
-        return Column(name, "number", asked, boolean=boolean)
+        return ColumnSpec(name, "number", asked, boolean=boolean)
     time = time_in(series)
     if time is not None:
-        return Column(name, "time", asked, time=time)
+        return ColumnSpec(name, "time", asked, time=time)
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     # Stata declares labels for some of a number's values; such a column is not a category.
     is_factor = declared and len({isinstance(level, str) for level in series.cat.categories}) == 1
     is_words = is_factor or (not untyped and is_text(series))
     of_numbers = is_factor and not isinstance(series.cat.categories[0], str)
-    return Column(
+    return ColumnSpec(
         name, "text", asked, declared=declared, by_spelling=not is_words, of_numbers=of_numbers
     )
 
 
-def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
+def _tally(column: ColumnSpec, series: pd.Series[Any]) -> NumberTally | TextTally:
     """Count all rows as one chunk, which needs no caps: the rows are in memory anyway."""
     if column.stored != "number" or column.asked == "category":
         text = column.start(capped=False)
@@ -330,7 +336,7 @@ def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
     return numbers
 
 
-def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
+def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> ColumnKind:
     """Decide what a column of text is; with ``by_spelling``, spelled numbers are numbers."""
     labels = list(text.counts)
     if len(labels) <= 1:
@@ -341,7 +347,7 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
         if numbers.n_bad == 0:
             booleans = {label.lower() for label in labels} <= {"true", "false"}
             reason = _BOOLEAN if booleans else "spells numbers"
-            return _constant_or_identifier(spread, name) or Kind(name, "number", reason)
+            return _constant_or_identifier(spread, name) or ColumnKind(name, "number", reason)
         if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
     if are_dates(labels):
@@ -353,54 +359,58 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
     return kind
 
 
-def _as_numbers(spread: NumberTally, name: str) -> Kind:
+def _as_numbers(spread: NumberTally, name: str) -> ColumnKind:
     """Take a column as numbers at the user's request; one value is still a constant."""
-    return _constant(spread, name) or Kind(name, "number", "is a number, as asked")
+    return _constant(spread, name) or ColumnKind(name, "number", "is a number, as asked")
 
 
-def _words(text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text") -> Kind:
+def _words(
+    text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text"
+) -> ColumnKind:
     distinct, given = len(text.counts), text.given
     many = distinct > MOST_LEVELS or 2 * distinct > given
     if many and numbers is not None and 2 * numbers.n_bad < numbers.n_given:
         row, cell = next(iter(numbers.bad.items()))
-        return Kind(
+        return ColumnKind(
             name,
             "text",
             f"is text, though {numbers.n_given - numbers.n_bad} of its {numbers.n_given} values "
             f"are numbers; row {row + 1} of the data holds {quoted(cell[:30])}",
         )
     if given > _FEW_ROWS and distinct >= NEARLY_ALL * given:
-        return Kind(name, "identifier", "differs in (nearly) every row, as an identifier does")
+        return ColumnKind(
+            name, "identifier", "differs in (nearly) every row, as an identifier does"
+        )
     if many:
-        return Kind(
+        return ColumnKind(
             name,
             "text",
             f"is {what} with {_count(distinct, text.more)} different values in {given} rows, too "
             "many for a category",
         )
-    return Kind(name, "category", f"is a category of {distinct} levels")
+    return ColumnKind(name, "category", f"is a category of {distinct} levels")
 
 
 def _count(n: int, more: bool) -> str:
     return f"more than {n}" if more else str(n)
 
 
-def _constant(spread: NumberTally, name: str) -> Kind | None:
+def _constant(spread: NumberTally, name: str) -> ColumnKind | None:
     if spread.n == 0:
         return _constant_kind(name, None)
     return _constant_kind(name, f"{spread.low:g}") if spread.low == spread.high else None
 
 
-def _one_level(labels: Sequence[str], name: str) -> Kind:
+def _one_level(labels: Sequence[str], name: str) -> ColumnKind:
     return _constant_kind(name, quoted(labels[0]) if labels else None)
 
 
-def _constant_kind(name: str, value: str | None) -> Kind:
+def _constant_kind(name: str, value: str | None) -> ColumnKind:
     reason = "has no values" if value is None else f"is {value} wherever it is not missing"
-    return Kind(name, "constant", reason, can_override=False)
+    return ColumnKind(name, "constant", reason, can_override=False)
 
 
-def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
+def _constant_or_identifier(spread: NumberTally, name: str) -> ColumnKind | None:
     """Return the kind of numbers that cannot be a feature; None if they can."""
     constant = _constant(spread, name)
     if constant is not None:
@@ -413,10 +423,10 @@ def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
         return None
     distinct = spread.distinct
     if counts and distinct >= NEARLY_ALL * n:
-        return Kind(name, "identifier", "counts the rows")
+        return ColumnKind(name, "identifier", "counts the rows")
     if distinct >= NEARLY_ALL * n or (is_id_name(name) and distinct > _FEW_ROWS):
         many = _count(distinct, spread.more)
-        return Kind(name, "identifier", f"is named like an identifier and has {many} values")
+        return ColumnKind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
 
 
@@ -428,9 +438,9 @@ def may_count_rows(n: int, low: float, high: float) -> bool:
     return n > _FEW_ROWS and low in (0, 1) and n / 2 <= high - low + 1 <= n / NEARLY_ALL
 
 
-def kind_of_dates(name: str, time: Time = "dates") -> Kind:
+def kind_of_dates(name: str, time: Time = "dates") -> ColumnKind:
     """Return what a column of dates, times of day or spans of time is."""
-    return Kind(
+    return ColumnKind(
         name,
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",

@@ -36,7 +36,7 @@ class FoundFile:
     """A file, and what the folders between it and the one that was named say about its rows."""
 
     path: Path
-    keys: dict[str, str | None] = field(default_factory=dict)
+    keys: Mapping[str, str | None] = field(default_factory=dict)
     """values of its Hive partitions, as text"""
 
 

@@ -29,10 +29,10 @@ FLAGS = "true and false, 0 and 1, or words such as yes and no"
 # Bytes of text that rows may share, whatever is stored; and how many for each byte that is.
 _DECODED, _DECODED_PER_BYTE = 2**28, 64
 
-ColumnKind = Literal["number", "text", "date", "empty", "other"]
+ArrowKind = Literal["number", "text", "date", "empty", "other"]
 
 
-def kind_of(stored: Any) -> ColumnKind:
+def kind_of(stored: Any) -> ArrowKind:
     """Return the kind of a column of some Arrow type.
 
     Booleans are numbers. Dictionaries (categories in pandas) are text unless their values are
@@ -45,7 +45,7 @@ def kind_of(stored: Any) -> ColumnKind:
         return inside if inside in ("number", "date") else "text"
     # Earlier versions of pyarrow have no views.
     is_view = getattr(types, "is_string_view", types.is_string)
-    tests: dict[ColumnKind, tuple[Any, ...]] = {
+    tests: dict[ArrowKind, tuple[Any, ...]] = {
         "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
         "text": (types.is_string, types.is_large_string, is_view),
         "date": (types.is_temporal,),

@@ -18,8 +18,8 @@ from heckmanfa.data.columns.column_hints import is_identifier_name
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import (
     Asked,
-    Column,
-    Kind,
+    ColumnKind,
+    ColumnSpec,
     asked_for,
     may_count_rows,
 )
@@ -47,8 +47,8 @@ _STEPS, _ROWS_BETWEEN = 10, 2**16
 
 def stored_column(
     schema: Any, name: str, asked: Asked | None = None, *, named: bool = False
-) -> Column:
-    """Return what the schema of files says about a column; the others are those of `Column`."""
+) -> ColumnSpec:
+    """Return what the schema of files says about a column; the others are those of `ColumnSpec`."""
     from pyarrow import types
 
     stored = schema.field(name).type
@@ -59,7 +59,7 @@ def stored_column(
     }
     kind = kind_of(stored)
     is_declared = asked != "number" and kind == "number" and declares_category(schema, name)
-    return Column(
+    return ColumnSpec(
         name,
         "text" if is_declared else kinds.get(kind, "number"),
         asked,
@@ -81,7 +81,7 @@ def declares_category(schema: Any, name: str) -> bool:
     return is_category(field.type) or (is_number and was_category(field))
 
 
-def plain_texts(schema: Any, columns: Mapping[str, Column], names: Iterable[str]) -> list[str]:
+def plain_texts(schema: Any, columns: Mapping[str, ColumnSpec], names: Iterable[str]) -> list[str]:
     """Return the columns of plain text, which engines can read as levels and a code per row."""
     return [
         name
@@ -137,7 +137,7 @@ def _add(tally: Tally, array: Any, name: str, row: int) -> None:
         try:
             tally.add(text_in(array), row)
         except TypeError:
-            Column(name, "objects", "category").kind_of_objects()
+            ColumnSpec(name, "objects", "category").kind_of_objects()
 
 
 def learn_encoding(
@@ -165,7 +165,7 @@ def learn_encoding(
     for column in columns.values():
         if column.stored == "objects" and column.asked != "category":
             reason = f"is {schema.field(column.name).type}, which no model can use"
-            _refuse(Kind(column.name, "text", reason, can_override=False), named)
+            _refuse(ColumnKind(column.name, "text", reason, can_override=False), named)
         kind = column.kind_of_objects() if column.stored == "objects" else column.kind_by_type()
         if kind is not None:
             _refuse(kind, named)
@@ -217,7 +217,7 @@ def _asked_for(
     return asked_for(categorical, numeric)
 
 
-def _refuse(kind: Kind, named: bool) -> None:
+def _refuse(kind: ColumnKind, named: bool) -> None:
     """Refuse a column that is not a feature, with the reason that the command line gives.
 
     ``named`` says whether the user named the features.

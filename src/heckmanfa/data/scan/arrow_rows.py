@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.row_sources import (
     Chunk,
-    EncodedRowSource,
     Reading,
+    RowSource,
     Task,
     cut_chunks,
     refuse_no_outcome,
 )
-from heckmanfa.data.rows import Columns, one_blas_thread, rows_per_block
+from heckmanfa.data.rows import ColumnArrays, one_blas_thread, rows_per_block
 from heckmanfa.data.scan.arrow_columns import (
     flags_of,
     floats_of,
@@ -46,7 +46,7 @@ from heckmanfa.errors import DataError, InputError
 Part = TypeVar("Part")
 
 
-class ArrowRows(EncodedRowSource):
+class ArrowRows(RowSource):
     """Rows of an engine's table; `scan` makes them."""
 
     names: tuple[str, ...]
@@ -101,10 +101,10 @@ class ArrowRows(EncodedRowSource):
             return None
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
 
-    def re_encoded(self, encoding: Encoding) -> ArrowRows:
-        """Return the same rows with other levels; a level that is left out is missing."""
+    def re_encoded(self, encoding: Encoding, unknown: Unknown = "missing") -> Self:
+        """Return the same rows as another encoding makes them; see `RowSource`."""
         changed = copy(self)
-        changed._take(encoding, "missing")
+        changed._take(encoding, unknown)
         return changed
 
     @property
@@ -197,7 +197,7 @@ class ArrowRows(EncodedRowSource):
     ) -> Iterator[Chunk]:
         encoded = self._columns(part, batch, sources, start)
         features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
-        source = Columns(features, (batch.num_rows, len(features)))
+        source = ColumnArrays(features, (batch.num_rows, len(features)))
         roles = {role: batch.column(name) for role, name in self._roles.items()}
         columns = (
             self._outcome(roles["outcome"]),

@@ -9,8 +9,7 @@ from operator import and_
 from pathlib import Path
 from typing import Any
 
-from heckmanfa.data.files.found_files import PathLike
-from heckmanfa.data.files.paths import local_path
+from heckmanfa.data.files.found_files import FoundFile, PathLike
 from heckmanfa.data.files.sizes import refuse_inflated_batches
 from heckmanfa.data.scan.arrow_columns import (
     Needed,
@@ -45,7 +44,8 @@ def open_files(
     places = find_places(paths, filesystem, options)
     is_here = filesystem is None and not any(is_url(path) for path in paths)
     if is_here and places.format == "Parquet":
-        return ParquetEngine(*scan_files([local_path(path) for path in paths], needed))
+        found = [FoundFile(Path(file.path), file.keys) for file in places.files]
+        return ParquetEngine(*scan_files(found, needed))
     if is_here:
         for file in places.files:
             refuse_inflated_batches(Path(file.path))

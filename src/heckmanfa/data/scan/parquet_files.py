@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.files.found_files import (
-    PathLike,
+    FoundFile,
     Value,
-    find_files,
     refuse_other_format,
     typed_keys,
 )
@@ -152,14 +151,13 @@ def partition_columns(files: Sequence[Mapping[str, str | None]]) -> list[dict[st
 
 
 def scan_files(
-    path: PathLike | Sequence[PathLike], needed: Needed = take_all
+    found: Sequence[FoundFile], needed: Needed = take_all
 ) -> tuple[list[StoredFile], Any]:
-    """Return the files and their common schema; refuse files whose columns differ.
+    """Return files and their common schema; refuse files whose columns differ.
 
     ``needed`` gets the schema and the path of the first file, and returns the columns that
     matter, or None for all.
     """
-    found = find_files(path)
     files: list[StoredFile] = []
 
     def schemas() -> Iterator[tuple[Path, Any]]:

@@ -16,7 +16,7 @@ from threading import Event
 from typing import Any
 
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.found_files import PathLike
+from heckmanfa.data.files.found_files import PathLike, find_files
 from heckmanfa.data.row_sources import Chunk, Reading, Task
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.engines import Engine, Piece, Range
@@ -181,7 +181,9 @@ def scan_parquet(
         reference=reference,
         encoding=encoding,
     )
-    engine, sources, learned = asked.opened(lambda needed: ParquetEngine(*scan_files(path, needed)))
+    engine, sources, learned = asked.opened(
+        lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
+    )
     return ParquetRows(engine, asked, sources, learned)
 
 
