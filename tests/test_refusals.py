@@ -40,7 +40,6 @@ from heckmanfa.data.columns.missing_codes import codes_of
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcomes import OutcomeCounts, check_outcomes
 from heckmanfa.data.rows import total
-from heckmanfa.data.scan.arrow_levels import _asked_for
 from heckmanfa.data.scan.parquet_files import explain_failures
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
@@ -216,11 +215,6 @@ def test_text_weights_of_rows_read_in_passes():
     question = Question(data="rows.csv", outcome="y", weights="w")
     with pytest.raises(InputError, match="--weights: column 'w' is text"):
         check_counted(question, {"w": TextTally()}, 10)
-
-
-def test_columns_named_as_text():
-    with pytest.raises(InputError, match=r"categorical must be a list of columns: write \['a'\]"):
-        _asked_for(["a"], "a", [])
 
 
 # Formulas. ----------------------------------------------------------------------------------------

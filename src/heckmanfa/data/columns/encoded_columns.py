@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import column_at, in_chunks, numbers
-from heckmanfa.data.columns.encoding import Encoding, Unknown, refuse_same_names
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.kinds import Asked, ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.columns.values import Levels, as_category, pandas_categories
@@ -247,13 +247,6 @@ def decide_levels(column: ColumnSpec, tally: TextTally) -> tuple[str, ...]:
     return tally.levels
 
 
-def encoding_of(names: tuple[str, ...], levels: Mapping[str, tuple[str, ...]]) -> Encoding:
-    """Return the encoding of columns, of which some are categories."""
-    encoding = Encoding.plain(names, levels)
-    refuse_same_names(encoding.columns)
-    return encoding
-
-
 def learn_categories(
     frame: nw.DataFrame[Any],
     names: tuple[str, ...],
@@ -280,7 +273,7 @@ def learn_categories(
         tally, found = count_levels(column, values, capped=False)
         levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
-    return EncodedColumns(frame, encoding_of(names, levels), codes=codes, spelled=False)
+    return EncodedColumns(frame, Encoding.plain(names, levels), codes=codes, spelled=False)
 
 
 def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:

@@ -173,11 +173,8 @@ class Encoding:
         levels = {
             column.kind.name: column.levels for column in used if column.kind.kind == "category"
         }
-        sources = [column.kind.name for column in used]
-        refuse_same_names(cls.plain(sources, levels).columns)
-        return cls(
-            sources=tuple(sources),
-            levels=levels,
+        return replace(
+            cls.plain([column.kind.name for column in used], levels),
             left_out={kind.name: f"{kind.reason}{kind.hint}" for kind in left_out},
             missing=missing,
             means={name: mean for column in used for name, mean in column.means().items()},
@@ -192,11 +189,13 @@ class Encoding:
     ) -> Self:
         """Make an encoding that fills nothing and has counted nothing.
 
-        Columns without ``levels`` are numbers.
+        Columns without ``levels`` are numbers. A dummy with the name of another column is refused.
         """
-        return cls(
+        made = cls(
             tuple(sources), dict(levels or {}), left_out={}, missing="drop", means={}, n_missing={}
         )
+        refuse_same_names(made.columns)
+        return made
 
     @property
     def columns(self) -> list[str]:

@@ -27,12 +27,11 @@ from heckmanfa.data.columns.encoded_columns import (
     EncodedColumns,
     array_frame,
     categories_by_type,
-    encoding_of,
     learn_categories,
     refuse_categories,
     types_of_categories,
 )
-from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, columns_named, resolve
 from heckmanfa.data.row_sources import CategoryType, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
@@ -125,7 +124,7 @@ def _read_raw(
     if not levels:
         return table
     names = tuple(table.labels(range(table.shape[1])))
-    encoding = encoding_of(names, {names[position]: some for position, some in levels.items()})
+    encoding = Encoding.plain(names, {names[position]: some for position, some in levels.items()})
     return _encoded_rows(source, replace(columns, encoding=encoding))
 
 

@@ -12,14 +12,14 @@ from 0 or 1, or integers with many different values under a name such as ``id``.
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
 are not features.
 
-A `ColumnSpec` is what is known before a row is read: how the data stores the column, and what the user
-asked for. It starts a tally, to which rows are added in chunks, and decides from the tally what the
-column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
+A `ColumnSpec` is what is known before a row is read: how the data stores the column, and what the
+user asked for. It starts a tally, to which rows are added in chunks, and decides from the tally
+what the column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.column_hints import is_code_name, is_id_name, is_identifier_name
 from heckmanfa.data.columns.dates import are_dates
-from heckmanfa.data.columns.tally import NumberTally, TextTally
+from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
     UNITS,
@@ -104,6 +104,11 @@ class ColumnSpec:
         """Whether marks such as NA are levels, since somebody declares what its levels are."""
         return self.declared or self.named
 
+    @property
+    def is_text(self) -> bool:
+        """Whether its levels are counted."""
+        return self.stored == "text" or self.asked == "category"
+
     def kind_by_type(self) -> ColumnKind | None:
         """Return the kind that the type alone decides; None if rows have to be counted."""
         if self.asked == "category" or self.stored in ("number", "text"):
@@ -124,12 +129,11 @@ class ColumnSpec:
 
     def start(self, *, capped: bool, seen: Mask | None = None) -> NumberTally | TextTally:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
-        as_text = self.stored == "text" or self.asked == "category"
         # Spelled numbers may count the rows, which is unknown until they are read.
         distinct = is_identifier_name(self.name) or is_code_name(self.name)
-        distinct = distinct or (as_text and self.by_spelling)
+        distinct = distinct or (self.is_text and self.by_spelling)
         numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
-        if not as_text:
+        if not self.is_text:
             return numbers
         spelled = self.by_spelling or self.asked == "number"
         return TextTally(
@@ -169,12 +173,18 @@ class ColumnSpec:
             return _words(tally, None, self.name, "a category of numbers")
         return _kind_of_text(tally, self.name, self.by_spelling)
 
+    def learned(self, tally: Tally | None) -> LearnedColumn:
+        """Return what the column is, from the counts of all its rows, or None if its type says."""
+        assert not isinstance(tally, GapTally)
+        kind = self.kind_by_type() if tally is None else self.kind(tally)
+        assert kind is not None
+        return LearnedColumn(kind, tally)
+
 
 @dataclass(frozen=True)
 class LearnedColumn:
-    """A column, its kind, and the counts that decide it."""
+    """The kind of a column, and the counts that decide it."""
 
-    column: ColumnSpec
     kind: ColumnKind
     tally: NumberTally | TextTally | None
     """None if its type alone decides"""
@@ -246,8 +256,8 @@ def asked_for(
         for name in wanted:
             if names is not None and name not in known:
                 raise UnknownFeatureError(
-                    f"{option} names {quoted(name)}, which the data does not "
-                    f"have{nearest(name, names)}"
+                    f"{option} names {quoted(name)}, which is not among the "
+                    f"features{nearest(name, names)}"
                 )
     counted = {*numeric}
     both = [name for name in categorical if name in counted]
@@ -273,54 +283,46 @@ def learn_columns(
     """
     names = [str(name) for name in frame.columns]
     asked = asked_for(categorical, numeric, names)
-    return [
-        _learn(
-            as_declared(frame[name], numeric=asked.get(name) == "number"),
-            name,
-            asked,
-            untyped=untyped,
-            named=name in literal or asked.get(name) == "category",
-        )
-        for name in names
-    ]
-
-
-def _learn(
-    series: pd.Series[Any], name: str, asked: Mapping[str, Asked], *, untyped: bool, named: bool
-) -> LearnedColumn:
-    column = replace(_column_of(series, name, asked.get(name), untyped=untyped), named=named)
-    kind = column.kind_by_type()
-    if kind is not None:
-        return LearnedColumn(column, kind, None)
-    try:
-        tally = _tally(column, series)
-    except TypeError:
-        return LearnedColumn(column, column.kind_of_objects(), None)
-    return LearnedColumn(column, column.kind(tally), tally)
+    columns = []
+    for name in names:
+        series = as_declared(frame[name], numeric=asked.get(name) == "number")
+        named = name in literal or asked.get(name) == "category"
+        column = _column_of(series, name, asked.get(name), untyped=untyped, named=named)
+        try:
+            tally = None if column.kind_by_type() is not None else _tally(column, series)
+            columns.append(column.learned(tally))
+        except TypeError:
+            columns.append(LearnedColumn(column.kind_of_objects(), None))
+    return columns
 
 
 def _column_of(
-    series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool
+    series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool, named: bool
 ) -> ColumnSpec:
     if is_plain_number(series):
         boolean = bool(pd.api.types.is_bool_dtype(series))
-        return ColumnSpec(name, "number", asked, boolean=boolean)
+        return ColumnSpec(name, "number", asked, boolean=boolean, named=named)
     time = time_in(series)
     if time is not None:
-        return ColumnSpec(name, "time", asked, time=time)
+        return ColumnSpec(name, "time", asked, time=time, named=named)
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     # Stata declares labels for some of a number's values; such a column is not a category.
     is_factor = declared and len({isinstance(level, str) for level in series.cat.categories}) == 1
     is_words = is_factor or (not untyped and is_text(series))
-    of_numbers = is_factor and not isinstance(series.cat.categories[0], str)
     return ColumnSpec(
-        name, "text", asked, declared=declared, by_spelling=not is_words, of_numbers=of_numbers
+        name,
+        "text",
+        asked,
+        declared=declared,
+        by_spelling=not is_words,
+        of_numbers=is_factor and not isinstance(series.cat.categories[0], str),
+        named=named,
     )
 
 
 def _tally(column: ColumnSpec, series: pd.Series[Any]) -> NumberTally | TextTally:
     """Count all rows as one chunk, which needs no caps: the rows are in memory anyway."""
-    if column.stored != "number" or column.asked == "category":
+    if column.is_text:
         text = column.start(capped=False)
         assert isinstance(text, TextTally)
         text.add(series)

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.scan.arrow_columns import floats_of, kind_of
+from heckmanfa.data.scan.arrow_columns import floats_of
 from heckmanfa.errors import DataError, HeckmanfaError
 from heckmanfa.text.printable import shown
 
 Range = tuple[float, float, int]
 """smallest number, largest number, and how many there are"""
+NO_RANGE: Range = (np.inf, -np.inf, 0)
 
 
 # A part has a constant number of rows, a power of two: at most this many, and so few that its
@@ -127,17 +128,16 @@ class Engine(ABC):
         """
         if not names:
             return {}
-        found: dict[str, Range] = dict.fromkeys(names, (np.inf, -np.inf, 0))
+        ranges: dict[str, Range] = dict.fromkeys(names, NO_RANGE)
         with closing(self.batches(names)) as stream:
             for batch in stream:
-                for name in list(found):
-                    known = _range(floats_of(batch.column(name)))
-                    if known is None:
-                        del found[name]
+                for name in list(ranges):
+                    found = _range(floats_of(batch.column(name)))
+                    if found is None:
+                        del ranges[name]
                     else:
-                        low, high, given = found[name]
-                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
-        return {name: known for name, known in found.items() if known[2]}
+                        ranges[name] = joined_range(ranges[name], found)
+        return {name: found for name, found in ranges.items() if found[2]}
 
     def check_count(self, count: int) -> None:
         """Refuse a number of rows that earlier passes did not have."""
@@ -221,20 +221,18 @@ def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
         yield pa.concat_batches(rest)
 
 
+def joined_range(first: Range | None, second: Range) -> Range:
+    """Return the range of the rows of two parts."""
+    low, high, given = first or NO_RANGE
+    return min(low, second[0]), max(high, second[1]), given + second[2]
+
+
 def _range(values: Any) -> Range | None:
     """Return the ends and the count of a column in a batch; None if it cannot identify rows."""
     given = values[~np.isnan(values)]
     if not len(given):
-        return np.inf, -np.inf, 0
+        return NO_RANGE
     low, high = float(given.min()), float(given.max())
     if high - low + 1 < len(given) / 2 or given[0] != np.floor(given[0]):
         return None
     return low, high, len(given)
-
-
-def can_identify(schema: Any, name: str) -> bool:
-    """Whether a column holds numbers that are not true and false."""
-    from pyarrow import types
-
-    stored = schema.field(name).type
-    return kind_of(stored) == "number" and not types.is_boolean(stored)

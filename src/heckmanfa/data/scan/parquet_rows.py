@@ -241,5 +241,6 @@ class ParquetEngine(Engine):
         return parts
 
     def ranges(self, names: Sequence[str]) -> dict[str, Range]:
-        """Return what the footers know; no row is read."""
-        return value_ranges(self.files, names)
+        """Return what the footers know; only columns without statistics take a pass."""
+        ranges, unknown = value_ranges(self.files, names)
+        return ranges | super().ranges(unknown)
