@@ -39,7 +39,7 @@ from heckmanfa.data.scan.arrow_columns import (
     text_in,
 )
 from heckmanfa.data.scan.engines import Engine, cut_parts, part_rows, whole_blocks
-from heckmanfa.data.scan.scan_columns import Role, ScanColumns, wrong_type
+from heckmanfa.data.scan.scan_columns import ScanColumns, wrong_type
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import DataError, InputError
 
@@ -64,17 +64,17 @@ class ArrowRows(RowSource):
         """pyarrow.Schema of all columns"""
         self.sources = tuple(sources)
         """the columns that features are made from"""
-        self._roles: dict[Role, str] = asked.roles
-        self.has_outcome = "outcome" in asked.roles
-        self.outcome_name = asked.roles.get("outcome")
+        self.roles = asked.roles
+        """the columns that are not features, by what they are"""
+        self.has_outcome, self.outcome_name = asked.outcome is not None, asked.outcome
         self._text_outcome: tuple[str, ...] = ()
-        if self.has_outcome and self._kind_of_role("outcome") == "text":
-            self._text_outcome = (asked.roles["outcome"],)
-        self.has_selected = "selected" in asked.roles
-        self.has_weight = "sample_weight" in asked.roles
-        self.has_groups = "groups" in asked.roles
-        self.drops_missing = asked.drops_missing
-        self.reference = dict(asked.reference)
+        if asked.outcome is not None and kind_of(self.schema.field(asked.outcome).type) == "text":
+            self._text_outcome = (asked.outcome,)
+        self.has_selected = asked.selected is not None
+        self.has_weight = asked.sample_weight is not None
+        self.has_groups = asked.groups is not None
+        self.drops_missing = asked.missing == "drop"
+        self.reference = dict(asked.reference or {})
         self.order_is_stable = engine.order_is_stable
         self.steady = engine.steady
         # Without an outcome, nothing is learned: columns are as they are stored.
@@ -108,11 +108,6 @@ class ArrowRows(RowSource):
         return changed
 
     @property
-    def roles(self) -> dict[Role, str]:
-        """The columns that are not features, by what they are."""
-        return dict(self._roles)
-
-    @property
     def described(self) -> str:
         """A short description of the rows."""
         return f"rows of {self.engine.described}"
@@ -127,16 +122,13 @@ class ArrowRows(RowSource):
         order = "" if self.order_is_stable else ", in no stable order"
         return f"<{count}{self.described}: {self.n_features} features{order}>"
 
-    def _kind_of_role(self, role: Role) -> str:
-        return kind_of(self.schema.field(self._roles[role]).type)
-
     def _refuse_outcome(self) -> None:
         """Refuse rows without an outcome, and texts where numbers are needed."""
         refuse_no_outcome(self)
         if self.outcome_as == "numbers" and self._text_outcome:
-            stored = self.schema.field(self._roles["outcome"]).type
+            stored = self.schema.field(self.roles["outcome"]).type
             raise InputError(
-                f"{wrong_type('outcome', self._roles['outcome'], stored, 'numbers')}. "
+                f"{wrong_type('outcome', self.roles['outcome'], stored, 'numbers')}. "
                 "HeckmanProbit fits an outcome of two classes"
             )
 
@@ -146,7 +138,7 @@ class ArrowRows(RowSource):
 
     def _columns_read(self, sources: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return all columns to read, and those of which distinct values and codes will do."""
-        columns = tuple(dict.fromkeys([*sources, *self._roles.values()]))
+        columns = tuple(dict.fromkeys([*sources, *self.roles.values()]))
         coded = tuple(name for name in sources if name in self._coded)
         return columns, coded + self._text_outcome
 
@@ -198,22 +190,20 @@ class ArrowRows(RowSource):
         encoded = self._columns(part, batch, sources, start)
         features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
         source = ColumnArrays(features, (batch.num_rows, len(features)))
-        roles = {role: batch.column(name) for role, name in self._roles.items()}
+        roles = {role: batch.column(name) for role, name in self.roles.items()}
         columns = (
             self._outcome(roles["outcome"]),
-            flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
+            flags_of(roles["selected"], self.roles["selected"]) if self.has_selected else None,
             floats_of(roles["sample_weight"]) if self.has_weight else None,
-            groups_of(roles["groups"], self._roles["groups"]) if self.has_groups else None,
+            groups_of(roles["groups"], self.roles["groups"]) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
 
     def _outcome(self, column: Any) -> Any:
-        if self.outcome_as == "numbers":
+        # Of classes 0 and 1, selected rows hold no other numbers, and these are their own codes.
+        if self.outcome_as == "numbers" or self.outcome_as == (0, 1):
             return floats_of(column)
-        if self.outcome_as == (0, 1):
-            # Selected rows hold no other numbers, and these are their own codes.
-            return floats_of(column)
-        labels = labels_in(column, self.schema.field(self._roles["outcome"]).type)
+        labels = labels_in(column, self.schema.field(self.roles["outcome"]).type)
         return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
     def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:

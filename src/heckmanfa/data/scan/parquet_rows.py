@@ -169,9 +169,9 @@ def scan_parquet(
     >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
-    asked = ScanColumns.asked(
-        outcome,
-        features,
+    asked = ScanColumns(
+        outcome=outcome,
+        features=features,
         selected=selected,
         sample_weight=sample_weight,
         groups=groups,

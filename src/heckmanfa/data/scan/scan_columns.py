@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -50,64 +50,47 @@ Opened = TypeVar("Opened", bound=Engine)
 _WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScanColumns:
-    """What the user says about the columns of a scan."""
+    """What the user says about the columns of a scan: the arguments of `scan`."""
 
-    roles: dict[Role, str]
-    """the column of each role that one has"""
-    features: tuple[str, ...] | None
+    outcome: str | None
+    features: Sequence[str] | None
     """None for all columns without another role"""
-    categorical: tuple[str, ...]
-    numeric: tuple[str, ...]
+    selected: str | None
+    sample_weight: str | None
+    groups: str | None
+    missing: str
+    categorical: Sequence[str]
+    numeric: Sequence[str]
     encoding: Encoding | None
     """how columns become features, if that was learned before"""
-    drops_missing: bool
-    reference: Mapping[str, str]
+    reference: Mapping[str, Any] | None
     """levels that are to be the references of categories"""
 
-    @classmethod
-    def asked(
-        cls,
-        outcome: str | None,
-        features: Sequence[str] | None,
-        *,
-        selected: str | None,
-        sample_weight: str | None,
-        groups: str | None,
-        missing: str,
-        categorical: Sequence[str],
-        numeric: Sequence[str],
-        encoding: Encoding | None,
-        reference: Mapping[str, Any] | None = None,
-    ) -> ScanColumns:
-        """Check the arguments of a scan, which are those of `scan`."""
-        if missing not in ("error", "drop"):
-            raise InputError(f"missing must be 'error' or 'drop'; got {quoted(missing)}")
-        if encoding is not None and (len(categorical) or len(numeric)):
+    def __post_init__(self) -> None:
+        """Refuse arguments that are not valid, or contradict each other."""
+        if self.missing not in ("error", "drop"):
+            raise InputError(f"missing must be 'error' or 'drop'; got {quoted(self.missing)}")
+        if self.encoding is not None and (len(self.categorical) or len(self.numeric)):
             raise InputError(
                 "an encoding already defines the categories; leave categorical and numeric out"
             )
-        lists = {"features": features, "categorical": categorical, "numeric": numeric}
-        for name, columns in lists.items():
+        for name in ("features", "categorical", "numeric"):
+            columns = getattr(self, name)
             if isinstance(columns, str):
                 raise InputError(f"{name} must be a list of columns: write [{quoted(columns)}]")
-        given = {
-            "outcome": outcome,
-            "selected": selected,
-            "sample_weight": sample_weight,
-            "groups": groups,
+
+    @property
+    def roles(self) -> dict[Role, str]:
+        """The column of each role that has one."""
+        columns: dict[Role, str | None] = {
+            "outcome": self.outcome,
+            "selected": self.selected,
+            "sample_weight": self.sample_weight,
+            "groups": self.groups,
         }
-        roles = {cast(Role, role): name for role, name in given.items() if name is not None}
-        return cls(
-            roles,
-            None if features is None else tuple(features),
-            tuple(categorical),
-            tuple(numeric),
-            encoding,
-            missing == "drop",
-            {} if reference is None else reference,
-        )
+        return {role: name for role, name in columns.items() if name is not None}
 
     def opened(
         self, open_engine: Callable[[Needed], Opened]
@@ -144,9 +127,8 @@ class ScanColumns:
         refuse_absent([*taken, *sources], schema.names, shown(what))
         if twice := repeated(sources):
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
-        outcome = self.roles.get("outcome")
-        if outcome in sources:
-            raise InputError(f"{quoted(outcome)} is the outcome, and cannot also be a feature")
+        if self.outcome in sources:
+            raise InputError(f"{quoted(self.outcome)} is the outcome, and cannot also be a feature")
         if not sources:
             besides = f" besides {quoted_list(taken, 4)}" if taken else ""
             raise InputError(f"{shown(what)} has no column{besides} that could be a feature")
@@ -170,7 +152,7 @@ class ScanColumns:
 
     def learn(self, engine: Engine, sources: Sequence[str]) -> Encoding | None:
         """Decide how columns become features; None if there is no outcome, so nothing is fitted."""
-        if self.encoding is not None or "outcome" not in self.roles:
+        if self.encoding is not None or self.outcome is None:
             return self.encoding
         return learn_encoding(
             engine,

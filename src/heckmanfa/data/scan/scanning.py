@@ -88,9 +88,9 @@ def scan(
     >>> adults = pl.scan_parquet("wages/*.parquet").filter(pl.col("age") >= 18)  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(scan(adults, outcome="lwage"))  # doctest: +SKIP
     """
-    asked = ScanColumns.asked(
-        outcome,
-        features,
+    asked = ScanColumns(
+        outcome=outcome,
+        features=features,
         selected=selected,
         sample_weight=sample_weight,
         groups=groups,
