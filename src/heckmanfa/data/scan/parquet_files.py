@@ -193,15 +193,17 @@ def value_ranges(
     unknown: list[str] = []
     undecided = list(names)
     for stored in files:
+        if not undecided:
+            break
         with explain_failures(stored.path, scanned=True):
             footer = footer_of(stored.path, stored.size, stored.changed)
             leaves = leaves_of(stored.path, stored.size, stored.changed)
             groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
             for name, group in product(list(undecided), groups):
-                leaf = leaves.get(stored.stored_names.get(name, ""))
-                statistics = None if leaf is None else group.column(leaf[0]).statistics
                 if name not in undecided:
                     continue
+                leaf = leaves.get(stored.stored_names.get(name, ""))
+                statistics = None if leaf is None else group.column(leaf[0]).statistics
                 if leaf is not None and (statistics is None or not statistics.has_null_count):
                     unknown.append(name)
                 found = _range(statistics, group.num_rows)
