@@ -67,7 +67,7 @@ def simulated(path: Path, rows: int, features: int) -> Path:
 @contextmanager
 def counted_passes() -> Iterator[dict[str, float]]:
     """Count passes over Parquet files: whole ones, and those over a part as that part."""
-    from heckmanfa.data.parquet.parquet_rows import ParquetRows
+    from heckmanfa.data.scan.parquet_rows import ParquetRows
 
     passes = {"full": 0.0, "part": 0.0}
     run = ParquetRows.run

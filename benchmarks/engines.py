@@ -77,7 +77,7 @@ def _source(engine: str, path: Path) -> Any:
 def _fit(engine: str, path: Path) -> dict[str, Any]:
     """Seconds of a two-step fit, and the most memory that its process had."""
     from heckmanfa import Heckman, scan
-    from heckmanfa.data.arrow.arrow_rows import ArrowRows
+    from heckmanfa.data.scan.arrow_rows import ArrowRows
     from heckmanfa.datasets import load_mroz
 
     # What is loaded on first use is not measured.

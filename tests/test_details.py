@@ -21,13 +21,12 @@ from heckmanfa import (
     assignment,
     compress,
 )
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import columns_named
-from heckmanfa.data.columns.sentinels import _is_suspicious
+from heckmanfa.data.columns.features import FeatureTable, columns_named
+from heckmanfa.data.columns.missing_codes import _is_suspicious
 from heckmanfa.data.files.found_files import _LARGEST, _all_integers
 from heckmanfa.data.formula.expressions import _is_number
 from heckmanfa.data.formula.functions import _are_numbers
-from heckmanfa.data.scan.polars_engine import PolarsEngine
+from heckmanfa.data.scan.query_engines import PolarsEngine
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     HeckmanfaWarning,
@@ -241,7 +240,7 @@ def test_a_polars_without_batches_is_refused_with_what_to_install():
 def test_a_column_without_a_value_has_no_range(tmp_path):
     pytest.importorskip("pyarrow")
     from heckmanfa import scan_parquet
-    from heckmanfa.data.parquet.parquet_files import value_ranges
+    from heckmanfa.data.scan.parquet_files import value_ranges
 
     path = tmp_path / "rows.parquet"
     frame = pd.DataFrame({"id": np.arange(50.0), "none": np.full(50, np.nan), "y": np.arange(50.0)})
@@ -418,7 +417,7 @@ def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
 
 
 def test_a_plan_of_another_form_promises_no_order():
-    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.duckdb_engine")
+    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.query_engines")
 
     class Answer:
         def __init__(self, rows):

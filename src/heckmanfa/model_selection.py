@@ -36,7 +36,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.outcome_classes import read_numbers_or_classes
-from heckmanfa.data.outcome_counts import OutcomeCounts
+from heckmanfa.data.outcomes import OutcomeCounts
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome

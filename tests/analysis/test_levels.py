@@ -6,7 +6,7 @@ import pytest
 
 from heckmanfa.analysis import analyse
 from heckmanfa.analysis.request import Question
-from heckmanfa.data.columns.name_hints import is_code_name
+from heckmanfa.data.columns.column_hints import is_code_name
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.report import write_report
 

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from heckmanfa import Heckman, plots
 from heckmanfa.analysis.pipeline import analyse
 from heckmanfa.analysis.request import Question
-from heckmanfa.data.columns.products import find_products
+from heckmanfa.data.columns.column_hints import find_products
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
 

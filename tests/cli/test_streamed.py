@@ -274,7 +274,7 @@ def test_what_rows_in_passes_cannot_do_is_refused_before_any_pass(shell, folder,
     def fails(*args, **kwargs):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("heckmanfa.data.parquet.parquet_engine.read_batches", fails)
+    monkeypatch.setattr("heckmanfa.data.scan.parquet_rows.read_batches", fails)
     assert "--honest needs the rows in memory" in refused(shell, *BASE, "--honest")
     assert "has no column 'wages'. Did you mean 'wage'" in refused(
         shell, "people", "--outcome", "wages"
@@ -348,7 +348,7 @@ def test_an_interrupted_fit_in_passes_leaves_nothing(shell, folder, monkeypatch)
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("heckmanfa.data.parquet.parquet_engine.read_batches", interrupted)
+    monkeypatch.setattr("heckmanfa.data.scan.parquet_rows.read_batches", interrupted)
     before = shell.files()
     status, text = shell(
         "fit", *PLAIN, "--stream-above", 0, "--save", "m.heckmanfa", "--json", "o.json"

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from heckmanfa.data.files.clashes import refuse_clashes
+from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputError
 
 

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit, NaiveOLS
+from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.dask_rows import dask_source
+from heckmanfa.data.row_sources import Reading
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 dask = pytest.importorskip("dask")
@@ -194,3 +196,18 @@ def test_every_estimator_and_the_tests_of_its_assumptions_read_text(frame, fitte
     found = fitted.specification_tests(ddf[FEATURES], ddf["lwage"])
     in_memory = expected.specification_tests(frame[FEATURES], frame["lwage"])
     pd.testing.assert_frame_equal(found.tidy(), in_memory.tidy(), rtol=1e-7)
+
+
+def _features_of(part, chunks):
+    return np.concatenate([chunk.features for chunk in chunks])
+
+
+@pytest.mark.parametrize("columns", [(2, 0), (2, 1, 0), (0, 2)])
+def test_encoded_columns_come_in_the_order_asked_for(columns):
+    raw = pd.DataFrame({"a": [1.0, 2.0], "g": ["u", "v"], "b": [3.0, 4.0]})
+    lazy = parts(raw, 1)
+    source = dask_source(lazy, lazy["a"], None, None, None)
+    encoded = source.re_encoded(Encoding.plain(("a", "g", "b"), {"g": ("u", "v")}))
+    (found,) = encoded.run(_features_of, Reading(columns, 10))
+    expected = raw.assign(g=[0.0, 1.0]).to_numpy(dtype=float)[:, list(columns)]
+    assert np.array_equal(found, expected)

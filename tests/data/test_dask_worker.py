@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("dask")
-from heckmanfa.data.dask.dask_worker import Pass, _groups, _source, failure, heckmanfa_pass
+from heckmanfa.data.dask_worker import Pass, _groups, _source, failure, heckmanfa_pass
 from heckmanfa.errors import ClusterError, InputError
 
 FRAME = pd.DataFrame({"a": np.arange(7.0), "b": np.arange(7.0) ** 2})
@@ -98,6 +98,7 @@ def test_a_failure_says_which_partition_and_what_to_do(error, words):
 def test_partitions_that_are_not_those_that_dask_reports_are_refused():
     import dask.dataframe as dd
 
+    from heckmanfa.data.row_sources import Reading
     from heckmanfa.data.sample import find_row_source
 
     frame = dd.from_pandas(FRAME, npartitions=2)
@@ -106,4 +107,4 @@ def test_partitions_that_are_not_those_that_dask_reports_are_refused():
     with pytest.raises(
         InputError, match="Dask does not make the 3 partitions of X that it reports"
     ):
-        source.compute(lambda *given: None, (0, 1))
+        source.run(lambda part, chunks: None, Reading((0, 1), 10))

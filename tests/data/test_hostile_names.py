@@ -264,7 +264,7 @@ def test_a_range_in_a_footer_is_that_of_the_column_and_not_of_a_field_with_its_p
         table.append_column("a", fields).select(["a.b", "z", "y"]), tmp_path / "1.parquet"
     )
     pq.write_table(table.append_column("a", fields), tmp_path / "2.parquet")
-    from heckmanfa.data.parquet.parquet_files import store_of, value_ranges
+    from heckmanfa.data.scan.parquet_files import store_of, value_ranges
 
     for name in ("1.parquet", "2.parquet"):
         file, _ = store_of(tmp_path / name)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from heckmanfa import Heckman, load, save, scan, scan_parquet
 from heckmanfa.cli import app
-from heckmanfa.data.files import links
+from heckmanfa.data.files import paths as links
 from heckmanfa.data.files.outputs import new_folder, replacing
 from heckmanfa.errors import InputError
 from heckmanfa.tables import read_table

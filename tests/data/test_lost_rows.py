@@ -10,7 +10,7 @@ import pytest
 from heckmanfa import Heckman, NaiveOLS, scan
 from heckmanfa.analysis import analyse, comparison
 from heckmanfa.cli import app
-from heckmanfa.data.lost_rows import _SETS_KEPT, GapCounts
+from heckmanfa.data.missing_features import _SETS_KEPT, GapCounts
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,

@@ -24,18 +24,19 @@ from heckmanfa import (
     predict_parquet,
     scan_parquet,
 )
-from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet import parquet_parts
-from heckmanfa.data.parquet.parquet_files import scan_files
-from heckmanfa.data.parquet.parquet_parts import (
+from heckmanfa.data.files.found_files import find_files
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.scan import parquet_parts
+from heckmanfa.data.scan.engines import whole_blocks
+from heckmanfa.data.scan.parquet_files import scan_files
+from heckmanfa.data.scan.parquet_parts import (
     Batches,
     FilePart,
     KeptParts,
     file_parts,
     read_batches,
 )
-from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     DataError,
@@ -964,7 +965,7 @@ def test_row_groups_merge_to_a_constant_size_and_not_across_types(tmp_path):
         words = pa.array([f"{number}{k % 3}" for k in range(size)]).dictionary_encode()
         table = pa.table({"x": values, "w": words, "y": pa.array(np.ones(size))})
         pq.write_table(table, tmp_path / f"part-{number:02}.parquet")
-    files, _ = scan_files(tmp_path)
+    files, _ = scan_files(find_files(tmp_path))
     parts = file_parts(files)
     assert [part.rows for part in parts] == [6_000, 2_000, 32_000, 32_000, 8_000, 40_000, 5]
     assert [part.start for part in parts] == [0, 6_000, 8_000, 40_000, 72_000, 80_000, 120_000]
@@ -1006,7 +1007,7 @@ def test_small_row_groups_are_decoded_once_and_not_in_every_pass(tmp_path, frame
 
 def test_no_footer_is_read_twice_for_columns_of_numbers(tmp_path, frame, monkeypatch):
     folders, _ = small_groups(tmp_path, frame[:4_000])
-    files, _ = scan_files(folders)
+    files, _ = scan_files(find_files(folders))
     (part,) = file_parts(files)
     count = opened(monkeypatch)
     for _ in read_batches(part, Batches(("x0", "region"), (), 256, None, threads=False)):
@@ -1038,7 +1039,7 @@ def test_what_is_kept_between_passes_has_its_bound_and_changes_no_bit(
 
 def test_other_columns_replace_those_that_are_kept(tmp_path, frame):
     folders, _ = small_groups(tmp_path, frame[:4_000])
-    files, _ = scan_files(folders)
+    files, _ = scan_files(find_files(folders))
     (part,) = file_parts(files)
     kept = KeptParts(100_000)
 
@@ -1062,7 +1063,7 @@ def test_other_columns_replace_those_that_are_kept(tmp_path, frame):
 def test_a_part_that_was_not_read_to_its_end_is_read_again(tmp_path, frame, monkeypatch):
     monkeypatch.setattr(parquet_parts, "_BATCH_ROWS", 1_024)
     folders, _ = small_groups(tmp_path, frame[:4_000])
-    (part,) = file_parts(scan_files(folders)[0])
+    (part,) = file_parts(scan_files(find_files(folders))[0])
     kept = KeptParts()
     wanted = Batches(("x0",), (), 256, None, threads=False)
     with closing(read_batches(part, wanted, kept)) as batches:

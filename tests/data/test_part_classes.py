@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, scan_parquet
-from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.dask_rows import dask_source
 from heckmanfa.data.outcome_classes import read_classes
 from heckmanfa.data.row_parts import learn_classes
 from heckmanfa.data.row_sources import Reading

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, scan, scan_parquet
-from heckmanfa.data.files.clashes import refuse_clashes
-from heckmanfa.data.files.patterns import matches, matching
+from heckmanfa.data.files.paths import matches, matching, refuse_clashes
 from heckmanfa.errors import InputError
 
 FILES = ("a.parquet", "x/b.parquet", "x/y/c.parquet", "x/y/d.txt", ".h/e.parquet", "x/.f.parquet")

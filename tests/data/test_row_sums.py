@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanProbit, scan
-from heckmanfa.data.row_sums import RowSums
+from heckmanfa.data.row_sources import RowSums
 from heckmanfa.data.rows import Block
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import DataError

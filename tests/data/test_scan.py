@@ -9,9 +9,9 @@ import pytest
 from sklearn.base import clone
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit, scan, scan_parquet
-from heckmanfa.data.arrow import engine_rows, engines
-from heckmanfa.data.parquet.parquet_rows import ParquetRows
 from heckmanfa.data.row_sources import Reading
+from heckmanfa.data.scan import arrow_rows, engines
+from heckmanfa.data.scan.parquet_rows import ParquetRows
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,
@@ -178,7 +178,7 @@ def many():
 
 
 def test_bits_depend_neither_on_the_engines_batches_nor_on_threads(many, monkeypatch):
-    monkeypatch.setattr(engine_rows, "part_rows", lambda columns: 4096)
+    monkeypatch.setattr(arrow_rows, "part_rows", lambda columns: 4096)
     fits = []
     for cuts, threads in (((10**6,), "1"), ((1, 5000, 0, 77), "3")):
         monkeypatch.setenv("HECKMANFA_NUM_THREADS", threads)
@@ -491,7 +491,7 @@ def test_a_stream_that_ends_before_a_part_that_it_had_is_refused(kept):
 
 @pytest.mark.parametrize("part_rows", [10**6, 100])
 def test_an_error_of_a_task_comes_out_as_it_is(kept, part_rows, monkeypatch):
-    monkeypatch.setattr(engine_rows.EngineRows, "part_rows", part_rows)
+    monkeypatch.setattr(arrow_rows.EngineRows, "part_rows", part_rows)
     rows = scan(Stream(pa.table({"y": kept["y"], "x": kept["x0"]})), "y")
 
     def fails(part, chunks):

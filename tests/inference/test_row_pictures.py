@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from heckmanfa import Heckman
-from heckmanfa.data.parquet.parquet_rows import scan_parquet
+from heckmanfa.data.scan.parquet_rows import scan_parquet
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.data.dummies import Dummy
-from heckmanfa.data.rows import Columns
+from heckmanfa.data.rows import ColumnArrays, Dummy
 from heckmanfa.errors import AllObservedWarning
 from heckmanfa.model.disjoint_columns import DisjointFactor
 from heckmanfa.model.linalg import (
@@ -182,7 +181,7 @@ def test_a_block_of_dummies_is_that_of_each_column(gaps):
     arrays |= {k: Dummy(second, k - 4, False) for k in (5, 6)}
     for columns in ([0, 1, 2, 3, 5, 6], [6, 3, 0, 1], [2], [0]):
         expected = np.column_stack([np.asarray(arrays[k][10:40], dtype=float) for k in columns])
-        block = Columns(arrays, (50, 7)).take(10, 40, columns)
+        block = ColumnArrays(arrays, (50, 7)).take(10, 40, columns)
         np.testing.assert_array_equal(block, expected)
 
 

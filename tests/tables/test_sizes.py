@@ -19,9 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from heckmanfa.cli import app
-from heckmanfa.data.arrow import arrow_columns
 from heckmanfa.data.files import sizes
-from heckmanfa.data.parquet import parquet_parts
+from heckmanfa.data.scan import arrow_columns, parquet_parts
 from heckmanfa.errors import DataError, OutOfMemoryError
 from heckmanfa.tables import excel, read_table
 
@@ -337,7 +336,7 @@ def test_an_arrow_file_whose_batches_inflate_out_of_proportion_is_refused(
 
 
 def test_a_damaged_arrow_message_is_left_to_the_reader():
-    from heckmanfa.data.arrow.ipc_sizes import _field, _inner
+    from heckmanfa.data.files.sizes import _field, _inner
 
     # A table that refers four bytes back to its fields: their size, its own, and no offset of one.
     data = struct.pack("<HHHH", 6, 8, 0, 99) + struct.pack("<ii", 8, 4)

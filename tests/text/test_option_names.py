@@ -23,7 +23,7 @@ RUN = {"honest.py", "uncertainty.py"}
 # Rooms whose messages Python users read: these name parameters, never options.
 PYTHON = {"data", "tables", "model", "search", "fit", "inference", "estimators", "datasets"}
 # Values that mean missing can be named on the command line alone.
-OF_COMMANDS = {"missing_codes.py", "sentinels.py"}
+OF_COMMANDS = {"missing_codes.py"}
 
 
 def parameters():

@@ -18,7 +18,7 @@ from heckmanfa.analysis.best_set import (
 from heckmanfa.analysis.held_out import QUICK_ROWS
 from heckmanfa.analysis.level_checks import checks_of_levels
 from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.data.columns.sentinels import Suspicion
+from heckmanfa.data.columns.missing_codes import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest

@@ -25,8 +25,7 @@ from heckmanfa.analysis.outcome_kind import (
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.missing_codes import na_option
-from heckmanfa.data.columns.sentinels import find_suspicions
+from heckmanfa.data.columns.missing_codes import find_suspicions, na_option
 from heckmanfa.data.columns.tally import NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import (
     FALSE_WORDS,
@@ -45,7 +44,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
-from heckmanfa.tables.money import amount
+from heckmanfa.tables.marks import amount
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, plural
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.column_hints import MOST_ROWS, find_products
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.products import MOST_ROWS, find_products
 
 
 def derived_columns(X: pd.DataFrame, encoding: Encoding) -> dict[str, tuple[str, ...]]:

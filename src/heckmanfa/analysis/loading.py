@@ -37,14 +37,20 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_hints import find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
-from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.columns.missing_codes import blank, codes_of, columns_named, notes_on_codes
-from heckmanfa.data.columns.name_hints import find_coded_numbers, is_code_name
-from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
+from heckmanfa.data.columns.missing_codes import (
+    blank,
+    codes_of,
+    columns_named,
+    find_suspicions,
+    notes_on_codes,
+    notes_on_suspicions,
+)
 from heckmanfa.data.columns.tally import NumberTally
+from heckmanfa.data.columns.values import frame_as_declared
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.fitted_levels import (
     count_levels_in,
@@ -53,7 +59,7 @@ from heckmanfa.data.fitted_levels import (
     with_fitted_levels,
     with_references,
 )
-from heckmanfa.data.lost_rows import GapCounts
+from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask

@@ -23,7 +23,7 @@ from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import OutcomeKind
 from heckmanfa.results.effect_words import EffectWords
-from heckmanfa.tables.money import amount
+from heckmanfa.tables.marks import amount
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 

@@ -13,15 +13,15 @@ from heckmanfa.analysis.column_roles import errors_in_sources
 from heckmanfa.analysis.outcome_kind import Target
 from heckmanfa.analysis.request import Question, references_in
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.name_hints import CodedNumbers
-from heckmanfa.data.columns.sentinels import Suspicion
+from heckmanfa.data.columns.missing_codes import Suspicion
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.fitted_levels import recoded
-from heckmanfa.data.lost_rows import LostRows, explain_lost
+from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
 from heckmanfa.estimators.heckman import Heckman

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options, flag
-from heckmanfa.data.arrow.arrow_columns import kind_of
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.files.clashes import local_path
-from heckmanfa.data.outcome_scale import refuse_logarithm
+from heckmanfa.data.files.paths import local_path
+from heckmanfa.data.outcomes import refuse_logarithm
+from heckmanfa.data.scan.arrow_columns import kind_of
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.results.naming import name_on_scale

@@ -27,14 +27,14 @@ from heckmanfa.analysis.prediction_request import (
 )
 from heckmanfa.analysis.predictions import EXTRAPOLATES, Predicted, Written, predict_table
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.arrow.engines import Engine
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.files.outputs import check_place, replacing
+from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
-from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.scan.places import is_url
 from heckmanfa.data.scan.scanning import open_engine
 from heckmanfa.data.threads import in_order

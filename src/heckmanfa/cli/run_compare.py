@@ -16,7 +16,7 @@ from heckmanfa.analysis.question_model import searched_equations
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
-from heckmanfa.data.lost_rows import explain_lost
+from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
 from heckmanfa.text.option_names import in_options

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from heckmanfa.cli.console import Column, output, print_table
-from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import check_place, make_folder, outputs
+from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
 from heckmanfa.errors import InputError
 from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown

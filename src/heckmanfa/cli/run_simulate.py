@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from heckmanfa.analysis.options import flag
 from heckmanfa.cli.console import saying, tell
-from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import new_folder, outputs
-from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
 from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.threads import in_order
 from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
 from heckmanfa.errors import InputError

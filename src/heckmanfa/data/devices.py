@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 
 from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
-from heckmanfa.data.columns.category_features import categories_by_type
 from heckmanfa.data.columns.column_numbers import as_table, numbers
+from heckmanfa.data.columns.encoded_columns import categories_by_type
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural

@@ -1,33 +1,34 @@
 """The levels that rows of a fit have, and which of them is the reference.
 
 Levels are first learned from all rows of the data, since that decides what a column is. Which rows
-are fitted is known only later. Levels that none of them has are then left out, and the reference
-is the one that the user names, or the first that they have.
+are fitted is known once they are counted. Levels that none of them has are then left out, and the
+reference is the one that the user names, or the first that they have. The counts stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from heckmanfa.data.arrays import host
+from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
-from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.columns.level_order import encoded_names
-from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.row_rules import FeatureCounts, count_features
-from heckmanfa.data.rows import Block, Mask, Positions, Rows
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, LevelRows
+from heckmanfa.data.columns.values import encoded_names, label_of
+from heckmanfa.data.row_parts import PartRows
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows
+from heckmanfa.data.sample import Sample
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
 
 _SHOWN = 5
-
-LevelRows = dict[str, tuple[int, ...]]
-"""rows that have each level of a category, in the order of `Encoding.levels`"""
 
 
 class LevelsChangedError(Exception):
@@ -36,28 +37,6 @@ class LevelsChangedError(Exception):
     def __init__(self, encoding: Encoding) -> None:
         super().__init__("the rows of the fit have other levels than the encoding")
         self.encoding = encoding
-
-
-def rows_by_level(columns: FittedColumns, read: Sequence[int], counts: FeatureCounts) -> LevelRows:
-    """Count the rows of a fit by level, from the counts of the columns that were read.
-
-    Categories of which only some dummies were read are left out.
-    """
-    encoding = columns.encoding
-    if encoding is None:
-        return {}
-    places = {column: place for place, column in enumerate(read)}
-    found: LevelRows = {}
-    for name, group in zip(encoding.sources, columns.positions, strict=True):
-        if not encoding.levels.get(name) or not places.keys() >= {*group}:
-            continue
-        ones = [int(counts.ones[places[column]]) for column in group]
-        if len(encoding.levels[name]) > 1:
-            # Rows whose missing level was filled with shares have none.
-            given = [int(counts.zeros[places[column]]) for column in group]
-            ones.insert(0, min(np.add(ones, given).tolist()) - sum(ones))
-        found[name] = tuple(ones)
-    return found
 
 
 def _count_levels(columns: FittedColumns, used: Positions, rows: Rows) -> LevelRows:
@@ -70,8 +49,11 @@ def _count_levels(columns: FittedColumns, used: Positions, rows: Rows) -> LevelR
     read = [column for column in read if column in {*used}]
     if not read:
         return {}
-    counted = rows.map(_count_block, columns=read, merge=_added)
-    return rows_by_level(columns, read, _added(list(counted)))
+    return columns.rows_by_level(read, *sum(rows.map(_ones_and_zeros, columns=read, merge=sum)))
+
+
+def _ones_and_zeros(block: Block) -> NDArray[np.int64]:
+    return np.stack([host((block.features == value).sum(axis=0)) for value in (1, 0)])
 
 
 def count_levels_in(encoding: Encoding, X: pd.DataFrame, fitted: Mask) -> LevelRows:
@@ -84,7 +66,7 @@ def count_levels_in(encoding: Encoding, X: pd.DataFrame, fitted: Mask) -> LevelR
         ones[place] = np.count_nonzero(values == 1)
         zeros[place] = np.count_nonzero(values == 0)
     sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-    return rows_by_level(sources, range(len(columns)), FeatureCounts(ones=ones, zeros=zeros))
+    return sources.rows_by_level(range(len(columns)), ones, zeros)
 
 
 def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:
@@ -111,18 +93,6 @@ def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:
         for column, code in after.dummies(name).items():
             made[column] = np.where(lost, np.nan, found[order[code]])
     return pd.DataFrame(made, index=X.index, copy=False)
-
-
-def _count_block(block: Block) -> FeatureCounts:
-    k = block.features.shape[1]
-    nowhere = np.zeros(k, dtype=bool)
-    return count_features(
-        block.features, block.selected, nowhere, all_finite=True, dummies=range(k)
-    )
-
-
-def _added(counts: list[FeatureCounts]) -> FeatureCounts:
-    return sum(counts, FeatureCounts())
 
 
 def levels_named(reference: Any, role: str = "reference") -> Mapping[Any, Any]:
@@ -161,15 +131,11 @@ def read_references(
                 "have no reference, or it is in neither equation"
             )
         level = label_of(value)
-        _refuse_unknown_level(role, name, level, levels[name])
+        if level not in levels[name]:
+            hint = nearest(level, levels[name]) or f"; it has {quoted_list(levels[name], _SHOWN)}"
+            raise InputError(f"{role}: {quoted(name)} has no level {quoted(level)}{hint}")
         asked[name] = level
     return asked
-
-
-def _refuse_unknown_level(role: str, name: str, level: str, levels: Sequence[str]) -> None:
-    if level not in levels:
-        hint = nearest(level, levels) or f"; it has {quoted_list(levels, _SHOWN)}"
-        raise InputError(f"{role}: {quoted(name)} has no level {quoted(level)}{hint}")
 
 
 def with_fitted_levels(
@@ -257,3 +223,92 @@ class LevelsLeft:
             raise LevelsChangedError(with_references(encoding, lost))
         known = replace(encoding, level_rows=encoding.level_rows | counts)
         self.columns = replace(self.columns, encoding=known)
+
+
+def settle_levels(
+    table: FeatureTable, sample: Sample, reference: Mapping[Any, Any] | None
+) -> tuple[FeatureTable, Sample]:
+    """Let the categories of X have the levels of the rows of the fit, with a reference among them.
+
+    ``reference`` is the parameter of the estimators. A table whose columns somebody else encoded
+    raises `LevelsChangedError` if it needs another encoding.
+    """
+    asked = references_asked(table, reference)
+    encoding = table.fitted("").encoding
+    if encoding is None:
+        return table, sample
+    return re_encode(table, sample, with_fitted_levels(encoding, sample.level_rows, asked))
+
+
+def references_asked(table: FeatureTable, reference: Mapping[Any, Any] | None) -> dict[str, str]:
+    """Return the levels that an estimator and its rows name as references, by category."""
+    columns, source = table.fitted(""), table.native
+    asked = read_references(columns, source.reference) if isinstance(source, RowSource) else {}
+    return asked | read_references(columns, reference)
+
+
+def refuse_moved(
+    table: FeatureTable, changed: LevelsChangedError, asked: Mapping[str, str]
+) -> None:
+    """Refuse a reference that the user ``asked`` for if separation leaves no row of it."""
+    before, after = table.fitted("").encoding, changed.encoding
+    assert before is not None
+    for name, level in before.references.items():
+        if after.references[name] != level and name in asked:
+            raise InputError(
+                f"reference: on_separation='drop' leaves no row of {quoted(level)}, the reference "
+                f"of {quoted(name)}; name another of its levels"
+            ) from changed
+
+
+def re_encode(
+    table: FeatureTable, sample: Sample, encoding: Encoding
+) -> tuple[FeatureTable, Sample]:
+    """Return a table and its rows as another encoding of the same sources makes them."""
+    raw = table.raw
+    assert raw is not None
+    assert raw.encoding is not None
+    before, columns = raw.encoding, replace(raw, encoding=encoding)
+    if encoding.levels == before.levels:
+        return replace(table, raw=columns), sample
+    names = tuple(encoding.columns)
+    rows = sample.rows
+    native: Any
+    if isinstance(rows, PartRows):
+        native = rows.source.re_encoded(encoding.as_fitted())
+    elif isinstance(table.native, EncodedColumns):
+        native = _recoded(table.native, before, encoding)
+    else:
+        raise LevelsChangedError(encoding)
+    made = FeatureTable(names, (table.shape[0], len(names)), native, table.labels_given, columns)
+    places = {name: place for place, name in enumerate(names)}
+
+    def moved(old: tuple[int, ...]) -> list[int]:
+        """Return the positions of columns, or of all dummies of a category that changed."""
+        found: list[str] = []
+        for label, source in zip(table.labels(old), table.sources(old), strict=True):
+            same = encoding.levels.get(source) == before.levels.get(source)
+            found += [label] if same else encoding.columns_of(source)
+        return sorted({places[name] for name in found})
+
+    if isinstance(rows, PartRows):
+        rules = replace(rows.rules, complete=tuple(moved(rows.rules.complete)))
+        labels = list(table.labels(rows.columns))
+        columns_read = tuple(moved(rows.columns))
+        same = [labels.index(names[k]) if names[k] in labels else None for k in columns_read]
+        rows = PartRows(native, rules, rows.lengths, columns_read, rows.sums.moved(same))
+    else:
+        assert isinstance(rows, ArrayRows)
+        rows = replace(rows, source=made.source(range(len(names))))
+    return made, replace(sample, rows=rows)
+
+
+def _recoded(native: EncodedColumns, before: Encoding, encoding: Encoding) -> EncodedColumns:
+    """Return encoded columns in memory; a level that is left out is missing."""
+    codes = {}
+    for name, old in native.codes.items():
+        place = {level: code for code, level in enumerate(encoding.levels[name])}
+        # The last entry is for -1, a missing level.
+        new = np.array([*(place.get(level, -1) for level in before.levels[name]), -1], old.dtype)
+        codes[name] = new[old]
+    return replace(native, encoding=encoding.as_fitted(), unknown="missing", codes=codes)

@@ -22,14 +22,15 @@ from scipy import sparse
 
 from heckmanfa.data.arrays import Floats, is_dask, on_host
 from heckmanfa.data.columns.column_numbers import (
+    as_series,
     as_table,
     decoded,
-    in_chunks,
     is_wide,
     one_column,
     plain_array,
 )
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, NoOutcomeError
@@ -225,30 +226,25 @@ def _column(y: Any) -> tuple[NDArray[Any], type | None, tuple[Any, ...]]:
         raise InputTypeError("y is a sparse matrix; call .toarray() on it first")
     if isinstance(y, pd.api.extensions.ExtensionArray):
         y = pd.Series(y)
-    y = in_chunks(as_table(y))
-    found = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
-        found = found[:, 0]
-    if not isinstance(found, nw.Series):
-        return _plain_vector(y), None, ()
-    order = _declared_order(found)
-    found = decoded(found)
-    dtype = found.dtype
+    series = as_series(y)
+    if series is None:
+        return _plain_vector(as_table(y)), None, ()
+    stored: Any = series.to_native()
+    order: tuple[Any, ...] = ()
+    if isinstance(series.dtype, nw.Enum):
+        order = series.dtype.categories
+    elif getattr(stored, "num_chunks", 0):
+        order = order_in_arrow(stored.chunk(0), stored.type)
+    series = decoded(series)
+    dtype = series.dtype
     if dtype.is_nested():
         raise InputTypeError("y holds lists or structs: pass one label for each row")
     if dtype.is_decimal() or is_wide(dtype):
-        return np.array(found.to_list(), dtype=object), None, order
-    if (dtype.is_numeric() or dtype == nw.Boolean) and found.null_count():
+        return np.array(series.to_list(), dtype=object), None, order
+    if (dtype.is_numeric() or dtype == nw.Boolean) and series.null_count():
         kind = bool if dtype == nw.Boolean else int if dtype.is_integer() else None
-        return found.cast(nw.Float64).to_numpy(), kind, order
-    return np.asarray(found.to_numpy()), None, order
-
-
-def _declared_order(column: nw.Series[Any]) -> tuple[Any, ...]:
-    if isinstance(column.dtype, nw.Enum):
-        return column.dtype.categories
-    stored = column.to_native()
-    return order_in_arrow(stored.chunk(0), stored.type) if getattr(stored, "num_chunks", 0) else ()
+        return series.cast(nw.Float64).to_numpy(), kind, order
+    return np.asarray(series.to_numpy()), None, order
 
 
 def order_in_arrow(array: Any, declared: Any) -> tuple[Any, ...]:
@@ -309,12 +305,10 @@ def choose_classes(
             "no row has an observed outcome: y is missing in every selected row. Check the outcome "
             "column and `selected`."
         )
-    infinite = sum(count for label, count in counts.items() if _is_infinite(label))
-    if infinite:
-        raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{infinite} selected rows; correct these values, or mark them missing with NaN"
-        )
+    infinite = sum(
+        count for label, count in counts.items() if isinstance(label, float) and math.isinf(label)
+    )
+    refuse_infinite_outcomes(infinite)
     kinds = {"text" if isinstance(label, str) else "numbers" for label in counts}
     if len(counts) > 2:
         raise InputError(_too_many(counts, mixed=len(kinds) > 1, more=more))
@@ -342,10 +336,6 @@ def choose_classes(
             f"{quoted(first)} and {quoted(second)}{spelled}"
         )
     return second, first
-
-
-def _is_infinite(label: Any) -> bool:
-    return isinstance(label, float) and math.isinf(label)
 
 
 def _one_class(counts: Counter[Any], elsewhere: Collection[Any]) -> str:

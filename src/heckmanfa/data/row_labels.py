@@ -25,7 +25,7 @@ def match_rows(given: Mapping[str, Any]) -> None:
     array or None, is taken by position. Labels from 0 to n - 1 are those that pandas gives to rows
     without any: beside other labels, they are taken by position, with a warning.
     """
-    unnamed = _match(given)
+    unnamed = refuse_other_labels(given)
     if unnamed is not None:
         name, other = unnamed
         warn(
@@ -36,18 +36,11 @@ def match_rows(given: Mapping[str, Any]) -> None:
         )
 
 
-def match_partition(given: Mapping[str, Any]) -> None:
-    """Refuse what `match_rows` does, in a partition of Dask.
-
-    A partition may number its rows from 0 whatever the rows before it are, so that says nothing.
-    """
-    _match(given)
-
-
-def _match(given: Mapping[str, Any]) -> tuple[str, str] | None:
+def refuse_other_labels(given: Mapping[str, Any]) -> tuple[str, str] | None:
     """Refuse labels that contradict each other; return the names of rows without and with labels.
 
-    None if all rows have the same labels.
+    None if all rows have the same labels. A partition of Dask may number its rows from 0 whatever
+    the rows before it are, so there only a contradiction says something.
     """
     labelled = [
         (name, labels) for name, values in given.items() if (labels := _labels(values)) is not None

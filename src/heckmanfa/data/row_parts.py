@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.lost_rows import GapCounts
+from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
-from heckmanfa.data.outcome_scale import OutcomeTransform, on_fit_scale
+from heckmanfa.data.outcomes import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
     RowCounts,
     count_bad_weights,
@@ -26,13 +26,12 @@ from heckmanfa.data.row_rules import (
     decide_rows,
     read_stored_flags,
 )
-from heckmanfa.data.row_sources import Chunk, Reading, RowSource
-from heckmanfa.data.row_sums import RowSums
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource, RowSums
 from heckmanfa.data.rows import (
     ArrayRows,
     Block,
     BlockFunction,
-    Columns,
+    ColumnArrays,
     Mask,
     Merge,
     Positions,
@@ -354,7 +353,7 @@ class PartRows:
             part = self._head_rows(min(n_rows, most))
             block = _joined(list(part.map(_as_is, columns=self.columns, merge=_joined)))
             arrays = dict(zip(self.columns, block.features.T, strict=True))
-            source = Columns(arrays, (len(block.outcome), self.source.n_features))
+            source = ColumnArrays(arrays, (len(block.outcome), self.source.n_features))
             self.fetched[n_rows] = ArrayRows(
                 source, block.outcome, block.selected, block.weight, block.group
             )

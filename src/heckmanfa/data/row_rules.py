@@ -18,10 +18,9 @@ from heckmanfa.data.arrays import Array, Floats, host, namespace
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.lost_rows import GapCounts
-from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
-from heckmanfa.data.outcome_scale import OutcomeTransform, has_logarithm
-from heckmanfa.data.row_sums import RowSums
+from heckmanfa.data.missing_features import GapCounts
+from heckmanfa.data.outcomes import OutcomeCounts, OutcomeTransform, check_outcomes, has_logarithm
+from heckmanfa.data.row_sources import RowSums
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
 from heckmanfa.text.printable import quoted, quoted_list

@@ -1,7 +1,9 @@
 """Row sources: where rows that do not fit in memory are, and how a pass reads them.
 
 A `RowSource` knows where its parts are (row groups of files, partitions of a cluster) and runs a
-task on each. Only small results leave a part.
+task on each. Only small results leave a part. A fit makes a pass per iteration, and a query with a
+random sample, or with a column that is shuffled, gives other rows each time. `RowSums` agree up to
+rounding if the rows are the same, whatever their order; passes over other rows are refused.
 """
 
 from __future__ import annotations
@@ -9,15 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Source
-from heckmanfa.errors import InputError
+from heckmanfa.data.arrays import Floats, product
+from heckmanfa.data.rows import Block, Positions, Source
+from heckmanfa.errors import DataError, InputError
 
 OutcomeAs = Literal["numbers", "labels"] | tuple[Any, Any]
 """how a source reads its outcome: as numbers, as `Labels`, or as 0 and 1 for two classes"""
@@ -148,11 +151,18 @@ class RowSource(ABC):
     """whether some parts can be read at less cost than all of them"""
     steady: str = "wait until nobody writes to them, and fit again"
     """what to do if two passes read different rows"""
+    column_types: Any = None
+    """a frame without rows that has the types of raw columns; None if they have no types"""
 
     @property
     def encoding(self) -> Any:
         """How columns of the data become features, an `Encoding`; None if all are numbers."""
         return None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether a fit may encode the columns: they are as the data stores them."""
+        return False
 
     @property
     @abstractmethod
@@ -178,40 +188,112 @@ class RowSource(ABC):
         (``reading.head(part) == 0``) yield nothing.
         """
 
-
-class EncodedRowSource(RowSource):
-    """A row source whose features are made from columns of the data as it reads them."""
-
-    @property
-    @abstractmethod
-    def encoding(self) -> Any:
-        """How columns of the data become features, an `Encoding`; None if all are numbers."""
-
-    @abstractmethod
-    def re_encoded(self, encoding: Any) -> RowSource:
-        """Return the same rows with other levels; a level that is left out is missing."""
-
-
-class RawRowSource(RowSource):
-    """A row source whose columns a fit may encode: they are as the data stores them."""
-
-    @property
-    @abstractmethod
-    def column_types(self) -> Any:
-        """A frame without rows that has the types of the columns; None if they have no types."""
-
-    @abstractmethod
     def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
-        """Learn the levels of some columns, by position, in one pass over the rows.
+        """Learn the levels of some raw columns, by position, in one pass over the rows.
 
         Objects that are not text have none.
         """
+        raise NotImplementedError
 
-    @abstractmethod
-    def encoded_by(
-        self, encoding: Any, unknown: Literal["error", "missing"] = "error"
-    ) -> RowSource:
-        """Return the same rows as an `Encoding` makes them; its sources are these columns.
+    def re_encoded(self, encoding: Any, unknown: Literal["error", "missing"] = "missing") -> Self:
+        """Return the same rows as an `Encoding` of the same columns makes them.
 
         ``unknown`` says what to do with levels that the encoding does not have.
         """
+        raise NotImplementedError
+
+
+# Sums over the same rows differ by less, relative to the largest that they can be; a row that
+# changes one of ten million moves them by more.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """Sums over the rows of a fit; those of several blocks add up.
+
+    Rows are multiplied by themselves and by who is selected, the outcome and the weight, so that a
+    sum also changes if a column is shuffled and the others are not.
+    """
+
+    n_rows: int = 0
+    n_selected: int = 0
+    products: Any = 0.0
+    """(v, 1 + k): one, selected, the outcome and the weight, times one and each of k features"""
+    squares: Any = 0.0
+    """(v,) sums of squares of the former"""
+    feature_squares: Any = 0.0
+    """(1 + k,) sums of squares of the latter; 0 if only `products` are needed"""
+
+    @classmethod
+    def of(cls, block: Block, mean_weight: float = 1.0, *, with_squares: bool = False) -> RowSums:
+        """Add up the rows of a block, whose weights were divided by ``mean_weight``."""
+        n = len(block.outcome)
+        known = np.ones((3 if block.weight is None else 4, n))
+        known[1] = block.selected
+        known[2] = np.where(block.selected, block.outcome, 0.0)
+        if block.weight is not None:
+            np.multiply(block.weight, mean_weight, out=known[3])
+        features = block.features
+        # Numbers too large to be multiplied are not compared.
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = product(known, features)
+            if not np.isfinite(products).all():
+                # Rows that are not selected may lack a feature.
+                features = np.nan_to_num(features, posinf=0.0, neginf=0.0)
+                products = product(known, features)
+            squares: Any = 0.0
+            feature_squares: Any = 0.0
+            if with_squares:
+                squares = np.einsum("ij,ij->i", known, known)
+                feature_squares = np.r_[n, np.einsum("ij,ij->j", features, features)]
+        return cls(
+            n_rows=n,
+            n_selected=int(np.count_nonzero(block.selected)),
+            products=np.column_stack([known.sum(axis=1), products]),
+            squares=squares,
+            feature_squares=feature_squares,
+        )
+
+    def moved(self, places: Sequence[int | None]) -> RowSums:
+        """Return the sums of other columns, given the place of each here.
+
+        Columns that have none are not compared.
+        """
+        known = [0, *(0 if place is None else 1 + place for place in places)]
+        new = np.array([False, *(place is None for place in places)])
+        return replace(
+            self,
+            products=np.where(new, np.nan, self.products[:, known]),
+            feature_squares=self.feature_squares[known],
+        )
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(
+            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
+        )
+
+    def refuse_others(
+        self, later: RowSums, columns: Positions, described: str, steady: str
+    ) -> None:
+        """Refuse the rows of a later pass if they are not these.
+
+        The later pass read the features at ``columns``. ``described`` are the rows in words, and
+        ``steady`` says what to do.
+        """
+        read = [0, *(1 + column for column in columns)]
+        counts = (self.n_rows, self.n_selected), (later.n_rows, later.n_selected)
+        if counts[0] != counts[1]:
+            before, now = (f"{rows:,} rows, {selected:,} selected" for rows, selected in counts)
+            said = f"this pass gave {now}, and an earlier one {before}"
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                most = np.outer(np.sqrt(self.squares), np.sqrt(self.feature_squares[read]))
+                change = np.abs(later.products - self.products[:, read])
+                if not (change > _ROUNDING * most).any():
+                    return
+            said = "this pass gave as many rows as an earlier one, with other values"
+        raise DataError(
+            f"the {described} are not the same in every pass: {said}. A fit needs the same rows "
+            f"in every pass: {steady}"
+        )

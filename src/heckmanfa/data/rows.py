@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace, zeros
-from heckmanfa.data.dummies import Dummy, DummyGroup
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
@@ -148,7 +147,7 @@ class Source(Protocol):
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
 
 
-def places_of(wanted: Positions, columns: Positions) -> list[int]:
+def places_of(wanted: Sequence[Any], columns: Sequence[Any]) -> list[int]:
     """Return where each of some columns is among ``columns``."""
     places = {column: place for place, column in enumerate(columns)}
     return [places[column] for column in wanted]
@@ -181,7 +180,55 @@ class Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class Dummy:
+    """A dummy of a category as a column: 1 where a row has its level, NaN where it has none."""
+
+    codes: NDArray[Any]
+    """(n,) index of each row's level; -1 if missing"""
+    code: int
+    """the level that the dummy stands for"""
+    gaps: bool
+    """whether any row is missing"""
+
+    def __getitem__(self, rows: slice) -> Any:
+        """Return some consecutive rows."""
+        codes = self.codes[rows]
+        inside = codes == self.code
+        return np.where(codes < 0, np.nan, inside) if self.gaps else inside
+
+
+@dataclass(frozen=True, eq=False)
+class DummyGroup:
+    """The dummies of one category in a block, however many levels it has."""
+
+    codes: NDArray[Any]
+    """(n,) as in `Dummy`"""
+    places: NDArray[np.intp]
+    """position in the block by code; -1 if the block does not have that dummy"""
+    gaps: bool
+
+    @classmethod
+    def of(cls, dummies: Mapping[int, Dummy]) -> DummyGroup:
+        """Collect dummies of one category, by their positions in the block."""
+        first = next(iter(dummies.values()))
+        places = np.full(max(dummy.code for dummy in dummies.values()) + 1, -1, dtype=np.intp)
+        for position, dummy in dummies.items():
+            places[dummy.code] = position
+        return cls(first.codes, places, first.gaps)
+
+    def write(self, block: Floats, start: int, stop: int) -> None:
+        """Write rows ``start`` to ``stop`` into zeros."""
+        codes = self.codes[start:stop]
+        rows = np.flatnonzero((codes >= 0) & (codes < len(self.places)))
+        places = self.places[codes[rows]]
+        held = places >= 0
+        block[rows[held], places[held]] = 1.0
+        if self.gaps:
+            block[np.ix_(np.flatnonzero(codes < 0), self.places[self.places >= 0])] = np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnArrays:
     """Features as one array per column, as frames keep them; only used columns are read."""
 
     arrays: Mapping[int, NDArray[Any] | Dummy]
@@ -379,7 +426,10 @@ def total(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    _keep_freed_memory()
+    # glibc's thresholds for returning memory follow the largest array freed so far. Without a large
+    # one, the kernel maps and zeroes every temporary of a block again, which takes longer than the
+    # arithmetic on it.
+    np.empty(2**24, dtype=np.uint8)
     return ThreadpoolController()
 
 
@@ -388,16 +438,6 @@ def one_blas_thread() -> Iterator[None]:
     """Run linear algebra on one thread: matrices here are too small to share among several."""
     with _blas().limit(limits=1, user_api="blas"):
         yield
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc keep the memory of freed block temporaries instead of returning it.
-
-    Its thresholds for returning memory follow the largest array freed so far. Without a large one,
-    the kernel maps and zeroes every temporary of a block again, which takes longer than the
-    arithmetic on it.
-    """
-    np.empty(2**24, dtype=np.uint8)
 
 
 def _ordered(

@@ -26,7 +26,7 @@ from heckmanfa.data.arrays import (
 )
 from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import (
-    as_table,
+    as_series,
     entries,
     floats,
     missing_in,
@@ -36,9 +36,8 @@ from heckmanfa.data.columns.column_numbers import (
     refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.dask.dask_rows import dask_source
-from heckmanfa.data.fitted_levels import rows_by_level
-from heckmanfa.data.lost_rows import LostRows, explain_lost, warn_of_lost
+from heckmanfa.data.dask_rows import dask_source
+from heckmanfa.data.missing_features import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
     check_length,
@@ -46,7 +45,7 @@ from heckmanfa.data.outcome_classes import (
     encode_classes,
     read_classes,
 )
-from heckmanfa.data.outcome_scale import (
+from heckmanfa.data.outcomes import (
     OutcomeTransform,
     on_fit_scale,
     refuse_without_logarithm,
@@ -218,6 +217,8 @@ def read_sample(
     made = table.dummies
     dummies = [place for place, column in enumerate(columns) if column in made]
     source = table.native
+    lost: LostRows | None = None
+    rows: Rows
     if isinstance(source, RowSource):
         # The source itself knows y and the others.
         if binary and classes is not None:
@@ -225,58 +226,49 @@ def read_sample(
         elif binary:
             source, classes = learn_classes(source)
         lengths, counts = count_parts(source, columns, everywhere, transform, dummies)
-        weighted, lost = source.has_weight, None
         if source.drops_missing:
-            groups_made = {} if source.encoding is None else source.encoding.groups
-            made_from = {name: column for column, group in groups_made.items() for name in group}
-            labels = table.labels(columns)
-            lost = counts.gaps.lost([made_from.get(label, label) for label in labels])
+            lost = counts.gaps.lost(table.sources(columns))
         with explain_lost(lost):
-            _check_counts(counts, sizes, classes, transform, weighted=weighted, sampling=sampling)
+            _check_counts(counts, sizes, classes, transform, source.has_weight, sampling)
         if lost is not None:
             warn_of_lost(lost)
-        refuse_not_finite(table, columns, counts.features, everywhere)
+        features, n_groups = counts.features, 0 if counts.groups is None else len(counts.groups)
         rules = rules_of(source, columns, counts, sampling, transform)
-        parts = PartRows(source, rules, lengths, tuple(columns), counts.sums)
-        n_groups = 0 if counts.groups is None else len(counts.groups)
-        public = counts.public(incomplete=source.drops_missing)
-        levels = rows_by_level(table.fitted(""), columns, counts.features)
-        return Sample(parts, public, n_groups, counts.unselected == 0, classes, lost, levels)
-    beside = source if table.tensors else None
-    given = read_rows(
-        y,
-        table.shape[0],
-        selected,
-        sample_weight,
-        beside=beside,
-        binary=binary,
-        classes=classes,
-        transform=transform,
-    )
-    outcome, weight, kept = given.outcome, given.weight, given.status.kept
-    counts = count_rows(given.status, outcome, weight, transform=transform)
-    weighted = weight is not None
-    _check_counts(counts, sizes, given.classes, transform, weighted=weighted, sampling=sampling)
-    if sampling and weight is not None:
-        weight = weight / (counts.weight_sum / counts.kept)
-    codes, n_groups = None, 0
-    if groups is not None:
-        codes, n_groups = group_codes(on_host(groups), host(kept))
-        codes = integers(codes, outcome)
-    rows = ArrayRows(
-        source=table.source(columns),
-        outcome=outcome,
-        selected=given.status.selected,
-        weight=weight,
-        group=codes,
-        kept=None if kept.all() else kept,
-    )
-    counted = rows.map(_feature_counts, everywhere, dummies, columns=columns)
-    found = sum(counted, FeatureCounts())
-    refuse_not_finite(table, columns, found, everywhere)
-    levels = rows_by_level(table.fitted(""), columns, found)
-    every = counts.unselected == 0
-    return Sample(rows, counts.public(), n_groups, every, given.classes, level_rows=levels)
+        rows = PartRows(source, rules, lengths, tuple(columns), counts.sums)
+    else:
+        given = read_rows(
+            y,
+            table.shape[0],
+            selected,
+            sample_weight,
+            beside=source if table.tensors else None,
+            binary=binary,
+            classes=classes,
+            transform=transform,
+        )
+        weight, kept, classes = given.weight, given.status.kept, given.classes
+        counts = count_rows(given.status, given.outcome, weight, transform=transform)
+        _check_counts(counts, sizes, classes, transform, weight is not None, sampling)
+        if sampling and weight is not None:
+            weight = weight / (counts.weight_sum / counts.kept)
+        codes, n_groups = None, 0
+        if groups is not None:
+            codes, n_groups = group_codes(on_host(groups), host(kept))
+            codes = integers(codes, given.outcome)
+        rows = ArrayRows(
+            source=table.source(columns),
+            outcome=given.outcome,
+            selected=given.status.selected,
+            weight=weight,
+            group=codes,
+            kept=None if kept.all() else kept,
+        )
+        counted = rows.map(_feature_counts, everywhere, dummies, columns=columns)
+        features = sum(counted, FeatureCounts())
+    refuse_not_finite(table, columns, features, everywhere)
+    public = counts.public(incomplete=lost is not None)
+    levels = table.fitted("").rows_by_level(columns, features.ones, features.zeros)
+    return Sample(rows, public, n_groups, counts.unselected == 0, classes, lost, levels)
 
 
 def _feature_counts(block: Block, everywhere: Mask, dummies: Positions) -> FeatureCounts:
@@ -286,9 +278,8 @@ def _feature_counts(block: Block, everywhere: Mask, dummies: Positions) -> Featu
 def _check_counts(
     counts: RowCounts,
     sizes: tuple[int, int],
-    classes: Classes | None = None,
-    transform: OutcomeTransform | None = None,
-    *,
+    classes: Classes | None,
+    transform: OutcomeTransform | None,
     weighted: bool,
     sampling: bool | None,
 ) -> None:
@@ -323,13 +314,8 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
 def _column(values: Any, what: str) -> Any:
     refuse_name(values, what)
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return numbers(series, what)
-    frame = nw.from_native(as_table(values), eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame) and frame.shape[1] == 1:
-        return numbers(frame[:, 0], what)
-    return plain_array(values)
+    series = as_series(values)
+    return plain_array(values) if series is None else numbers(series, what)
 
 
 def _vector(values: Any, what: str) -> NDArray[Any]:

@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
 from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
 from heckmanfa.data.missing_features import Gaps, check_missing
-from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
-from heckmanfa.data.outcome_scale import read_on_fit_scale
+from heckmanfa.data.outcomes import read_on_fit_scale, refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec

@@ -16,9 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
-from heckmanfa.data.columns.resolving import resolve
-from heckmanfa.data.fitted_levels import LevelsChangedError, LevelsLeft
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, resolve
+from heckmanfa.data.fitted_levels import (
+    LevelsChangedError,
+    LevelsLeft,
+    re_encode,
+    references_asked,
+    refuse_moved,
+    settle_levels,
+)
 from heckmanfa.data.missing_features import (
     Gaps,
     check_missing,
@@ -29,7 +35,6 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish

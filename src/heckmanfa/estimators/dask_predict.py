@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FittedColumns
-from heckmanfa.data.dask.dask_rows import one_column_chunk
+from heckmanfa.data.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
 
 

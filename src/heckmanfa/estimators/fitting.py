@@ -13,16 +13,20 @@ from sklearn.base import BaseEstimator
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import frame_labels, read_features
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.columns.resolving import resolve
-from heckmanfa.data.fitted_levels import LevelsChangedError
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
+from heckmanfa.data.fitted_levels import (
+    LevelsChangedError,
+    re_encode,
+    references_asked,
+    refuse_moved,
+    settle_levels,
+)
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import FactorsLeft
-from heckmanfa.data.lost_rows import explain_lost
-from heckmanfa.data.outcome_scale import refuse_logarithm
+from heckmanfa.data.missing_features import explain_lost
+from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from heckmanfa.data.arrow.arrow_columns import flags_of, floats_of, kind_of, labels_in, text_in
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.arrow.engines import part_rows
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.row_sources import refuse_beside, refuse_no_outcome
+from heckmanfa.data.scan.arrow_columns import flags_of, floats_of, kind_of, labels_in, text_in
+from heckmanfa.data.scan.arrow_rows import ArrowRows
+from heckmanfa.data.scan.engines import part_rows
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 

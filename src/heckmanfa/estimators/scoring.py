@@ -13,14 +13,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.outcome_classes import encode_classes
-from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
+from heckmanfa.data.outcomes import refuse_infinite_outcomes
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.parameters import PARAMETERS
 from heckmanfa.estimators.scanned_rows import frames_to_score

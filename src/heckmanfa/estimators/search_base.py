@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from heckmanfa.data.arrays import on_host
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heckmanfa.data.arrays import Floats, is_dask
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit

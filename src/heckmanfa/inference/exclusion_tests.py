@@ -17,8 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit

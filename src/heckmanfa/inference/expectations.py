@@ -14,7 +14,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.outcome_scale import OutcomeTransform
+from heckmanfa.data.outcomes import OutcomeTransform
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
 from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
@@ -63,7 +63,7 @@ class Estimates:
         return self.form(target, mean, index, self.dependence)
 
     def log_parts(self, target: str, design: Floats) -> Parts:
-        """Evaluate the logarithm that `outcome_scale.from_log` undoes, of an expectation."""
+        """Evaluate the logarithm that `outcomes.from_log` undoes, of an expectation."""
         assert self.transform is not None
         mean, index = design @ self.coef, design @ self.selection_coef
         return log_parts(self.transform, target, mean, index, self.dependence, self.sigma)

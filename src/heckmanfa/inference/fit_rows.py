@@ -18,7 +18,7 @@ from heckmanfa.data.columns.column_numbers import as_table
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.formula.formula_frame import to_pandas
+from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source, read_sample
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError

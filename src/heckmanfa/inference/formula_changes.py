@@ -15,7 +15,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import entries
-from heckmanfa.data.formula.formula_frame import to_pandas
+from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit

@@ -18,7 +18,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.expressions import parse_factor
-from heckmanfa.data.formula.formula_frame import is_numeric
+from heckmanfa.data.formula.matrix import is_numeric
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.inference.effect_cells import fixed_level, fixed_number

@@ -14,7 +14,7 @@ is unlikely. With log(1 + y) the same holds for 1 + y.
 from __future__ import annotations
 
 from heckmanfa.data.arrays import Array, namespace
-from heckmanfa.data.outcome_scale import OutcomeTransform, from_log
+from heckmanfa.data.outcomes import OutcomeTransform, from_log
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.model.normal import log_cdf

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.outcome_scale import OutcomeTransform
+from heckmanfa.data.outcomes import OutcomeTransform
 from heckmanfa.inference.log_means import log_mean
 from heckmanfa.model.expectation_parts import Bend, Parts, selection_parts
 from heckmanfa.model.normal import mills

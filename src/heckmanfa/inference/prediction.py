@@ -17,7 +17,7 @@ from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, na
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, linear
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
-from heckmanfa.data.outcome_scale import OutcomeTransform, from_log
+from heckmanfa.data.outcomes import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.products import MOST_ROWS, find_products
+from heckmanfa.data.columns.column_hints import MOST_ROWS, find_products
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.formula.formula_frame import to_pandas
+from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Block, Mask, Rows, held
 from heckmanfa.data.sample import read_weights
 from heckmanfa.fit import Fit

@@ -9,10 +9,10 @@ import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, host, like, namespace
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import resolve
+from heckmanfa.data.fitted_levels import settle_levels
 from heckmanfa.data.rows import ArrayRows, Block, Positions, Rows, Source, held, total
 from heckmanfa.data.sample import find_row_source, read_sample
-from heckmanfa.data.settling import settle_levels
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments

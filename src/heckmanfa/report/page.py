@@ -10,8 +10,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
-from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import check_format, replacing
+from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
 from heckmanfa.report.sections import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heckmanfa.data.lost_rows import LostRows
+from heckmanfa.data.missing_features import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results import binary_caveats

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.fit import Fit
 from heckmanfa.results.problems import why_untested
 from heckmanfa.results.reference import LEVEL, Wald, reference_of

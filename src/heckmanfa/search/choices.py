@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.columns.resolving import resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import DroppedFeaturesWarning, InputError, warn
 from heckmanfa.model.linalg import Dependency, collinear_error, dependencies, describe_dependencies

@@ -9,6 +9,7 @@ is what a column of text shows; `decide` weighs that of all columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,6 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.tables.money import amount, currency
 from heckmanfa.text.printable import quoted
 
 MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
@@ -437,3 +437,22 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberForm
             if any(column.money)
         },
     )
+
+
+_MONEY = re.compile(r"(?:[$€£¥₹₽₩₺]|\b(?:USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CNY|INR)\b)")
+
+
+def currency(label: str) -> str:
+    """Return the currency sign of an amount; empty if there is none, or more than one."""
+    signs = _MONEY.findall(label)
+    return str(signs[0]) if len(signs) == 1 else ""
+
+
+def amount(label: str) -> str:
+    """Return an amount of money without its sign; in parentheses, it is negative."""
+    if not _MONEY.search(label):
+        return label
+    text = " ".join(_MONEY.sub(" ", label).split())
+    text = re.sub(r"^([+-]) ", r"\1", tidy(text))
+    enclosed = re.fullmatch(r"\( ?([^()]*?) ?\)", text)
+    return f"-{enclosed[1]}" if enclosed else text

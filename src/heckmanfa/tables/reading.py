@@ -14,16 +14,14 @@ from typing import IO, Any, Literal, NamedTuple
 
 import pandas as pd
 
-from heckmanfa.data.arrow.engines import tidy_columns
-from heckmanfa.data.arrow.ipc_sizes import refuse_inflated_batches
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
-from heckmanfa.data.files.clashes import local_path
-from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
-from heckmanfa.data.files.sizes import refuse_claim
-from heckmanfa.data.parquet.parquet_files import arrow, store_of
-from heckmanfa.data.parquet.parquet_parts import read_columns
+from heckmanfa.data.files.paths import local_path, refuse_foreign_links
+from heckmanfa.data.files.sizes import refuse_claim, refuse_inflated_batches
+from heckmanfa.data.scan.arrow_columns import tidy_columns
+from heckmanfa.data.scan.parquet_files import arrow, store_of
+from heckmanfa.data.scan.parquet_parts import read_columns
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.excel import read_excel

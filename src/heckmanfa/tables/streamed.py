@@ -14,22 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from heckmanfa.data.arrow.arrow_columns import decoded, kind_of
-from heckmanfa.data.arrow.arrow_levels import (
-    MOST_SEEN,
-    count_columns,
-    declares_category,
-    plain_texts,
-    stored_column,
-)
-from heckmanfa.data.arrow.engines import ROW_LABELS, Engine, tidy_schema
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import (
-    Column,
-    Kind,
+    ColumnKind,
     LearnedColumn,
     asked_for,
     kind_of_dates,
@@ -37,11 +26,19 @@ from heckmanfa.data.columns.kinds import (
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import is_plain_number
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import find_files
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path
+from heckmanfa.data.scan.arrow_columns import ROW_LABELS, decoded, kind_of, tidy_schema
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.parquet_files import arrow
+from heckmanfa.data.scan.parquet_rows import ParquetEngine
 from heckmanfa.data.scan.places import ENDINGS, is_ipc, is_url
+from heckmanfa.data.scan.scan_columns import (
+    count_columns,
+    declares_category,
+    seen_in,
+    stored_column,
+)
 from heckmanfa.data.scan.scanning import is_source, open_engine
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Missing
@@ -169,9 +166,6 @@ def stored_source(source: Any) -> StoredTable | None:
 SAMPLE_ROWS = 200_000
 # Comparing texts is slow, and this many are enough.
 _SAMPLE_TEXTS = 20_000
-_FIRST = 100
-# Integers that count the rows take at most this many values per row.
-_ROOM = 1 / 0.95
 
 
 @dataclass(frozen=True)
@@ -215,15 +209,16 @@ def learn_streamed(
         for name, column in columns.items()
         if (kind := column.kind_by_type()) is not None
     }
-    open_ = [name for name in features if name not in known]
-    sample = pd.DataFrame()
-    if open_:
-        sample = as_frame(list(map(decode_dictionaries, table.engine.sample(open_, SAMPLE_ROWS))))
-    is_text = {name: kind_of(table.schema.field(name).type) == "text" for name in open_}
-    known |= _settled(sample[[name for name in open_ if is_text[name] and name not in asked]])
+    texts = [
+        name
+        for name in features
+        if kind_of(table.schema.field(name).type) == "text" and name not in {**known, **asked}
+    ]
+    known |= _settled(table.engine, texts) if texts else {}
+    seen = seen_in(table.engine, [name for name in features if not columns[name].is_text])
     starts: dict[str, Callable[[], Tally]] = {
-        name: _starter(columns[name], sample[name], table.n_rows)
-        for name in open_
+        name: partial(columns[name].start, seen=seen.get(name), capped=True)
+        for name in features
         if name not in known
     }
     # An outcome or a weight that is declared as a category is still a number.
@@ -231,9 +226,11 @@ def learn_streamed(
     counting = partial(NumberTally, few=True)
     starts |= {name: TextTally if columns[name].stored == "text" else counting for name in roles}
     starts |= dict.fromkeys(groups, GapTally)
-    plain = plain_texts(table.schema, columns, [name for name in starts if name in columns])
-    counted = count_columns(table.engine, starts, plain, tell)
-    learned = [_learned(columns[name], known.get(name), counted.get(name)) for name in features]
+    counted = count_columns(table.engine, columns, starts, tell)
+    learned = [
+        LearnedColumn(known[name], None) if name in known else columns[name].learned(counted[name])
+        for name in features
+    ]
     encoding = Encoding.of_columns(learned, missing, min_level_rows)
     used = [column for column in learned if column.kind.name in encoding.sources]
     return Learned(
@@ -252,15 +249,9 @@ def learn_streamed(
     )
 
 
-def _learned(column: Column, kind: Kind | None, tally: Tally | None) -> LearnedColumn:
-    if kind is not None:
-        return LearnedColumn(column, kind, None)
-    assert isinstance(tally, NumberTally | TextTally)
-    return LearnedColumn(column, column.kind(tally), tally)
-
-
-def _settled(sample: pd.DataFrame) -> dict[str, Kind]:
+def _settled(engine: Engine, texts: Sequence[str]) -> dict[str, ColumnKind]:
     """Return the columns of text that a sample decides: identifiers and spelled dates."""
+    sample = as_frame(list(map(decode_dictionaries, engine.sample(texts, SAMPLE_ROWS))))
     sample = sample.iloc[:: max(len(sample) // _SAMPLE_TEXTS, 1)]
     kinds = [column.kind for column in learn_columns(sample)]
     return {
@@ -268,22 +259,3 @@ def _settled(sample: pd.DataFrame) -> dict[str, Kind]:
         for kind in kinds
         if kind.kind == "identifier" or kind == kind_of_dates(kind.name)
     }
-
-
-def _starter(column: Column, sample: pd.Series[Any], n_rows: int) -> Callable[[], Tally]:
-    """Return how to start counting a column, given a sample of it."""
-    room = int(n_rows * _ROOM) + 2
-    may_count = room <= MOST_SEEN and _may_count_rows(sample, room)
-    # The row groups of all files share it.
-    seen = np.zeros(room, dtype=bool) if may_count else None
-    return lambda: column.start(seen=seen, capped=True)
-
-
-def _may_count_rows(sample: pd.Series[Any], room: int) -> bool:
-    """Whether a column may count the rows: integers that hardly repeat."""
-    if pd.to_numeric(sample.dropna().iloc[:_FIRST], errors="coerce").isna().any():
-        return False
-    values = pd.to_numeric(sample, errors="coerce").dropna().to_numpy(dtype=np.float64)
-    if not len(values) or values.min() < 0 or values.max() >= room:
-        return False
-    return bool(np.all(values == np.floor(values))) and len(np.unique(values)) > len(values) / 2

@@ -19,9 +19,9 @@ from heckmanfa.text.printable import quoted
 
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
 
-Found = Literal["text", "categories", "dates", "times", "durations", "nested", "other"]
+HeldKind = Literal["text", "categories", "dates", "times", "durations", "nested", "other"]
 """kinds of columns that do not hold numbers"""
-_TYPES: tuple[tuple[Any, Found], ...] = (
+_TYPES: tuple[tuple[Any, HeldKind], ...] = (
     ((str, bytes), "text"),
     (_DURATIONS, "durations"),
     ((date, np.datetime64, pd.Period), "dates"),
@@ -33,7 +33,7 @@ NOT_NUMBERS = (str, bytes, *_DURATIONS, date, np.datetime64, pd.Period, time, li
 """types that are never numbers in an array of objects"""
 _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
-_FEATURE_ADVICE: dict[Found, str] = {
+_FEATURE_ADVICE: dict[HeldKind, str] = {
     "text": f"{_TO_NUMERIC}; if it holds categories, name it in categorical_features",
     "categories": f"name it in categorical_features, or leave that at its default; {_AMOUNTS}",
     "dates": "convert it first, for example to the year (.dt.year) or to the days since a date",
@@ -43,7 +43,7 @@ _FEATURE_ADVICE: dict[Found, str] = {
     "other": "convert it with .astype(float), or leave it out",
 }
 # Only features can become dummies; a column beside X stays one column.
-_ADVICE_BESIDE: dict[Found, str] = _FEATURE_ADVICE | {
+_ADVICE_BESIDE: dict[HeldKind, str] = _FEATURE_ADVICE | {
     "text": _TO_NUMERIC,
     "categories": _AMOUNTS,
     "nested": "pass one number for each row",
@@ -54,7 +54,7 @@ _WEIGHTS = (
     "it spells numbers, or pass another column"
 )
 _FLAGS = "pass true or false (or 1 and 0) for every row, as a comparison does (column == 'yes')"
-_ADVICE: dict[str | None, dict[Found, str]] = {
+_ADVICE: dict[str | None, dict[HeldKind, str]] = {
     "y": _ADVICE_BESIDE
     | {
         "text": f"{_TO_NUMERIC}, or use HeckmanProbit if it holds two classes",
@@ -124,19 +124,26 @@ def entries(values: Any, what: str) -> NDArray[Any]:
     Integers of 128 bits become objects, since no float holds them all; ``what`` is for messages.
     """
     refuse_name(values, what)
-    values = in_chunks(as_table(values))
-    found = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    series = as_series(values)
+    if series is None:
+        return np.asarray(as_table(values))
+    if series.dtype.is_nested():
+        raise InputError(
+            f"{what} holds {_nested(series.dtype)}: give every group one label, a number or a text"
+        )
+    if is_wide(series.dtype):
+        return np.array(series.to_list(), dtype=object)
+    return np.asarray(decoded(series).to_numpy())
+
+
+def as_series(values: Any) -> nw.Series[Any] | None:
+    """Return a series, a PyArrow array or a frame of one column as a series; None for others."""
+    found = nw.from_native(
+        in_chunks(as_table(values)), eager_only=True, allow_series=True, pass_through=True
+    )
     if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
         found = found[:, 0]
-    if not isinstance(found, nw.Series):
-        return np.asarray(values)
-    if found.dtype.is_nested():
-        raise InputError(
-            f"{what} holds {_nested(found.dtype)}: give every group one label, a number or a text"
-        )
-    if is_wide(found.dtype):
-        return np.array(found.to_list(), dtype=object)
-    return np.asarray(decoded(found).to_numpy())
+    return found if isinstance(found, nw.Series) else None
 
 
 def decoded(series: nw.Series[Any]) -> nw.Series[Any]:
@@ -183,7 +190,7 @@ def _nested(dtype: Any) -> str:
     return "structs" if isinstance(dtype, nw.Struct) else "lists"
 
 
-def _no_numbers(label: str, held: str, found: Found, role: str | None) -> InputError:
+def _no_numbers(label: str, held: str, found: HeldKind, role: str | None) -> InputError:
     advice = _ADVICE.get(role, _FEATURE_ADVICE)[found]
     return InputError(f"{label} does not hold numbers (found {held}): {advice}")
 
@@ -260,7 +267,7 @@ def _refusal(what: str, entry: Any, kind: str, role: str) -> InputError:
     if isinstance(entry, complex | np.complexfloating):
         advice = "pass its real part, or its absolute value"
         return InputError(f"Complex data not supported: {what} holds complex numbers; {advice}")
-    found: Found = next((found for types, found in _TYPES if isinstance(entry, types)), "other")
+    found: HeldKind = next((found for types, found in _TYPES if isinstance(entry, types)), "other")
     # NumPy's type names for text and bytes include their length.
     held = "text" if isinstance(entry, str) else "bytes" if isinstance(entry, bytes) else kind
     return _no_numbers(what, held, found, role)

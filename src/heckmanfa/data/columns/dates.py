@@ -17,8 +17,13 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.declared_levels import as_declared
-from heckmanfa.data.columns.values import NEARLY_ALL, is_plain_number, levels_of, time_in
+from heckmanfa.data.columns.values import (
+    NEARLY_ALL,
+    as_declared,
+    is_plain_number,
+    levels_of,
+    time_in,
+)
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Unit
 from heckmanfa.text.printable import quoted

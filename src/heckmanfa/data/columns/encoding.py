@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent, refuse_far_more, repeated
 from heckmanfa.data.columns.dates import DateScale, scales_of
-from heckmanfa.data.columns.declared_levels import frame_as_declared
 from heckmanfa.data.columns.kinds import LearnedColumn, learn_columns
-from heckmanfa.data.columns.level_order import UNSEEN_ADVICE, UNSEEN_ADVICE_FILLED, encoded_names
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
     Levels,
+    encoded_names,
+    frame_as_declared,
     is_mark,
     is_plain_number,
     is_text,
@@ -35,6 +35,18 @@ from heckmanfa.text.wording import plural
 
 Unknown = Literal["error", "missing"]
 """what to do with a level of a category that the fit did not have"""
+UNSEEN_ADVICE = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
+    "feature gets no prediction"
+)
+"""what to do about levels that the fit did not have"""
+
+
+UNSEEN_ADVICE_FILLED = (
+    "Correct these cells, or pass unknown='missing' to count them as missing: the means of the fit "
+    "then fill them"
+)
+"""the same, if means fill what is missing"""
 _SHOWN = 5
 _NAMED = 3
 # A number and a unit.
@@ -161,11 +173,8 @@ class Encoding:
         levels = {
             column.kind.name: column.levels for column in used if column.kind.kind == "category"
         }
-        sources = [column.kind.name for column in used]
-        refuse_same_names(cls.plain(sources, levels).columns)
-        return cls(
-            sources=tuple(sources),
-            levels=levels,
+        return replace(
+            cls.plain([column.kind.name for column in used], levels),
             left_out={kind.name: f"{kind.reason}{kind.hint}" for kind in left_out},
             missing=missing,
             means={name: mean for column in used for name, mean in column.means().items()},
@@ -180,11 +189,13 @@ class Encoding:
     ) -> Self:
         """Make an encoding that fills nothing and has counted nothing.
 
-        Columns without ``levels`` are numbers.
+        Columns without ``levels`` are numbers. A dummy with the name of another column is refused.
         """
-        return cls(
+        made = cls(
             tuple(sources), dict(levels or {}), left_out={}, missing="drop", means={}, n_missing={}
         )
+        refuse_same_names(made.columns)
+        return made
 
     @property
     def columns(self) -> list[str]:

@@ -15,13 +15,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from heckmanfa.data.arrays import NamedTensor, check_tensor, is_dask, is_tensor
-from heckmanfa.data.columns.category_features import (
-    categories_by_type,
-    learn_categories,
-    learn_raw,
-    refuse_categories,
-    types_of_categories,
-)
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
 from heckmanfa.data.columns.column_numbers import (
     NOT_NUMBERS,
@@ -30,11 +23,17 @@ from heckmanfa.data.columns.column_numbers import (
     missing_in,
     plain_array,
 )
-from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
-from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns
-from heckmanfa.data.columns.resolving import columns_named, resolve
-from heckmanfa.data.row_sources import CategoryType, EncodedRowSource, RawRowSource, RowSource
+from heckmanfa.data.columns.encoded_columns import (
+    EncodedColumns,
+    array_frame,
+    categories_by_type,
+    learn_categories,
+    refuse_categories,
+    types_of_categories,
+)
+from heckmanfa.data.columns.encoding import Encoding, Unknown
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, columns_named, resolve
+from heckmanfa.data.row_sources import CategoryType, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
@@ -76,7 +75,7 @@ def read_features(
 def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) -> FeatureTable:
     """Read X for a fit, and encode its categories."""
     fresh = FittedColumns(estimator)
-    if isinstance(X, RawRowSource) and categorical is not None:
+    if isinstance(X, RowSource) and X.is_raw and categorical is not None:
         return _read_raw(X, fresh, categorical, lists)
     if categorical is None or isinstance(X, RowSource):
         # Other rows that are not in memory were encoded by their source.
@@ -107,7 +106,7 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
 
 
 def _read_raw(
-    source: RawRowSource, fresh: FittedColumns, categorical: Any, lists: Sequence[Any]
+    source: RowSource, fresh: FittedColumns, categorical: Any, lists: Sequence[Any]
 ) -> FeatureTable:
     """Read the columns of a row source for a fit; their levels take a pass over the rows."""
     table = _read_features(source, fresh)
@@ -120,10 +119,12 @@ def _read_raw(
         types = nw.from_native(source.column_types, eager_only=True)
         found = types_of_categories(types)
     columns = table.fitted(fresh.estimator)
-    names = tuple(table.labels(range(table.shape[1])))
-    encoding = learn_raw(source, names, _used(found, columns, lists))
-    if encoding is None:
+    found = _used(found, columns, lists)
+    levels = source.learn_levels(found) if found else {}
+    if not levels:
         return table
+    names = tuple(table.labels(range(table.shape[1])))
+    encoding = Encoding.plain(names, {names[position]: some for position, some in levels.items()})
     return _encoded_rows(source, replace(columns, encoding=encoding))
 
 
@@ -150,13 +151,13 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
     encoding = columns.encoding
     if encoding is None:
         return _read_features(X, columns)
-    if isinstance(X, EncodedRowSource) and X.encoding is not None:
+    if isinstance(X, RowSource) and X.encoding is not None:
         # Rows of a scan have the levels of all rows, and the fit those of its own.
         other = X.encoding.levels != encoding.levels
         X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
     if _is_encoded(X, columns):
         return replace(_read_features(X, columns.encoded()), raw=columns)
-    if isinstance(X, RawRowSource):
+    if isinstance(X, RowSource):
         _read_features(X, columns)
         return _encoded_rows(X, columns, unknown)
     table = _read_features(X, columns, as_frame=True)
@@ -164,21 +165,21 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
 
 
 def _encoded_rows(
-    source: RawRowSource, columns: FittedColumns, unknown: Unknown = "error"
+    source: RowSource, columns: FittedColumns, unknown: Unknown = "error"
 ) -> FeatureTable:
     assert columns.encoding is not None
     names = tuple(columns.encoding.columns)
-    rows = source.encoded_by(columns.encoding, unknown)
+    rows = source.re_encoded(columns.encoding, unknown)
     return FeatureTable(names, (-1, len(names)), rows, raw=columns)
 
 
 def _is_encoded(X: Any, columns: FittedColumns) -> bool:
     """Whether X holds what the encoding makes of the columns, as numbers."""
     encoded = columns.encoded()
-    if is_tensor(X) or (isinstance(X, RowSource) and not isinstance(X, RawRowSource)):
+    if is_tensor(X) or (isinstance(X, RowSource) and not X.is_raw):
         return True
     labels: Sequence[Any]
-    if isinstance(X, RawRowSource):
+    if isinstance(X, RowSource):
         labels, width = X.names or (), (X.n_features,)
     else:
         labels = X.names if isinstance(X, NamedTensor) else frame_labels(as_table(X))

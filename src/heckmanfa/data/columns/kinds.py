@@ -5,38 +5,38 @@ Feather and Stata files and in data frames, somebody chose that type. Cells of C
 have no type. There, text that spells numbers is a number, and if nearly all of it (95%) does, the
 rest is an error that names the rows.
 
-A *category* is other text, or a column that the data declares as a category (`declared_levels`),
+A *category* is other text, or a column that the data declares as a category (`values`),
 also of numbers. It has at most 50 levels, and no more levels than half of its values.
 An *identifier* labels rows: text that is nearly always different, integers that count the rows
 from 0 or 1, or integers with many different values under a name such as ``id``. A *constant* has
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
 are not features.
 
-A `Column` is what is known before a row is read: how the data stores the column, and what the user
-asked for. It starts a tally, to which rows are added in chunks, and decides from the tally what the
-column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
+A `ColumnSpec` is what is known before a row is read: how the data stores the column, and what the
+user asked for. It starts a tally, to which rows are added in chunks, and decides from the tally
+what the column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.column_hints import is_code_name, is_id_name, is_identifier_name
 from heckmanfa.data.columns.dates import are_dates
-from heckmanfa.data.columns.declared_levels import as_declared
-from heckmanfa.data.columns.level_order import encoded_names, order_levels
-from heckmanfa.data.columns.name_hints import is_code_name, is_id_name, is_identifier_name
-from heckmanfa.data.columns.tally import NumberTally, TextTally
+from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
     UNITS,
     NotNumbers,
     Time,
+    as_declared,
     as_number,
+    encoded_names,
     is_plain_number,
     is_text,
     nearly_all,
@@ -59,7 +59,7 @@ _BOOLEAN = "is true or false, read as 1 or 0"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """How a column is treated, and why."""
 
     name: str
@@ -78,7 +78,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSpec:
     """A column before its rows are counted."""
 
     name: str
@@ -104,7 +104,12 @@ class Column:
         """Whether marks such as NA are levels, since somebody declares what its levels are."""
         return self.declared or self.named
 
-    def kind_by_type(self) -> Kind | None:
+    @property
+    def is_text(self) -> bool:
+        """Whether its levels are counted."""
+        return self.stored == "text" or self.asked == "category"
+
+    def kind_by_type(self) -> ColumnKind | None:
         """Return the kind that the type alone decides; None if rows have to be counted."""
         if self.asked == "category" or self.stored in ("number", "text"):
             return None
@@ -114,22 +119,21 @@ class Column:
             raise InputError(times_not_numbers(self.name, self.time))
         return kind_of_dates(self.name, self.time)
 
-    def kind_of_objects(self) -> Kind:
+    def kind_of_objects(self) -> ColumnKind:
         """Return what a column of objects is, or refuse it if the user asked for something else."""
         if self.asked is None:
             reason = "holds lists or other objects, which no model can use"
-            return Kind(self.name, "text", reason, can_override=False)
+            return ColumnKind(self.name, "text", reason, can_override=False)
         what = "not numbers" if self.asked == "number" else "which cannot be a category"
         raise InputError(f"column {quoted(self.name)} holds lists or other objects, {what}")
 
     def start(self, *, capped: bool, seen: Mask | None = None) -> NumberTally | TextTally:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
-        as_text = self.stored == "text" or self.asked == "category"
         # Spelled numbers may count the rows, which is unknown until they are read.
         distinct = is_identifier_name(self.name) or is_code_name(self.name)
-        distinct = distinct or (as_text and self.by_spelling)
+        distinct = distinct or (self.is_text and self.by_spelling)
         numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
-        if not as_text:
+        if not self.is_text:
             return numbers
         spelled = self.by_spelling or self.asked == "number"
         return TextTally(
@@ -139,15 +143,15 @@ class Column:
             capped=capped,
         )
 
-    def kind(self, tally: NumberTally | TextTally) -> Kind:
+    def kind(self, tally: NumberTally | TextTally) -> ColumnKind:
         """Decide what the column is from the counts of all its rows."""
         if isinstance(tally, NumberTally):
             if self.asked == "number":
                 return _as_numbers(tally, self.name)
             if self.boolean:
-                return _constant(tally, self.name) or Kind(self.name, "number", _BOOLEAN)
+                return _constant(tally, self.name) or ColumnKind(self.name, "number", _BOOLEAN)
             odd = _constant_or_identifier(tally, self.name)
-            return odd or Kind(self.name, "number", "is a number")
+            return odd or ColumnKind(self.name, "number", "is a number")
         if self.asked == "category":
             if tally.more:
                 raise InputError(
@@ -157,7 +161,9 @@ class Column:
             n_levels = len(tally.counts)
             if n_levels <= 1:
                 return _one_level(list(tally.counts), self.name)
-            return Kind(self.name, "category", f"is a category of {n_levels} levels, as asked")
+            return ColumnKind(
+                self.name, "category", f"is a category of {n_levels} levels, as asked"
+            )
         if self.asked == "number":
             spread, numbers = tally.as_numbers()
             if numbers.n_bad:
@@ -167,13 +173,19 @@ class Column:
             return _words(tally, None, self.name, "a category of numbers")
         return _kind_of_text(tally, self.name, self.by_spelling)
 
+    def learned(self, tally: Tally | None) -> LearnedColumn:
+        """Return what the column is, from the counts of all its rows, or None if its type says."""
+        assert not isinstance(tally, GapTally)
+        kind = self.kind_by_type() if tally is None else self.kind(tally)
+        assert kind is not None
+        return LearnedColumn(kind, tally)
+
 
 @dataclass(frozen=True)
 class LearnedColumn:
-    """A column, its kind, and the counts that decide it."""
+    """The kind of a column, and the counts that decide it."""
 
-    column: Column
-    kind: Kind
+    kind: ColumnKind
     tally: NumberTally | TextTally | None
     """None if its type alone decides"""
     merged: tuple[str, ...] = ()
@@ -191,17 +203,19 @@ class LearnedColumn:
             return self
         n_levels = len(tally.counts)
         if n_levels > 1:
-            kind = Kind(name, "category", f"is a category of {n_levels} levels, rare ones merged")
+            kind = ColumnKind(
+                name, "category", f"is a category of {n_levels} levels, rare ones merged"
+            )
             return replace(self, kind=kind, tally=tally, merged=merged)
         reason = f"is a category without two levels of {fewest} rows (min_level_rows)"
-        kind = Kind(name, "constant", reason, can_override=False)
+        kind = ColumnKind(name, "constant", reason, can_override=False)
         return self if is_text else replace(self, kind=kind)
 
     @property
     def levels(self) -> tuple[str, ...]:
         """Levels of a category, the reference first."""
         assert isinstance(self.tally, TextTally)
-        return order_levels(self.tally)
+        return self.tally.levels
 
     @property
     def numbers(self) -> NumberTally:
@@ -242,8 +256,8 @@ def asked_for(
         for name in wanted:
             if names is not None and name not in known:
                 raise UnknownFeatureError(
-                    f"{option} names {quoted(name)}, which the data does not "
-                    f"have{nearest(name, names)}"
+                    f"{option} names {quoted(name)}, which is not among the "
+                    f"features{nearest(name, names)}"
                 )
     counted = {*numeric}
     both = [name for name in categorical if name in counted]
@@ -269,52 +283,46 @@ def learn_columns(
     """
     names = [str(name) for name in frame.columns]
     asked = asked_for(categorical, numeric, names)
-    return [
-        _learn(
-            as_declared(frame[name], numeric=asked.get(name) == "number"),
-            name,
-            asked,
-            untyped=untyped,
-            named=name in literal or asked.get(name) == "category",
-        )
-        for name in names
-    ]
+    columns = []
+    for name in names:
+        series = as_declared(frame[name], numeric=asked.get(name) == "number")
+        named = name in literal or asked.get(name) == "category"
+        column = _column_of(series, name, asked.get(name), untyped=untyped, named=named)
+        try:
+            tally = None if column.kind_by_type() is not None else _tally(column, series)
+            columns.append(column.learned(tally))
+        except TypeError:
+            columns.append(LearnedColumn(column.kind_of_objects(), None))
+    return columns
 
 
-def _learn(
-    series: pd.Series[Any], name: str, asked: Mapping[str, Asked], *, untyped: bool, named: bool
-) -> LearnedColumn:
-    column = replace(_column_of(series, name, asked.get(name), untyped=untyped), named=named)
-    kind = column.kind_by_type()
-    if kind is not None:
-        return LearnedColumn(column, kind, None)
-    try:
-        tally = _tally(column, series)
-    except TypeError:
-        return LearnedColumn(column, column.kind_of_objects(), None)
-    return LearnedColumn(column, column.kind(tally), tally)
-
-
-def _column_of(series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool) -> Column:
+def _column_of(
+    series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool, named: bool
+) -> ColumnSpec:
     if is_plain_number(series):
         boolean = bool(pd.api.types.is_bool_dtype(series))
-        return Column(name, "number", asked, boolean=boolean)
+        return ColumnSpec(name, "number", asked, boolean=boolean, named=named)
     time = time_in(series)
     if time is not None:
-        return Column(name, "time", asked, time=time)
+        return ColumnSpec(name, "time", asked, time=time, named=named)
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     # Stata declares labels for some of a number's values; such a column is not a category.
     is_factor = declared and len({isinstance(level, str) for level in series.cat.categories}) == 1
     is_words = is_factor or (not untyped and is_text(series))
-    of_numbers = is_factor and not isinstance(series.cat.categories[0], str)
-    return Column(
-        name, "text", asked, declared=declared, by_spelling=not is_words, of_numbers=of_numbers
+    return ColumnSpec(
+        name,
+        "text",
+        asked,
+        declared=declared,
+        by_spelling=not is_words,
+        of_numbers=is_factor and not isinstance(series.cat.categories[0], str),
+        named=named,
     )
 
 
-def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
+def _tally(column: ColumnSpec, series: pd.Series[Any]) -> NumberTally | TextTally:
     """Count all rows as one chunk, which needs no caps: the rows are in memory anyway."""
-    if column.stored != "number" or column.asked == "category":
+    if column.is_text:
         text = column.start(capped=False)
         assert isinstance(text, TextTally)
         text.add(series)
@@ -330,7 +338,7 @@ def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
     return numbers
 
 
-def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
+def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> ColumnKind:
     """Decide what a column of text is; with ``by_spelling``, spelled numbers are numbers."""
     labels = list(text.counts)
     if len(labels) <= 1:
@@ -341,7 +349,7 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
         if numbers.n_bad == 0:
             booleans = {label.lower() for label in labels} <= {"true", "false"}
             reason = _BOOLEAN if booleans else "spells numbers"
-            return _constant_or_identifier(spread, name) or Kind(name, "number", reason)
+            return _constant_or_identifier(spread, name) or ColumnKind(name, "number", reason)
         if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
     if are_dates(labels):
@@ -353,54 +361,58 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
     return kind
 
 
-def _as_numbers(spread: NumberTally, name: str) -> Kind:
+def _as_numbers(spread: NumberTally, name: str) -> ColumnKind:
     """Take a column as numbers at the user's request; one value is still a constant."""
-    return _constant(spread, name) or Kind(name, "number", "is a number, as asked")
+    return _constant(spread, name) or ColumnKind(name, "number", "is a number, as asked")
 
 
-def _words(text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text") -> Kind:
+def _words(
+    text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text"
+) -> ColumnKind:
     distinct, given = len(text.counts), text.given
     many = distinct > MOST_LEVELS or 2 * distinct > given
     if many and numbers is not None and 2 * numbers.n_bad < numbers.n_given:
         row, cell = next(iter(numbers.bad.items()))
-        return Kind(
+        return ColumnKind(
             name,
             "text",
             f"is text, though {numbers.n_given - numbers.n_bad} of its {numbers.n_given} values "
             f"are numbers; row {row + 1} of the data holds {quoted(cell[:30])}",
         )
     if given > _FEW_ROWS and distinct >= NEARLY_ALL * given:
-        return Kind(name, "identifier", "differs in (nearly) every row, as an identifier does")
+        return ColumnKind(
+            name, "identifier", "differs in (nearly) every row, as an identifier does"
+        )
     if many:
-        return Kind(
+        return ColumnKind(
             name,
             "text",
             f"is {what} with {_count(distinct, text.more)} different values in {given} rows, too "
             "many for a category",
         )
-    return Kind(name, "category", f"is a category of {distinct} levels")
+    return ColumnKind(name, "category", f"is a category of {distinct} levels")
 
 
 def _count(n: int, more: bool) -> str:
     return f"more than {n}" if more else str(n)
 
 
-def _constant(spread: NumberTally, name: str) -> Kind | None:
+def _constant(spread: NumberTally, name: str) -> ColumnKind | None:
     if spread.n == 0:
         return _constant_kind(name, None)
     return _constant_kind(name, f"{spread.low:g}") if spread.low == spread.high else None
 
 
-def _one_level(labels: Sequence[str], name: str) -> Kind:
+def _one_level(labels: Sequence[str], name: str) -> ColumnKind:
     return _constant_kind(name, quoted(labels[0]) if labels else None)
 
 
-def _constant_kind(name: str, value: str | None) -> Kind:
+def _constant_kind(name: str, value: str | None) -> ColumnKind:
     reason = "has no values" if value is None else f"is {value} wherever it is not missing"
-    return Kind(name, "constant", reason, can_override=False)
+    return ColumnKind(name, "constant", reason, can_override=False)
 
 
-def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
+def _constant_or_identifier(spread: NumberTally, name: str) -> ColumnKind | None:
     """Return the kind of numbers that cannot be a feature; None if they can."""
     constant = _constant(spread, name)
     if constant is not None:
@@ -413,10 +425,10 @@ def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
         return None
     distinct = spread.distinct
     if counts and distinct >= NEARLY_ALL * n:
-        return Kind(name, "identifier", "counts the rows")
+        return ColumnKind(name, "identifier", "counts the rows")
     if distinct >= NEARLY_ALL * n or (is_id_name(name) and distinct > _FEW_ROWS):
         many = _count(distinct, spread.more)
-        return Kind(name, "identifier", f"is named like an identifier and has {many} values")
+        return ColumnKind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
 
 
@@ -428,9 +440,9 @@ def may_count_rows(n: int, low: float, high: float) -> bool:
     return n > _FEW_ROWS and low in (0, 1) and n / 2 <= high - low + 1 <= n / NEARLY_ALL
 
 
-def kind_of_dates(name: str, time: Time = "dates") -> Kind:
+def kind_of_dates(name: str, time: Time = "dates") -> ColumnKind:
     """Return what a column of dates, times of day or spans of time is."""
-    return Kind(
+    return ColumnKind(
         name,
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",

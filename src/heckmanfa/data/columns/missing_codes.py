@@ -1,4 +1,7 @@
-"""Values that mean missing because the user says so, such as -99 or ``refused``."""
+"""Values that mean missing: because the user says so, or because they look like it.
+
+The user names -99 or ``refused``; -99 among incomes, or 999 among ages, only looks like a code.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import as_number, is_plain_number, label_of, with_columns
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest, plural
+from heckmanfa.text.wording import nearest, number, plural
 
 Codes = Mapping[str, tuple[str, ...]]
 """the values of each column that mean missing"""
@@ -99,7 +103,7 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
     numbers = {mark: as_number(mark) for mark in marks}
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        found = {mark: values == number for mark, number in numbers.items() if number is not None}
+        found = {mark: values == value for mark, value in numbers.items() if value is not None}
         return {mark: rows for mark, rows in found.items() if rows.any()}
     try:
         codes, uniques = pd.factorize(series)
@@ -108,10 +112,10 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
         return {}
     labels = [label_of(value) for value in uniques]
     found = {}
-    for mark, number in numbers.items():
+    for mark, value in numbers.items():
         wanted = label_of(mark).casefold()
         same = [
-            label.casefold() == wanted or (number is not None and as_number(label) == number)
+            label.casefold() == wanted or (value is not None and as_number(label) == value)
             for label in labels
         ]
         if any(same):
@@ -141,4 +145,87 @@ def notes_on_codes(
             continue
         more = f" and {len(named) - _NAMED} more columns" if len(named) > _NAMED else ""
         notes.append(f"{value} was taken as missing in {', '.join(named[:_NAMED])}{more}.")
+    return notes
+
+
+# Small codes are also plain counts and temperatures, so they must be frequent.
+_SMALL = 10.0
+_OFTEN, _FEWEST = 0.02, 3
+# A frequent code is this share of the others' range away from them; a rare one, all of it.
+_NEAR = 0.1
+_MOST_NOTES = 5
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A number in a column that may be a code for missing."""
+
+    column: str
+    code: float
+    rows: int
+    """rows that hold it"""
+    n_rows: int
+    """rows of the column that hold a number"""
+    low: float
+    """least of the column's other numbers"""
+    high: float
+    """greatest of the column's other numbers"""
+    is_outcome: bool = False
+
+    @property
+    def option(self) -> str:
+        """The option that makes it missing."""
+        return na_option(self.column, f"{self.code:g}")
+
+    @property
+    def words(self) -> str:
+        """What was found, as a sentence."""
+        return (
+            f"{'The outcome ' * self.is_outcome}{quoted(self.column)} holds {self.code:g} in "
+            f"{self.rows:,} of {plural(self.n_rows, 'row')}, and {number(self.low)} to "
+            f"{number(self.high)} elsewhere."
+        )
+
+    @property
+    def do(self) -> str:
+        """What to do about it, as a sentence."""
+        counts = "these rows count as observed" if self.is_outcome else "it counts as a number"
+        return f"If {self.code:g} means missing, pass {self.option}: as it is, {counts}."
+
+    def __str__(self) -> str:
+        return f"{self.words} {self.do}"
+
+
+def find_suspicions(
+    tallies: Mapping[str, NumberTally], outcome: str | None = None
+) -> tuple[Suspicion, ...]:
+    """Return the numbers that look like codes for missing, of the outcome first."""
+    found = [
+        Suspicion(name, code, rows, tally.n, tally.rest_low, tally.rest_high, name == outcome)
+        for name, tally in tallies.items()
+        for code, rows in tally.codes.items()
+        if _is_suspicious(tally, code, rows)
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.is_outcome, -one.rows)))
+
+
+def _is_suspicious(tally: NumberTally, code: float, rows: int) -> bool:
+    low, high = tally.rest_low, tally.rest_high
+    if not low <= high or low <= code <= high:
+        return False
+    away = low - code if code < low else code - high
+    spread = high - low
+    often = rows >= max(_FEWEST, _OFTEN * tally.n)
+    if abs(code) < _SMALL:
+        # Such as -1 among counts; a scale from -1 to 1 is not.
+        return code < 0 <= low and often and high >= 5 and tally.integers
+    return away > spread or (code < 0 <= low) or (often and away > _NEAR * spread)
+
+
+def notes_on_suspicions(found: tuple[Suspicion, ...]) -> list[str]:
+    """Return a note on each of the gravest, and the number of the others."""
+    notes = [str(suspicion) for suspicion in found[:_MOST_NOTES]]
+    if len(found) > _MOST_NOTES:
+        more = len(found) - _MOST_NOTES
+        notes.append(f"{plural(more, 'more such code')} may mean missing: see --na-values.")
     return notes

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.values import Levels, NotNumbers, levels_of, spellings_of
+from heckmanfa.data.columns.values import Levels, NotNumbers, by_size, levels_of, spellings_of
 from heckmanfa.data.rows import Mask
 
 MOST_LABELS = 100_000
@@ -282,6 +282,19 @@ class TextTally:
                 self.more = True
                 return
             self.counts[label] = self.counts.get(label, 0) + rows
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that occur, the reference first: as declared, by size, or by alphabet.
+
+        So the reference does not depend on the order of the rows. `OTHER` comes last.
+        """
+        occur = {level for level in self.counts if level != OTHER}
+        if self.declared is not None:
+            order = [level for level in self.declared if level in occur]
+        else:
+            order = by_size(occur)
+        return (*order, OTHER) if OTHER in self.counts else tuple(order)
 
     def with_other(self, fewest: int) -> tuple[TextTally, tuple[str, ...]]:
         """Merge levels with fewer rows into one, `OTHER`; also return the levels merged.

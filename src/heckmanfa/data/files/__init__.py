@@ -1,1 +1,1 @@
-"""Files that are written completely or not at all, and never over an input."""
+"""Files: found, not larger than they seem, and written completely or not at all."""

@@ -15,10 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
-from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.outputs import existing
-from heckmanfa.data.files.patterns import matching
+from heckmanfa.data.files.paths import PARQUET_ENDINGS, matching, refuse_foreign_links
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import nearest_file
@@ -38,7 +36,7 @@ class FoundFile:
     """A file, and what the folders between it and the one that was named say about its rows."""
 
     path: Path
-    keys: dict[str, str | None] = field(default_factory=dict)
+    keys: Mapping[str, str | None] = field(default_factory=dict)
     """values of its Hive partitions, as text"""
 
 

@@ -19,14 +19,14 @@ from typing import Literal
 
 import pandas as pd
 
-from heckmanfa.data.files.clashes import (
+from heckmanfa.data.files.paths import (
     PathLike,
     Reads,
     real_path,
     refuse_clashes,
+    refuse_foreign_links,
     refuse_standard_output,
 )
-from heckmanfa.data.files.links import refuse_foreign_links
 from heckmanfa.data.files.temporary import remove_leftovers, temporary_file, temporary_folder
 from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown

@@ -20,10 +20,11 @@ from heckmanfa.data.formula.expressions import (
     left_as_python,
     left_side,
     refuse_other_languages,
+    refuse_other_rows,
     refuse_powers,
     right_side,
+    variables_of,
 )
-from heckmanfa.data.formula.formula_frame import is_numeric, to_pandas
 from heckmanfa.data.formula.formula_levels import (
     FactorRows,
     factor_rows,
@@ -35,18 +36,18 @@ from heckmanfa.data.formula.matrix import (
     check_kinds,
     check_variables,
     complete_rows,
+    is_numeric,
     labels_of_left,
     matrix_of,
     one_column,
     plain_words,
     refuse_infinity,
     refuse_many_levels,
-    refuse_other_rows,
     selected_rows,
+    to_pandas,
     unseen_categories,
-    variables_of,
 )
-from heckmanfa.data.lost_rows import GapCounts, LostRows, warn_of_lost
+from heckmanfa.data.missing_features import GapCounts, LostRows, warn_of_lost
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask

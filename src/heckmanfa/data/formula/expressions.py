@@ -11,18 +11,26 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+from formulaic import Formula
 from formulaic.parser import DefaultFormulaParser
 from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import ASTNode, Token
 
 from heckmanfa.data.formula.functions import FUNCTIONS
-from heckmanfa.errors import FormulaError
-from heckmanfa.text.printable import shown
+from heckmanfa.errors import (
+    FormulaError,
+    InputError,
+)
+from heckmanfa.text.printable import quoted, shown
 
 _MODULES = ("np", "contr")
 _CALL = re.compile(r"(?<![\w.])((?:as\.)?[A-Za-z_]\w*)\(")
 _STATA = re.compile(r"(?<![\w.)\]])(i|c|ib?\d+|ibn|[LFDS]\d*)\.([A-Za-z_]\w*)(?![\w.(])")
 _CATEGORIES = ("factor", "as.factor", "ordered", "as.ordered", "as.character", "relevel")
+# Functions that give a row the same value whatever the other rows are.
+_ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
+_ROW_BY_ROW -= {"lag", "C", "hashed"}
 _NUMBERS = ("as.numeric", "as.integer", "as.double", "as.logical")
 
 
@@ -47,11 +55,7 @@ def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
 
 def called_in(expression: str) -> set[str]:
     """Return the functions that a factor calls by a plain name, and the modules of others."""
-    try:
-        tree, _ = _parsed(expression)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    nodes = list(ast.walk(tree))
+    nodes = list(ast.walk(_parsed_or_empty(expression)))
     called = {node.func for node in nodes if isinstance(node, ast.Call)}
     called |= {node.value for node in nodes if _is_from_module(node)}  # type: ignore[attr-defined]
     return {node.id for node in called if isinstance(node, ast.Name)}
@@ -73,10 +77,7 @@ def left_side(text: str) -> str:
 
 def compares(expression: str) -> bool:
     """Whether a factor is true or false in every row, since it compares: ``I(wage > 4)``."""
-    try:
-        tree, _ = _parsed(expression)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = _parsed_or_empty(expression)
     while isinstance(tree, ast.Call) and ast.unparse(tree.func) == "I" and len(tree.args) == 1:
         tree = tree.args[0]
     return _is_boolean(tree)
@@ -92,20 +93,13 @@ def _is_boolean(node: ast.expr) -> bool:
 
 def refuse_chains(expression: str) -> None:
     """Refuse ``3 < wage < 5`` and ``a > 1 and b > 2``, which Python cannot do row by row."""
-    try:
-        tree, _ = _parsed(expression)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BoolOp | ast.Compare) and _is_chain(node):
+    for node in ast.walk(_parsed_or_empty(expression)):
+        is_chain = isinstance(node, ast.Compare) and len(node.ops) > 1
+        if is_chain or isinstance(node, ast.BoolOp):
             raise FormulaError(
                 f"{shown(expression.strip())} cannot be decided row by row: put each comparison "
                 "in brackets, and write & for and, | for or, as in (3 < x) & (x < 5)"
             )
-
-
-def _is_chain(node: ast.BoolOp | ast.Compare) -> bool:
-    return isinstance(node, ast.BoolOp) or len(node.ops) > 1
 
 
 def left_as_python(text: str) -> str:
@@ -159,11 +153,7 @@ def refuse_powers(text: str) -> None:
 
 
 def _refuse_carets(expression: str) -> None:
-    try:
-        tree, _ = _parsed(expression)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed_or_empty(expression)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             if not (_is_number(node.left) or _is_number(node.right)):
                 continue
@@ -177,12 +167,20 @@ def _refuse_carets(expression: str) -> None:
 
 def _parsed(expression: str) -> tuple[ast.expr, dict[str, str]]:
     """Return the tree of a factor, and the name in backticks for each stand-in."""
-    quoted = list(dict.fromkeys(re.findall("`[^`]*`", expression)))
-    alias = {f"quoted_{index}_": name for index, name in enumerate(quoted)}
+    names = dict.fromkeys(re.findall("`[^`]*`", expression))
+    alias = {f"quoted_{index}_": name for index, name in enumerate(names)}
     text = expression
     for stand_in, name in alias.items():
         text = text.replace(name, stand_in)
     return ast.parse(text.strip(), mode="eval").body, alias
+
+
+def _parsed_or_empty(expression: str) -> ast.expr:
+    """Return the tree of a factor; that of None if it cannot be parsed."""
+    try:
+        return _parsed(expression)[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Constant(None)
 
 
 def _is_from_module(node: ast.AST) -> bool:
@@ -303,3 +301,60 @@ def _meant(name: str, inside: str, first: str) -> str | None:
         # Without the constraint its columns sum to one, as the intercept does.
         return f"cr({inside}, constraints='center')"
     return f"np.{name}({inside})" if f"np.{name}" in FUNCTIONS else None
+
+
+def expressions_of(formula: Formula) -> list[str]:
+    """Return the different factors of a formula, in order."""
+    return list(dict.fromkeys(factor.expr for term in formula for factor in term.factors))
+
+
+def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
+    """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
+    names: set[str] = set()
+    for expression in expressions_of(formula):
+        if expression in frame:
+            names.add(expression)
+            continue
+        try:
+            named = parse_factor(expression)[1]
+        except SyntaxError:
+            continue
+        names.update(name for name in named if name in frame)
+    # The column a is not used because a.b is.
+    dots = ((name, place) for name in names for place, sign in enumerate(name) if sign == ".")
+    owners = {name[:place] for name, place in dots}
+    return sorted(names | ({str(name) for name in formula.required_variables} - owners))
+
+
+def column_of(
+    expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
+) -> pd.Series[Any] | None:
+    """Return the column that a factor is, by itself or as the first argument of a function."""
+    if expression in frame:
+        return frame[expression]
+    try:
+        tree, names = parse_factor(expression)
+    except SyntaxError:
+        return None
+    if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
+        return None
+    named = [name for name in names if name in frame]
+    return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
+
+
+def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
+    """Refuse a left side that depends on other rows: in other data its values would differ."""
+    for expression in expressions_of(formula):
+        if expression in frame:
+            continue
+        try:
+            nodes = list(ast.walk(parse_factor(expression)[0]))
+        except SyntaxError:
+            continue
+        calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+        odd = [call for call in calls if call not in _ROW_BY_ROW]
+        if odd or any(isinstance(node, ast.Subscript) for node in nodes):
+            raise InputError(
+                f"the left side {quoted(expression)} depends on other rows, so it is not the "
+                f"same in other data: pass {instead}"
+            )

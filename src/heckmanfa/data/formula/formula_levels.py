@@ -18,9 +18,8 @@ from formulaic import Formula
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.formula.expressions import parse_factor
-from heckmanfa.data.formula.formula_frame import is_numeric, is_time, refuse_nested
-from heckmanfa.data.formula.matrix import column_of, expressions_of
+from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_factor
+from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, quoted_list

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.level_order import UNSEEN_ADVICE
-from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
-from heckmanfa.data.formula.formula_frame import (
-    advice_on_times,
-    is_numeric,
-    is_time,
-    refuse_nested,
+from heckmanfa.data.columns.column_names import refuse_same_labels
+from heckmanfa.data.columns.column_numbers import as_table, is_wide
+from heckmanfa.data.columns.encoding import UNSEEN_ADVICE
+from heckmanfa.data.columns.values import time_in
+from heckmanfa.data.formula.expressions import (
+    called_in,
+    column_of,
+    compares,
+    expressions_of,
+    variables_of,
 )
-from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import (
@@ -39,9 +41,6 @@ from heckmanfa.text.wording import nearest
 
 # The fit judges columns with fewer categories.
 _FEW_LEVELS = 20
-# Functions that give a row the same value whatever the other rows are.
-_ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
-_ROW_BY_ROW -= {"lag", "C", "hashed"}
 _BEFORE = "make such a column in the data before the fit, and name it in the formula"
 # What other programs write into a formula, and where it goes here.
 _INSTEAD = {
@@ -50,29 +49,6 @@ _INSTEAD = {
     "cluster": "pass the clusters as groups=..., with cov_type='cluster'",
     "weights": "pass the weights as sample_weight=...",
 }
-
-
-def expressions_of(formula: Formula) -> list[str]:
-    """Return the different factors of a formula, in order."""
-    return list(dict.fromkeys(factor.expr for term in formula for factor in term.factors))
-
-
-def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
-    """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
-    names: set[str] = set()
-    for expression in expressions_of(formula):
-        if expression in frame:
-            names.add(expression)
-            continue
-        try:
-            named = parse_factor(expression)[1]
-        except SyntaxError:
-            continue
-        names.update(name for name in named if name in frame)
-    # The column a is not used because a.b is.
-    dots = ((name, place) for name in names for place, sign in enumerate(name) if sign == ".")
-    owners = {name[:place] for name, place in dots}
-    return sorted(names | ({str(name) for name in formula.required_variables} - owners))
 
 
 def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,22 +107,6 @@ def unseen_categories(
     return found
 
 
-def column_of(
-    expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
-) -> pd.Series[Any] | None:
-    """Return the column that a factor is, by itself or as the first argument of a function."""
-    if expression in frame:
-        return frame[expression]
-    try:
-        tree, names = parse_factor(expression)
-    except SyntaxError:
-        return None
-    if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
-        return None
-    named = [name for name in names if name in frame]
-    return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
-
-
 def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> None:
     """Refuse a column with too many categories for these rows.
 
@@ -166,24 +126,6 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
                 f"categories in {len(frame):,} rows, too many to fit a coefficient to each. "
                 "Leave it out, merge its categories, or, if it is a date or a number "
                 "written as text, make it a number in a new column of the data before the fit"
-            )
-
-
-def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
-    """Refuse a left side that depends on other rows: in other data its values would differ."""
-    for expression in expressions_of(formula):
-        if expression in frame:
-            continue
-        try:
-            nodes = list(ast.walk(parse_factor(expression)[0]))
-        except SyntaxError:
-            continue
-        calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
-        odd = [call for call in calls if call not in _ROW_BY_ROW]
-        if odd or any(isinstance(node, ast.Subscript) for node in nodes):
-            raise InputError(
-                f"the left side {quoted(expression)} depends on other rows, so it is not the "
-                f"same in other data: pass {instead}"
             )
 
 
@@ -376,3 +318,100 @@ def selected_rows(who: Formula, frame: pd.DataFrame) -> Mask:
             f"or false, such as {meant}"
         )
     return np.asarray(values == 1)
+
+
+def to_pandas(data: Any) -> pd.DataFrame:
+    """Return the data of formulas (pandas, Polars or PyArrow) as a pandas frame.
+
+    Text of every type becomes objects, which formulaic takes for categories. Decimals become
+    floats.
+    """
+    table = as_table(data)
+    # Polars has no equal names, and Arrow's tables may.
+    is_pandas = isinstance(table, pd.DataFrame)
+    labels = table.columns if is_pandas else getattr(table, "column_names", ())
+    refuse_same_labels(labels, "the data")
+    frame = nw.from_native(table, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(
+            f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
+        )
+    # pandas has no integers of 128 bits.
+    wide = [place for place, dtype in enumerate(frame.schema.values()) if is_wide(dtype)]
+    if wide:
+        # By position: Polars takes some names for patterns.
+        frame = frame.with_columns(*(frame[:, place].cast(nw.Float64) for place in wide))
+    pandas = frame.to_pandas().reset_index(drop=True)
+    if len(pandas) == 0:
+        raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
+    pandas = pandas.infer_objects()
+    plain = {
+        index: _plain(pandas.iloc[:, index])
+        for index, dtype in enumerate(pandas.dtypes)
+        if pd.api.types.is_object_dtype(dtype) or _is_text(dtype)
+    }
+    if not plain:
+        return pandas
+    columns = [plain.get(index, pandas.iloc[:, index]) for index in range(pandas.shape[1])]
+    made = pd.concat(columns, axis=1)
+    made.columns = pandas.columns
+    return made
+
+
+def is_numeric(column: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers or booleans."""
+    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+
+
+def is_time(column: pd.Series[Any]) -> bool:
+    """Whether a column holds dates, times of day, spans of time or periods."""
+    return not isinstance(column.dtype, pd.CategoricalDtype) and time_in(column) is not None
+
+
+def refuse_nested(column: pd.Series[Any]) -> None:
+    """Refuse a column of lists, structs or other objects, which cannot be categories."""
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return
+    present = column.dropna()
+    for kind in dict.fromkeys(map(type, present)):
+        hashed: Any = kind.__hash__
+        if hashed is None or hashed is object.__hash__:
+            raise InputError(
+                f"column {quoted(column.name)} holds neither numbers nor text (found "
+                f"{kind.__name__}): make a column of each of its parts, or leave it out"
+            )
+
+
+def advice_on_times(name: str) -> str:
+    """Explain what to do about a column of dates or times."""
+    return (
+        f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
+        "it a number in a new column of the data before the fit, not in the formula, such as days "
+        "since its first, data['days'] = (t - t.min()).dt.days where t is the column, or text for "
+        "a few categories, such as t.dt.year.astype(str), and name the new column in the formula"
+    )
+
+
+def _is_text(dtype: Any) -> bool:
+    if isinstance(dtype, pd.StringDtype):
+        return True
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        kind = dtype.pyarrow_dtype
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return bool(
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+        )
+    return False
+
+
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return text as objects with NaN for missing values, and decimals as floats."""
+    if _is_text(column.dtype):
+        return column.astype(object).where(column.notna().to_numpy(), np.nan)
+    if pd.api.types.infer_dtype(column, skipna=True) == "decimal":
+        return column.astype(np.float64)
+    return column

@@ -1,1 +1,1 @@
-"""One scan for everything: files anywhere, datasets, lazy frames and relations."""
+"""Rows that are scanned: Parquet and Arrow files anywhere, datasets, lazy frames, relations."""

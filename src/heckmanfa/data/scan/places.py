@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from heckmanfa.data.arrow.engines import without_secrets
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS, local_path
 from heckmanfa.data.files.found_files import (
     PathLike,
     find_files,
@@ -28,7 +26,8 @@ from heckmanfa.data.files.found_files import (
     refuse_no_match,
     refuse_other_format,
 )
-from heckmanfa.data.files.patterns import matches
+from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path, matches
+from heckmanfa.data.scan.engines import without_secrets
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path
 from typing import Any
 
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.arrow.common_schema import Needed, take_all
-from heckmanfa.data.arrow.engine_rows import EngineRows
-from heckmanfa.data.arrow.engines import Engine
-from heckmanfa.data.arrow.scan_columns import ScanColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_rows import ParquetRows
-from heckmanfa.data.scan.dataset_engine import DatasetEngine, is_dataset
-from heckmanfa.data.scan.duckdb_engine import DuckDBEngine, is_relation
-from heckmanfa.data.scan.file_engines import open_files
-from heckmanfa.data.scan.polars_engine import PolarsEngine, is_lazy_frame
-from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.data.files.found_files import FoundFile, PathLike
+from heckmanfa.data.files.sizes import refuse_inflated_batches
+from heckmanfa.data.scan.arrow_columns import (
+    Needed,
+    common_schema,
+    kind_of,
+    take_all,
+    tidy_columns,
+    tidy_schema,
+)
+from heckmanfa.data.scan.arrow_rows import ArrowRows, EngineRows
+from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.parquet_files import Constant, partition_columns, scan_files
+from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
+from heckmanfa.data.scan.places import (
+    FilePlaces,
+    PlacedFile,
+    explained,
+    find_places,
+    is_url,
+)
+from heckmanfa.data.scan.query_engines import DuckDBEngine, PolarsEngine, is_lazy_frame, is_relation
+from heckmanfa.data.scan.scan_columns import ScanColumns
+from heckmanfa.data.threads import in_order
+from heckmanfa.errors import DataError, InputError, InputTypeError, needs_extra
+from heckmanfa.text.printable import quoted, shown
 
 
 def scan(
@@ -92,9 +109,9 @@ def scan(
     >>> adults = pl.scan_parquet("wages/*.parquet").filter(pl.col("age") >= 18)  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(scan(adults, outcome="lwage"))  # doctest: +SKIP
     """
-    asked = ScanColumns.asked(
-        outcome,
-        features,
+    asked = ScanColumns(
+        outcome=outcome,
+        features=features,
         selected=selected,
         sample_weight=sample_weight,
         groups=groups,
@@ -166,3 +183,192 @@ def _engine_of(source: Any) -> Engine:
 
 def _named(source: Any) -> str:
     return f"{type(source).__module__.split('.')[0]}.{type(source).__qualname__}"
+
+
+def open_files(
+    source: PathLike | Sequence[PathLike],
+    needed: Needed,
+    filesystem: Any,
+    options: Mapping[str, Any] | None,
+) -> Engine:
+    """Return the engine of files; ``needed`` is as in `common_schema`."""
+    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    places = find_places(paths, filesystem, options)
+    is_here = filesystem is None and not any(is_url(path) for path in paths)
+    if is_here and places.format == "Parquet":
+        found = [FoundFile(Path(file.path), file.keys) for file in places.files]
+        return ParquetEngine(*scan_files(found, needed))
+    if is_here:
+        for file in places.files:
+            refuse_inflated_batches(Path(file.path))
+    return DatasetEngine(*_dataset(places, needed, options))
+
+
+def _dataset(
+    places: FilePlaces, needed: Needed, options: Mapping[str, Any] | None
+) -> tuple[Any, FilePlaces]:
+    """Return the files as a dataset, with one schema and their partitions as columns."""
+    import pyarrow.dataset as ds
+
+    layout = ds.ParquetFileFormat() if places.format == "Parquet" else ds.IpcFileFormat()
+    partitions = partition_columns([file.keys for file in places.files])
+
+    def opened(item: tuple[PlacedFile, Mapping[str, Constant]]) -> tuple[Any, Any]:
+        file, keys = item
+        with explained(file.name, options):
+            fragment = _fragment(layout, file, places.filesystem, keys)
+            stored = fragment.physical_schema
+            own = {name: column for name, column in keys.items() if name not in stored.names}
+            if len(own) < len(keys):
+                fragment = _fragment(layout, file, places.filesystem, own)
+            return _row_groups(fragment), _with_keys(stored, own)
+
+    made = list(in_order(opened, zip(places.files, partitions, strict=True)))
+    names = [file.name for file in places.files]
+    raw = [schema for _, schema in made]
+    tidy = [tidy_columns(schema.names, name) for name, schema in zip(names, raw, strict=True)]
+    schema = common_schema(
+        (
+            (name, tidy_schema(stored, columns, what=name))
+            for name, stored, columns in zip(names, raw, tidy, strict=True)
+        ),
+        needed,
+    )
+    return ds.FileSystemDataset(
+        [fragment for fragments, _ in made for fragment in fragments],
+        _stored_schema(schema, raw, tidy, names),
+        layout,
+        places.filesystem,
+    ), places
+
+
+def _with_keys(stored: Any, keys: Mapping[str, Constant]) -> Any:
+    import pyarrow as pa
+
+    for name, (_, kind) in keys.items():
+        stored = stored.append(pa.field(name, kind))
+    return stored
+
+
+def _row_groups(fragment: Any) -> list[Any]:
+    """Return the row groups of a Parquet file, which are read one by one; else the file itself.
+
+    Of a whole Parquet file, pyarrow fetches all row groups at once, which a store answers quickly
+    and memory may not hold.
+    """
+    split = getattr(fragment, "split_by_row_group", None)
+    return [fragment] if split is None else list(split())
+
+
+def _fragment(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Constant]) -> Any:
+    """Return a file as a fragment whose rows all have the values of its partitions."""
+    import pyarrow.dataset as ds
+
+    known = [
+        ds.field(name).is_null() if value is None else ds.field(name) == value
+        for name, (value, _) in keys.items()
+    ]
+    expression = reduce(and_, known) if known else None
+    return layout.make_fragment(file.path, store, expression)
+
+
+def _stored_schema(
+    schema: Any, raw: Sequence[Any], tidy: Sequence[Mapping[str, str]], names: Sequence[str]
+) -> Any:
+    """Return a schema of tidy names under the names in the files, with types that fit all files."""
+    import pyarrow as pa
+
+    fields = []
+    for field in schema:
+        stored = [columns.get(field.name) for columns in tidy]
+        other = next((index for index, name in enumerate(stored) if name != stored[0]), None)
+        if other is not None and stored[other] is not None:
+            raise DataError(
+                f"column {quoted(field.name)} is called {quoted(stored[other])} in "
+                f"{shown(names[other])}, and {quoted(stored[0])} in {shown(names[0])}; write it "
+                "with one name"
+            )
+        types = {
+            one.field(name).type for one, name in zip(raw, stored, strict=True) if name is not None
+        }
+        kind = field.type
+        if len(types) > 1 and kind_of(kind) == "number":
+            # Integers in one file and fractions in another are numbers in both.
+            kind = pa.float64()
+        first = next(name for name in stored if name is not None)
+        fields.append(pa.field(first, kind, metadata=field.metadata))
+    return pa.schema(fields)
+
+
+# Few batches of one or two fragments are ready before they are asked for, so memory is bounded.
+_BATCH_ROWS, _BATCHES_AHEAD, _FRAGMENTS_AHEAD = 2**15, 8, 2
+
+
+class DatasetEngine(Engine):
+    """A `pyarrow.dataset.Dataset`; its filter, if it has one, is applied in every pass."""
+
+    steady = (
+        "wait until nobody writes to its files, and make the dataset again, or write its rows to "
+        "files of their own (pyarrow.dataset.write_dataset) and scan those"
+    )
+
+    def __init__(self, dataset: Any, places: FilePlaces | None = None) -> None:
+        self._dataset = dataset
+        self._places = places
+        """the files, if a scan has found them"""
+        self._stored = tidy_columns(dataset.schema.names, self.described)
+        self.schema = tidy_schema(dataset.schema, self._stored)
+        self.local_files = list(_local_files(dataset))
+
+    @property
+    def described(self) -> str:
+        """What the rows are from."""
+        return "a pyarrow dataset" if self._places is None else self._places.described
+
+    def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
+        """Yield the batches of a scanner."""
+        if self._places is not None:
+            self._places.refuse_changed()
+        scanner = self._dataset.scanner(
+            columns=[self._stored[name] for name in columns],
+            batch_size=_BATCH_ROWS,
+            batch_readahead=_BATCHES_AHEAD,
+            fragment_readahead=_FRAGMENTS_AHEAD,
+            fragment_scan_options=None if self._places is not None else _options(self._dataset),
+        )
+        for batch in scanner.to_batches():
+            # Otherwise text that is not UTF-8, for example, would fail at its first use.
+            batch.validate(full=True)
+            yield batch.rename_columns(list(columns))
+
+
+def _options(dataset: Any) -> Any:
+    """Return how somebody's own dataset is read: row groups of Parquet files one after another.
+
+    Otherwise pyarrow fetches all row groups of a file at once, and keeps them until its end.
+    """
+    import pyarrow.dataset as ds
+
+    parts = getattr(dataset, "children", None) or [dataset]
+    formats = [getattr(part, "format", None) for part in parts]
+    if not all(isinstance(layout, ds.ParquetFileFormat) for layout in formats):
+        return None
+    return ds.ParquetFragmentScanOptions(pre_buffer=False)
+
+
+def _local_files(dataset: Any) -> Iterator[str]:
+    import pyarrow.fs as pafs
+
+    for part in getattr(dataset, "children", ()):
+        yield from _local_files(part)
+    if isinstance(getattr(dataset, "filesystem", None), pafs.LocalFileSystem):
+        yield from dataset.files
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether a source is a dataset of pyarrow; it is not imported to find out."""
+    if not type(source).__module__.startswith("pyarrow"):
+        return False
+    with needs_extra("datasets need pyarrow", "parquet"):
+        import pyarrow.dataset as ds
+    return isinstance(source, ds.Dataset)

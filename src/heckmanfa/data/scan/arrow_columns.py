@@ -1,7 +1,8 @@
-"""What the columns of record batches are, and their values as NumPy and pandas hold them."""
+"""What the columns of Arrow are: their kinds, their values in NumPy and pandas, their schemas."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -9,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
+from heckmanfa.data.columns.column_names import tidy_names
+from heckmanfa.data.columns.values import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    Time,
+    levels_of,
+    pandas_categories,
+)
 from heckmanfa.data.outcome_classes import Labels, labels_of, order_in_arrow
 from heckmanfa.errors import DataError, InputError
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
 
 FLAGS = "true and false, 0 and 1, or words such as yes and no"
 """what says who is selected"""
@@ -20,10 +29,10 @@ FLAGS = "true and false, 0 and 1, or words such as yes and no"
 # Bytes of text that rows may share, whatever is stored; and how many for each byte that is.
 _DECODED, _DECODED_PER_BYTE = 2**28, 64
 
-ColumnKind = Literal["number", "text", "date", "empty", "other"]
+ArrowKind = Literal["number", "text", "date", "empty", "other"]
 
 
-def kind_of(stored: Any) -> ColumnKind:
+def kind_of(stored: Any) -> ArrowKind:
     """Return the kind of a column of some Arrow type.
 
     Booleans are numbers. Dictionaries (categories in pandas) are text unless their values are
@@ -36,7 +45,7 @@ def kind_of(stored: Any) -> ColumnKind:
         return inside if inside in ("number", "date") else "text"
     # Earlier versions of pyarrow have no views.
     is_view = getattr(types, "is_string_view", types.is_string)
-    tests: dict[ColumnKind, tuple[Any, ...]] = {
+    tests: dict[ArrowKind, tuple[Any, ...]] = {
         "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
         "text": (types.is_string, types.is_large_string, is_view),
         "date": (types.is_temporal,),
@@ -178,3 +187,99 @@ def groups_of(array: Any, name: str) -> NDArray[Any]:
         # As floats, large labels would lose their last digits.
         return np.array(array.to_pylist(), dtype=object)
     return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+Needed = Callable[[Any, Any], Sequence[str] | None]
+"""gets the schema of the first file and its name; returns the columns that matter, None for all"""
+
+
+def take_all(schema: Any, place: Any) -> None:
+    """Need all columns, whatever they are."""
+
+
+def common_schema(stored: Iterable[tuple[Any, Any]], needed: Needed = take_all) -> Any:
+    """Return the common schema of files; refuse files whose columns differ.
+
+    ``stored`` are the name and the schema of each file. The type of a column comes from the first
+    file with values of it.
+    """
+    import pyarrow as pa
+
+    files = iter(stored)
+    opening = next(files)
+    names = needed(opening[1], opening[0])
+    # The file that decides the type of each column.
+    deciding = dict.fromkeys(opening[1].names, opening)
+    for place, schema in files:
+        for name in dict.fromkeys([*deciding, *schema.names]) if names is None else names:
+            first = deciding.get(name, opening)
+            _check_column(name, first, (place, schema))
+            if _tells_more(schema.field(name), first[1].field(name)):
+                deciding[name] = (place, schema)
+    return pa.schema([found.field(name) for name, (_, found) in deciding.items()])
+
+
+def _tells_more(field: Any, known: Any) -> bool:
+    """Whether a column in another file decides what it is."""
+    if kind_of(known.type) == "empty" or kind_of(field.type) == "empty":
+        return kind_of(field.type) != "empty"
+    # Categories declared in some files only are none, or have no order, in the others.
+    return (is_category(known.type) and not is_category(field.type)) or (
+        was_category(known) and not was_category(field)
+    )
+
+
+def _check_column(name: str, first: tuple[Any, Any], other: tuple[Any, Any]) -> None:
+    """Refuse a file in which a column is not as in the first file."""
+    for here, there in ((first, other), (other, first)):
+        if name not in here[1].names:
+            raise DataError(
+                f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
+                f"the files must have the same columns{nearest(name, here[1].names)}"
+            )
+    mine, theirs = first[1].field(name).type, other[1].field(name).type
+    if not same_kind(mine, theirs):
+        raise DataError(
+            f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
+            f"{shown(first[0])}; write it with one type"
+        )
+
+
+DECLARED = {b"heckmanfa.levels": b"declared"}
+"""metadata of a field that was a category of pandas, which its type may not say"""
+
+
+ROW_LABELS = "__index_level_"
+"""how the names of columns begin in which pandas keeps its row labels"""
+
+
+def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
+    """Return the columns of a table by their tidy names, without the row labels of pandas."""
+    kept = [name for name in stored if not name.startswith(ROW_LABELS)]
+    return dict(zip(tidy_names(kept, what), kept, strict=True))
+
+
+def tidy_schema(
+    raw: Any,
+    names: Mapping[str, str],
+    declared: Iterable[str] = (),
+    what: Any = "the table",
+) -> Any:
+    """Return a schema under tidy names, which are the keys of ``names``.
+
+    A category of pandas declares the order of its levels, which Arrow's type does not say; so do
+    the columns ``declared``, such as an ENUM of DuckDB.
+    """
+    import pyarrow as pa
+
+    ordered = {*declared} | pandas_categories(raw, what)
+    fields = []
+    for name, stored in names.items():
+        field = raw.field(stored).with_name(name)
+        fields.append(field.with_metadata(DECLARED) if stored in ordered else field)
+    return pa.schema(fields)
+
+
+def was_category(field: Any) -> bool:
+    """Whether pandas wrote a field as a category."""
+    return DECLARED.items() <= (field.metadata or {}).items()

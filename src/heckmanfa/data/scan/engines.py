@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of
-from heckmanfa.data.columns.column_names import tidy_names
-from heckmanfa.data.columns.declared_levels import pandas_categories
+from heckmanfa.data.scan.arrow_columns import floats_of
 from heckmanfa.errors import DataError, HeckmanfaError
 from heckmanfa.text.printable import shown
 
 Range = tuple[float, float, int]
 """smallest number, largest number, and how many there are"""
+NO_RANGE: Range = (np.inf, -np.inf, 0)
 
-DECLARED = {b"heckmanfa.levels": b"declared"}
-"""metadata of a field that was a category of pandas, which its type may not say"""
-
-ROW_LABELS = "__index_level_"
-"""how the names of columns begin in which pandas keeps its row labels"""
 
 # A part has a constant number of rows, a power of two: at most this many, and so few that its
 # numbers take at most these bytes.
@@ -134,17 +128,16 @@ class Engine(ABC):
         """
         if not names:
             return {}
-        found: dict[str, Range] = dict.fromkeys(names, (np.inf, -np.inf, 0))
+        ranges: dict[str, Range] = dict.fromkeys(names, NO_RANGE)
         with closing(self.batches(names)) as stream:
             for batch in stream:
-                for name in list(found):
-                    known = _range(floats_of(batch.column(name)))
-                    if known is None:
-                        del found[name]
+                for name in list(ranges):
+                    found = _range(floats_of(batch.column(name)))
+                    if found is None:
+                        del ranges[name]
                     else:
-                        low, high, given = found[name]
-                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
-        return {name: known for name, known in found.items() if known[2]}
+                        ranges[name] = joined_range(ranges[name], found)
+        return {name: found for name, found in ranges.items() if found[2]}
 
     def check_count(self, count: int) -> None:
         """Refuse a number of rows that earlier passes did not have."""
@@ -179,38 +172,6 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
     for secret in secrets:
         clean = clean.replace(secret, "…")
     return clean, clean != text
-
-
-def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
-    """Return the columns of a table by their tidy names, without the row labels of pandas."""
-    kept = [name for name in stored if not name.startswith(ROW_LABELS)]
-    return dict(zip(tidy_names(kept, what), kept, strict=True))
-
-
-def tidy_schema(
-    raw: Any,
-    names: Mapping[str, str],
-    declared: Iterable[str] = (),
-    what: Any = "the table",
-) -> Any:
-    """Return a schema under tidy names, which are the keys of ``names``.
-
-    A category of pandas declares the order of its levels, which Arrow's type does not say; so do
-    the columns ``declared``, such as an ENUM of DuckDB.
-    """
-    import pyarrow as pa
-
-    ordered = {*declared} | pandas_categories(raw, what)
-    fields = []
-    for name, stored in names.items():
-        field = raw.field(stored).with_name(name)
-        fields.append(field.with_metadata(DECLARED) if stored in ordered else field)
-    return pa.schema(fields)
-
-
-def was_category(field: Any) -> bool:
-    """Whether pandas wrote a field as a category."""
-    return DECLARED.items() <= (field.metadata or {}).items()
 
 
 def part_rows(columns: int) -> int:
@@ -260,20 +221,18 @@ def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
         yield pa.concat_batches(rest)
 
 
+def joined_range(first: Range | None, second: Range) -> Range:
+    """Return the range of the rows of two parts."""
+    low, high, given = first or NO_RANGE
+    return min(low, second[0]), max(high, second[1]), given + second[2]
+
+
 def _range(values: Any) -> Range | None:
     """Return the ends and the count of a column in a batch; None if it cannot identify rows."""
     given = values[~np.isnan(values)]
     if not len(given):
-        return np.inf, -np.inf, 0
+        return NO_RANGE
     low, high = float(given.min()), float(given.max())
     if high - low + 1 < len(given) / 2 or given[0] != np.floor(given[0]):
         return None
     return low, high, len(given)
-
-
-def can_identify(schema: Any, name: str) -> bool:
-    """Whether a column holds numbers that are not true and false."""
-    from pyarrow import types
-
-    stored = schema.field(name).type
-    return kind_of(stored) == "number" and not types.is_boolean(stored)

@@ -1,19 +1,35 @@
-"""Rows of a fit that come as record batches: their columns by role, encoded, cut into chunks."""
+"""Rows of a fit that come as record batches: their columns by role, encoded, cut into chunks.
+
+`EngineRows` are those of an engine that gives one stream, which every pass asks for again. The
+stream is cut into parts of a constant number of rows, so nothing depends on the size of the
+engine's own batches. Threads work on parts while the engine makes the next ones.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.arrow.arrow_columns import (
+from heckmanfa.data.columns.encoding import Encoding, Unknown
+from heckmanfa.data.row_sources import (
+    Chunk,
+    Reading,
+    RowSource,
+    Task,
+    cut_chunks,
+    refuse_no_outcome,
+)
+from heckmanfa.data.rows import ColumnArrays, one_blas_thread, rows_per_block
+from heckmanfa.data.scan.arrow_columns import (
     flags_of,
     floats_of,
     groups_of,
@@ -22,24 +38,15 @@ from heckmanfa.data.arrow.arrow_columns import (
     numbers_of,
     text_in,
 )
-from heckmanfa.data.arrow.engines import Engine
-from heckmanfa.data.arrow.scan_columns import Role, ScanColumns, wrong_type
-from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.row_sources import (
-    Chunk,
-    EncodedRowSource,
-    Reading,
-    cut_chunks,
-    refuse_no_outcome,
-)
-from heckmanfa.data.rows import Columns, one_blas_thread
+from heckmanfa.data.scan.engines import Engine, cut_parts, part_rows, whole_blocks
+from heckmanfa.data.scan.scan_columns import ScanColumns, wrong_type
 from heckmanfa.data.threads import in_order
-from heckmanfa.errors import InputError
+from heckmanfa.errors import DataError, InputError
 
 Part = TypeVar("Part")
 
 
-class ArrowRows(EncodedRowSource):
+class ArrowRows(RowSource):
     """Rows of an engine's table; `scan` makes them."""
 
     names: tuple[str, ...]
@@ -57,17 +64,17 @@ class ArrowRows(EncodedRowSource):
         """pyarrow.Schema of all columns"""
         self.sources = tuple(sources)
         """the columns that features are made from"""
-        self._roles: dict[Role, str] = asked.roles
-        self.has_outcome = "outcome" in asked.roles
-        self.outcome_name = asked.roles.get("outcome")
+        self.roles = asked.roles
+        """the columns that are not features, by what they are"""
+        self.has_outcome, self.outcome_name = asked.outcome is not None, asked.outcome
         self._text_outcome: tuple[str, ...] = ()
-        if self.has_outcome and self._kind_of_role("outcome") == "text":
-            self._text_outcome = (asked.roles["outcome"],)
-        self.has_selected = "selected" in asked.roles
-        self.has_weight = "sample_weight" in asked.roles
-        self.has_groups = "groups" in asked.roles
-        self.drops_missing = asked.drops_missing
-        self.reference = dict(asked.reference)
+        if asked.outcome is not None and kind_of(self.schema.field(asked.outcome).type) == "text":
+            self._text_outcome = (asked.outcome,)
+        self.has_selected = asked.selected is not None
+        self.has_weight = asked.sample_weight is not None
+        self.has_groups = asked.groups is not None
+        self.drops_missing = asked.missing == "drop"
+        self.reference = dict(asked.reference or {})
         self.order_is_stable = engine.order_is_stable
         self.steady = engine.steady
         # Without an outcome, nothing is learned: columns are as they are stored.
@@ -94,16 +101,11 @@ class ArrowRows(EncodedRowSource):
             return None
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
 
-    def re_encoded(self, encoding: Encoding) -> ArrowRows:
-        """Return the same rows with other levels; a level that is left out is missing."""
+    def re_encoded(self, encoding: Encoding, unknown: Unknown = "missing") -> Self:
+        """Return the same rows as another encoding makes them; see `RowSource`."""
         changed = copy(self)
-        changed._take(encoding, "missing")
+        changed._take(encoding, unknown)
         return changed
-
-    @property
-    def roles(self) -> dict[Role, str]:
-        """The columns that are not features, by what they are."""
-        return dict(self._roles)
 
     @property
     def described(self) -> str:
@@ -120,16 +122,13 @@ class ArrowRows(EncodedRowSource):
         order = "" if self.order_is_stable else ", in no stable order"
         return f"<{count}{self.described}: {self.n_features} features{order}>"
 
-    def _kind_of_role(self, role: Role) -> str:
-        return kind_of(self.schema.field(self._roles[role]).type)
-
     def _refuse_outcome(self) -> None:
         """Refuse rows without an outcome, and texts where numbers are needed."""
         refuse_no_outcome(self)
         if self.outcome_as == "numbers" and self._text_outcome:
-            stored = self.schema.field(self._roles["outcome"]).type
+            stored = self.schema.field(self.roles["outcome"]).type
             raise InputError(
-                f"{wrong_type('outcome', self._roles['outcome'], stored, 'numbers')}. "
+                f"{wrong_type('outcome', self.roles['outcome'], stored, 'numbers')}. "
                 "HeckmanProbit fits an outcome of two classes"
             )
 
@@ -139,7 +138,7 @@ class ArrowRows(EncodedRowSource):
 
     def _columns_read(self, sources: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return all columns to read, and those of which distinct values and codes will do."""
-        columns = tuple(dict.fromkeys([*sources, *self._roles.values()]))
+        columns = tuple(dict.fromkeys([*sources, *self.roles.values()]))
         coded = tuple(name for name in sources if name in self._coded)
         return columns, coded + self._text_outcome
 
@@ -190,23 +189,21 @@ class ArrowRows(EncodedRowSource):
     ) -> Iterator[Chunk]:
         encoded = self._columns(part, batch, sources, start)
         features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
-        source = Columns(features, (batch.num_rows, len(features)))
-        roles = {role: batch.column(name) for role, name in self._roles.items()}
+        source = ColumnArrays(features, (batch.num_rows, len(features)))
+        roles = {role: batch.column(name) for role, name in self.roles.items()}
         columns = (
             self._outcome(roles["outcome"]),
-            flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
+            flags_of(roles["selected"], self.roles["selected"]) if self.has_selected else None,
             floats_of(roles["sample_weight"]) if self.has_weight else None,
-            groups_of(roles["groups"], self._roles["groups"]) if self.has_groups else None,
+            groups_of(roles["groups"], self.roles["groups"]) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
 
     def _outcome(self, column: Any) -> Any:
-        if self.outcome_as == "numbers":
+        # Of classes 0 and 1, selected rows hold no other numbers, and these are their own codes.
+        if self.outcome_as == "numbers" or self.outcome_as == (0, 1):
             return floats_of(column)
-        if self.outcome_as == (0, 1):
-            # Selected rows hold no other numbers, and these are their own codes.
-            return floats_of(column)
-        labels = labels_in(column, self.schema.field(self._roles["outcome"]).type)
+        labels = labels_in(column, self.schema.field(self.roles["outcome"]).type)
         return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
     def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
@@ -247,3 +244,59 @@ class ArrowRows(EncodedRowSource):
     @abstractmethod
     def _place(self, part: int, start: int) -> str:
         """Say which row comes ``start`` rows after the first of a part."""
+
+
+class _Part(NamedTuple):
+    """A part of the stream, or its first rows."""
+
+    number: int
+    batches: list[Any]
+
+
+class EngineRows(ArrowRows):
+    """Rows of a dataset, a lazy frame, a relation, or files that are not local Parquet files."""
+
+    reads_parts = False
+
+    @property
+    def part_rows(self) -> int:
+        """Number of rows per part."""
+        return max(part_rows(self.n_features), rows_per_block(self.n_features))
+
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
+        self._refuse_outcome()
+        sources = self._sources_read(reading)
+
+        def work(part: _Part, stop: Event) -> Any:
+            blocks = whole_blocks(iter(part.batches), reading.block_rows)
+            return task(part.number, self._cut(part.number, blocks, sources, reading, stop))
+
+        with closing(self.engine.batches(*self._columns_read(sources))) as rows:
+            parts = self._parts(rows, reading)
+            first = list(islice(parts, 2))
+            yield from self._run(work, chain(first, parts), threads=len(first) > 1)
+
+    def _parts(self, rows: Iterator[Any], reading: Reading) -> Iterator[_Part]:
+        """Yield the parts that are to be read; the stream is not read beyond the last of them."""
+        heads = reading.heads
+        missing = 0 if heads is None else sum(head > 0 for head in heads.values())
+        for number, batches in enumerate(cut_parts(rows, self.part_rows)):
+            head = reading.head(number)
+            if head == 0:
+                continue
+            if head is None:
+                yield _Part(number, batches)
+                continue
+            missing -= 1
+            yield _Part(number, next(cut_parts(batches, head)))
+            if missing == 0:
+                return
+        if missing:
+            raise DataError(
+                f"{self.engine.described} gave fewer rows in this pass than in an earlier one, "
+                f"and a fit needs the same rows in every pass: {self.engine.steady}"
+            )
+
+    def _place(self, part: int, start: int) -> str:
+        return f"{self.engine.described}, from row {part * self.part_rows + start + 1:,} on"

@@ -10,24 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from heckmanfa.data.arrow.arrow_columns import kind_of
-from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
-from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.found_files import (
-    PathLike,
+    FoundFile,
     Value,
-    find_files,
     refuse_other_format,
     typed_keys,
 )
+from heckmanfa.data.files.paths import PARQUET_ENDINGS
 from heckmanfa.data.files.sizes import refuse_inflated
+from heckmanfa.data.scan.arrow_columns import (
+    Needed,
+    common_schema,
+    kind_of,
+    take_all,
+    tidy_columns,
+    tidy_schema,
+)
+from heckmanfa.data.scan.engines import NO_RANGE, Range, joined_range
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import shown
 
@@ -147,14 +151,13 @@ def partition_columns(files: Sequence[Mapping[str, str | None]]) -> list[dict[st
 
 
 def scan_files(
-    path: PathLike | Sequence[PathLike], needed: Needed = take_all
+    found: Sequence[FoundFile], needed: Needed = take_all
 ) -> tuple[list[StoredFile], Any]:
-    """Return the files and their common schema; refuse files whose columns differ.
+    """Return files and their common schema; refuse files whose columns differ.
 
     ``needed`` gets the schema and the path of the first file, and returns the columns that
     matter, or None for all.
     """
-    found = find_files(path)
     files: list[StoredFile] = []
 
     def schemas() -> Iterator[tuple[Path, Any]]:
@@ -180,32 +183,36 @@ def footer_of(path: Path, size: int, changed: int) -> Any:
 
 def value_ranges(
     files: Sequence[StoredFile], names: Sequence[str]
-) -> dict[str, tuple[float, float, int]]:
-    """Return the minimum, maximum and count of numbers that hardly repeat; no row is read.
+) -> tuple[dict[str, Range], list[str]]:
+    """Return the ranges of numbers that hardly repeat, and columns without statistics.
 
-    Columns without statistics in the footers are left out, and columns with fewer integers
-    between the ends of a row group than half of its rows.
+    No row is read. Columns with fewer integers between the ends of a row group than half of its
+    rows are left out.
     """
-    found: dict[str, tuple[float, float, int]] = {}
-    open_ = list(names)
+    ranges: dict[str, Range] = {}
+    unknown: list[str] = []
+    undecided = list(names)
     for stored in files:
-        if not open_:
+        if not undecided:
             break
         with explain_failures(stored.path, scanned=True):
             footer = footer_of(stored.path, stored.size, stored.changed)
-            columns = leaves_of(stored.path, stored.size, stored.changed)
-            for group in range(footer.num_row_groups):
-                row_group = footer.row_group(group)
-                for name in list(open_):
-                    column = columns.get(stored.stored_names.get(name, ""))
-                    known = None if column is None else _range(row_group.column(column[0]))
-                    if known is None:
-                        open_.remove(name)
-                        found.pop(name, None)
-                    elif known[2]:
-                        low, high, given = found.get(name, (np.inf, -np.inf, 0))
-                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
-    return found
+            leaves = leaves_of(stored.path, stored.size, stored.changed)
+            groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+            for name, group in product(list(undecided), groups):
+                if name not in undecided:
+                    continue
+                leaf = leaves.get(stored.stored_names.get(name, ""))
+                statistics = None if leaf is None else group.column(leaf[0]).statistics
+                if leaf is not None and (statistics is None or not statistics.has_null_count):
+                    unknown.append(name)
+                found = _range(statistics, group.num_rows)
+                if found is None:
+                    undecided.remove(name)
+                    ranges.pop(name, None)
+                else:
+                    ranges[name] = joined_range(ranges.get(name), found)
+    return {name: found for name, found in ranges.items() if found[2]}, unknown
 
 
 @lru_cache(maxsize=_FOOTERS)
@@ -226,18 +233,17 @@ def _n_leaves(stored: Any) -> int:
     return sum(map(_n_leaves, parts)) if parts else 1
 
 
-def _range(column: Any) -> tuple[float, float, int] | None:
-    """Return the ends and the count of a row group's column, if it may identify rows."""
-    figures = column.statistics
-    if figures is None or not figures.has_null_count:
+def _range(statistics: Any, n_rows: int) -> Range | None:
+    """Return the range of a row group's column; None if it does not show that it may count rows."""
+    if statistics is None or not statistics.has_null_count:
         return None
-    given = column.num_values - figures.null_count
+    given = n_rows - statistics.null_count
     if given == 0:
-        return 0.0, 0.0, 0
-    if not figures.has_min_max or isinstance(figures.min, bool | str | bytes):
+        return NO_RANGE
+    if not statistics.has_min_max or isinstance(statistics.min, bool | str | bytes):
         return None
     try:
-        low, high = float(figures.min), float(figures.max)
+        low, high = float(statistics.min), float(statistics.max)
     except (TypeError, ValueError):
         return None
     return (low, high, given) if high - low + 1 >= given / 2 else None

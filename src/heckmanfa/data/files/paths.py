@@ -1,17 +1,23 @@
-"""Refuses to write a file that the same call reads, or to write two outputs to one file."""
+"""Paths: patterns, links that are not followed, and outputs that would replace an input.
+
+In a folder where everybody may write, such as /tmp, another user can make a link under the name of
+a file that we are about to read or write. As in Linux with ``fs.protected_symlinks``, a link in
+such a folder counts only if we made it, or the owner of the folder did.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import stat
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from heckmanfa.data.files.patterns import matches, matching
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
@@ -163,3 +169,95 @@ def _would_match(pattern: str, path: Path) -> bool:
         for candidate in candidates
         if candidate.is_relative_to(base)
     )
+
+
+# As many links as Linux follows.
+_MOST_LINKS = 40
+
+
+def refuse_foreign_links(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that leads through a link of another user in a folder open to all.
+
+    What is missing or leads in circles is left to whoever opens it.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    parts = list(reversed(Path(path).absolute().parts))
+    here, links = Path(parts.pop()), 0
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            here = here.parent
+            continue
+        step = here / part
+        try:
+            found = step.lstat()
+            if not stat.S_ISLNK(found.st_mode):
+                here = step
+                continue
+            folder, target = here.stat(), Path(os.readlink(step))  # noqa: PTH115
+        except OSError:
+            return
+        if _is_foreign(found, folder):
+            raise InputError(
+                f"{shown(step)} is a link that another user made in a folder where everybody may "
+                f"write, and it is not followed; name the file itself, {shown(here / target)}, if "
+                "you trust it"
+            )
+        links += 1
+        if links > _MOST_LINKS:
+            return
+        if target.is_absolute():
+            here = Path(target.anchor)
+        parts += reversed([name for name in target.parts if name != target.anchor])
+
+
+def _is_foreign(link: os.stat_result, folder: os.stat_result) -> bool:
+    open_to_all = stat.S_ISVTX | stat.S_IWOTH
+    is_open = folder.st_mode & open_to_all == open_to_all
+    return is_open and link.st_uid not in (os.geteuid(), folder.st_uid)
+
+
+def matching(pattern: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the files and folders of this machine that match a pattern.
+
+    Hidden names match only what begins with a dot. Like a folder that is read as a whole, ``**``
+    does not enter linked folders: a link to a folder above would repeat every file.
+    """
+    parts = Path(pattern).parts
+    if "**" not in parts:
+        # Unlike a path's own method, it leaves hidden files alone.
+        yield from map(Path, glob.iglob(str(Path(pattern))))  # noqa: PTH207
+        return
+    at = parts.index("**")
+    rest = parts[at + 1 :]
+    for base in matching(Path(*parts[:at])) if at else [Path()]:
+        for folder in _folders(base):
+            if not rest and folder == base:
+                yield base
+            yield from matching(Path(glob.escape(str(folder)), *(rest or "*")))
+
+
+def _folders(base: Path) -> Iterator[Path]:
+    """Yield a folder and those below it that are neither hidden nor links."""
+    for folder, inside, _ in os.walk(base):
+        inside[:] = sorted(name for name in inside if not name.startswith("."))
+        yield Path(folder)
+
+
+def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern, where ``**`` is any number of folders.
+
+    Hidden names match only what begins with a dot.
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        hidden = (place for place, part in enumerate(parts) if part.startswith("."))
+        most = next(hidden, len(parts))
+        return any(matches(parts[skip:], pattern[1:]) for skip in range(most + 1))
+    if not parts or not fnmatchcase(parts[0], pattern[0]):
+        return False
+    if parts[0].startswith(".") and not pattern[0].startswith("."):
+        return False
+    return matches(parts[1:], pattern[1:])

@@ -10,32 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 from uuid import uuid4
 
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.columns.category_features import decide_levels
 from heckmanfa.data.columns.column_names import refuse_same_labels, split_labels
+from heckmanfa.data.columns.encoded_columns import decide_levels
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.dask.dask_levels import CountLevels, merge_counts
-from heckmanfa.data.dask.dask_worker import (
-    Encoded,
+from heckmanfa.data.dask_worker import (
+    CountLevels,
     PartitionWork,
     Pass,
     Work,
     failure,
     heckmanfa_pass,
+    merge_counts,
 )
 from heckmanfa.data.row_sources import (
     CategoryType,
-    EncodedRowSource,
-    RawRowSource,
     Reading,
     RowSource,
     Task,
 )
+from heckmanfa.data.rows import places_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 # Number of results fetched at a time, since every fetch asks the scheduler once.
@@ -57,16 +58,13 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
     return DaskSource(given)
 
 
-_STEADY = (
-    "call .persist() on the collections before the fit, give what draws rows a random_state, or "
-    "write them to files and read those"
-)
+class DaskSource(RowSource):
+    """The partitions of a Dask collection, raw or encoded on the workers."""
 
-
-class DaskSource(RawRowSource):
-    """The partitions of a Dask collection."""
-
-    steady = _STEADY
+    steady = (
+        "call .persist() on the collections before the fit, give what draws rows a random_state, "
+        "or write them to files and read those"
+    )
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
@@ -80,8 +78,29 @@ class DaskSource(RawRowSource):
         self.has_selected = "selected" in given
         self.has_weight = "sample_weight" in given
         self.has_groups = "groups" in given
-        self._n_parts = _n_parts(X)
+        self._n_parts, self._n_columns = _n_parts(X), self.n_features
+        self.column_types = None if self._labels is None else X._meta
+        self._encoding: Encoding | None = None
+        self._unknown: Unknown = "error"
         self._partitions: dict[tuple[int, ...], tuple[tuple[str, ...], list[Any]]] = {}
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How the columns of the collection become features; None if they are raw."""
+        return self._encoding
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether a fit may encode the columns."""
+        return self._encoding is None
+
+    def re_encoded(self, encoding: Encoding, unknown: Unknown = "missing") -> Self:
+        """Return the same rows, whose columns the workers encode; see `RowSource`."""
+        changed = copy(self)
+        changed._encoding, changed._unknown = encoding, unknown
+        changed.names, changed.labels_given = tuple(encoding.columns), None
+        changed.n_features = len(changed.names)
+        return changed
 
     @property
     def described(self) -> str:
@@ -90,10 +109,23 @@ class DaskSource(RawRowSource):
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every partition, in their order."""
-        work = Pass(task, reading.block_rows, self.outcome_as)
-        return self.compute(work, reading.columns, reading)
+        work, columns = Pass(task, reading.block_rows, self.outcome_as), reading.columns
+        if self._encoding is not None:
+            # Of each encoded column, the position of the column that it is made from.
+            made_from = [
+                position
+                for position, name in enumerate(self._encoding.sources)
+                for _ in self._encoding.columns_of(name)
+            ]
+            columns = tuple(dict.fromkeys(made_from[column] for column in reading.columns))
+            partial = self._encoding.of_sources([self._encoding.sources[k] for k in columns])
+            if partial.has_rules:
+                names = self._encoding.columns
+                wanted = places_of([names[k] for k in reading.columns], partial.columns)
+                work = replace(work, encoding=partial, unknown=self._unknown, columns=tuple(wanted))
+        return self._compute(work, columns, reading)
 
-    def compute(
+    def _compute(
         self, work: PartitionWork, columns: tuple[int, ...], reading: Reading | None = None
     ) -> Iterator[Any]:
         """Yield what some work on every partition returns, in their order.
@@ -119,25 +151,16 @@ class DaskSource(RawRowSource):
             return _computed_here(jobs, self._n_parts)
         return _computed_on(client, jobs, parts, self._n_parts)
 
-    @property
-    def column_types(self) -> Any:
-        """A frame without rows that has the types of the columns; None for an array."""
-        return None if self._labels is None else self._given["X"]._meta
-
     def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
         """Learn the levels of some columns; each partition is counted where it is."""
         columns = tuple(sorted(categories))
         names = [f"x{column}" if self.names is None else self.names[column] for column in columns]
         work = CountLevels(tuple(names), tuple(categories[column] for column in columns))
-        counted = merge_counts(self.compute(work, columns))
+        counted = merge_counts(self._compute(work, columns))
         return {
             columns[place]: decide_levels(column, tally)
             for place, (column, tally) in counted.items()
         }
-
-    def encoded_by(self, encoding: Encoding, unknown: Unknown = "error") -> RowSource:
-        """Return the same rows, whose columns the workers encode."""
-        return EncodedDaskSource(self, encoding, unknown)
 
     def _delayed(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
         """Return the roles, and what each partition holds of them, with some columns of X."""
@@ -161,56 +184,11 @@ class DaskSource(RawRowSource):
 
     def _projected(self, columns: tuple[int, ...]) -> Any:
         X = self._given["X"]
-        if columns == tuple(range(self.n_features)):
+        if columns == tuple(range(self._n_columns)):
             return X
         if self._labels is None:
             return one_column_chunk(X[:, list(columns)])
         return X[[self._labels[column] for column in columns]]
-
-
-class EncodedDaskSource(EncodedRowSource):
-    """The partitions of a Dask collection, encoded on the workers."""
-
-    steady = _STEADY
-
-    def __init__(self, raw: DaskSource, encoding: Encoding, unknown: Unknown) -> None:
-        self._raw, self._encoding, self._unknown = raw, encoding, unknown
-        self._columns = tuple(encoding.columns)
-        self.names, self.n_features = self._columns, len(self._columns)
-        self.has_selected = raw.has_selected
-        self.has_weight = raw.has_weight
-        self.has_groups = raw.has_groups
-        self.outcome_as = raw.outcome_as
-        # Of each encoded column, the position of the column that it is made from.
-        self._made_from = [
-            position
-            for position, name in enumerate(encoding.sources)
-            for _ in encoding.columns_of(name)
-        ]
-
-    @property
-    def encoding(self) -> Encoding:
-        """How the columns of the collection become features."""
-        return self._encoding
-
-    @property
-    def described(self) -> str:
-        """A short description of the rows."""
-        return self._raw.described
-
-    def re_encoded(self, encoding: Encoding) -> RowSource:
-        """Return the same rows with other levels; a level that is left out is missing."""
-        return self._raw.encoded_by(encoding, "missing").reading_outcome(self.outcome_as)
-
-    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
-        """Yield ``task(part, chunks)`` for every partition, in their order."""
-        needed = tuple(sorted({self._made_from[column] for column in reading.columns}))
-        partial = self._encoding.of_sources([self._encoding.sources[place] for place in needed])
-        place = {name: column for column, name in enumerate(partial.columns)}
-        wanted = tuple(place[self._columns[column]] for column in reading.columns)
-        encoded = Encoded(partial, self._unknown, wanted)
-        work = Pass(task, reading.block_rows, self.outcome_as, encoded)
-        return self._raw.compute(work, needed, reading)
 
 
 # Reading collections. -----------------------------------------------------------------------------

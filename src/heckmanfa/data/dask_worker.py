@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import floats, numbers
-from heckmanfa.data.columns.encoded_columns import EncodedColumns, array_frame
+from heckmanfa.data.columns.column_numbers import as_series, floats, numbers
+from heckmanfa.data.columns.encoded_columns import (
+    EncodedColumns,
+    array_frame,
+    category_column,
+    count_levels,
+    to_pandas_column,
+)
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.kinds import ColumnSpec
+from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcome_classes import labels_of
-from heckmanfa.data.row_labels import match_partition
-from heckmanfa.data.row_sources import Chunk, OutcomeAs, Task, cut_chunks
-from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
+from heckmanfa.data.row_labels import refuse_other_labels
+from heckmanfa.data.row_sources import CategoryType, Chunk, OutcomeAs, Task, cut_chunks
+from heckmanfa.data.rows import ColumnArrays, Matrix, Source, one_blas_thread
 from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 
@@ -31,28 +39,8 @@ _TRIM, _MAP = -1, -3
 _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """How the columns that a pass reads become features."""
-
-    encoding: Encoding
-    """its sources are the columns of a partition, in their order"""
-    unknown: Unknown
-    columns: tuple[int, ...]
-    """positions, among what the encoding makes, of the columns that a pass wants"""
-
-    def source(self, frame: nw.DataFrame[Any]) -> Source:
-        """Return the features of a partition."""
-        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
-        arrays = {place: made[column] for place, column in enumerate(self.columns)}
-        return Columns(arrays, (frame.shape[0], len(arrays)))
-
-
-class PartitionWork(Protocol):
-    """What is done with a partition."""
-
-    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
-        """Return a small result; ``given`` are the columns by role, ``head`` as in `Reading`."""
+PartitionWork = Callable[[int, int | None, dict[str, Any]], Any]
+"""what is done with a partition, its `Reading.head` and its columns by role; returns a little"""
 
 
 @dataclass(frozen=True)
@@ -63,8 +51,12 @@ class Pass:
     block_rows: int
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
-    encoded: Encoded | None = None
-    """None if all columns are numbers"""
+    encoding: Encoding | None = None
+    """how columns become features: its sources are those of a partition, in their order; None if
+    all columns are numbers"""
+    unknown: Unknown = "error"
+    columns: tuple[int, ...] = ()
+    """positions, among what the encoding makes, of the columns that the task wants"""
 
     def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
         """Run the task on chunks of a partition."""
@@ -90,9 +82,12 @@ class Pass:
         yield from cut_chunks(self._source(given["X"]), columns, self.block_rows)
 
     def _source(self, features: Any) -> Source:
-        if self.encoded is None or not self.encoded.encoding.levels:
+        if self.encoding is None:
             return _source(features)
-        return self.encoded.source(partition_frame(features))
+        frame = partition_frame(features)
+        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
+        arrays = {place: made[column] for place, column in enumerate(self.columns)}
+        return ColumnArrays(arrays, (frame.shape[0], len(arrays)))
 
     def _outcome(self, values: Any) -> Any:
         if self.outcome_as == "numbers":
@@ -120,7 +115,7 @@ class Work:
                     f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
                     f"{role}: make both from one collection, or repartition both in the same way"
                 )
-        match_partition(given)
+        refuse_other_labels(given)
         return self.work(part, head, given)
 
 
@@ -156,7 +151,7 @@ def _source(features: Any) -> Source:
     if isinstance(features, pd.DataFrame) and (features.dtypes == np.float64).all():
         # The usual case, and the fast one.
         values = features.to_numpy()
-        return Columns(dict(enumerate(values.T)), values.shape)
+        return ColumnArrays(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         shape = frame.shape
@@ -170,14 +165,14 @@ def _source(features: Any) -> Source:
 
 
 def _numbers(values: Any, what: str) -> NDArray[Any]:
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    array = numbers(series, what) if isinstance(series, nw.Series) else np.asarray(values)
+    series = as_series(values)
+    array = np.asarray(values) if series is None else numbers(series, what)
     return array if array.dtype.kind in "biuf" else floats(array, what)
 
 
 def _groups(values: Any) -> NDArray[Any]:
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if not isinstance(series, nw.Series):
+    series = as_series(values)
+    if series is None:
         return np.asarray(values)
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return numbers(series, "groups")
@@ -246,3 +241,76 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
         f"{which} failed with {kind}: {error}. If your own functions make the collection, compute "
         "that partition alone to find the cause."
     )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A column of a partition."""
+
+    column: ColumnSpec
+    tally: TextTally | None
+    """None for objects that are not text"""
+    holds_text: bool = True
+    """whether it is a category already, or holds text that makes it one"""
+    declared: tuple[str, ...] | None = None
+    """levels that the partition declares, in order; None if it has no rows or declares none"""
+
+
+@dataclass(frozen=True)
+class CountLevels:
+    """Counts the levels of some columns of each partition."""
+
+    names: tuple[str, ...]
+    types: tuple[CategoryType, ...]
+    """what makes each of them a category"""
+
+    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> list[Counted]:
+        """Count all rows of a partition."""
+        frame = partition_frame(given["X"])
+        found = []
+        for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True)):
+            series = frame[:, place]
+            is_declared, named = kind in ("category", "named"), kind == "named"
+            column = category_column(series, name, is_declared=is_declared, named=named)
+            values = to_pandas_column(series)
+            held = "string"
+            if kind == "objects":
+                held = pd.api.types.infer_dtype(values, skipna=True)
+            if held not in ("string", "empty"):
+                found.append(Counted(column, None))
+                continue
+            tally, _ = count_levels(column, values, capped=True)
+            declared = None
+            if tally.declared is not None and len(values):
+                declared = tuple(tally.declared)
+            found.append(Counted(column, tally, held == "string", declared))
+        return found
+
+
+def merge_counts(partitions: Iterable[list[Counted]]) -> dict[int, tuple[ColumnSpec, TextTally]]:
+    """Merge the counts of partitions; return the columns that are categories, by position.
+
+    The order that partitions declare counts if they all declare the same. Otherwise it would depend
+    on how the rows are partitioned, as it does with Dask's unknown categories.
+    """
+    merged: dict[int, tuple[ColumnSpec, TextTally]] = {}
+    declared: dict[int, set[tuple[str, ...]]] = {}
+    texts: set[int] = set()
+    others: set[int] = set()
+    for partition in partitions:
+        for place, counted in enumerate(partition):
+            if counted.tally is None:
+                others.add(place)
+                continue
+            if counted.holds_text:
+                texts.add(place)
+            if counted.declared is not None:
+                declared.setdefault(place, set()).add(counted.declared)
+            if place in merged:
+                merged[place][1].merge(counted.tally)
+            else:
+                merged[place] = counted.column, counted.tally
+    for place, orders in declared.items():
+        if len(orders) > 1:
+            merged[place][1].declared = None
+    return {place: merged[place] for place in sorted(texts - others)}

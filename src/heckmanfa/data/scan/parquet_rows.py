@@ -7,7 +7,7 @@ columns of text; a fit reads the columns that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import accumulate
@@ -15,15 +15,22 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from heckmanfa.data.arrow.arrow_rows import ArrowRows
-from heckmanfa.data.arrow.scan_columns import ScanColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.found_files import PathLike
-from heckmanfa.data.parquet.parquet_engine import ParquetEngine
-from heckmanfa.data.parquet.parquet_files import scan_files
-from heckmanfa.data.parquet.parquet_parts import Batches, KeptParts, read_batches
+from heckmanfa.data.files.found_files import PathLike, find_files
 from heckmanfa.data.row_sources import Chunk, Reading, Task
+from heckmanfa.data.scan.arrow_rows import ArrowRows
+from heckmanfa.data.scan.engines import Engine, Piece, Range
+from heckmanfa.data.scan.parquet_files import StoredFile, arrow, scan_files, value_ranges
+from heckmanfa.data.scan.parquet_parts import (
+    Batches,
+    KeptParts,
+    file_parts,
+    read_batches,
+    read_columns,
+)
+from heckmanfa.data.scan.scan_columns import ScanColumns
 from heckmanfa.data.threads import workers
+from heckmanfa.text.printable import shown
 
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
@@ -162,9 +169,9 @@ def scan_parquet(
     >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
-    asked = ScanColumns.asked(
-        outcome,
-        features,
+    asked = ScanColumns(
+        outcome=outcome,
+        features=features,
         selected=selected,
         sample_weight=sample_weight,
         groups=groups,
@@ -174,5 +181,66 @@ def scan_parquet(
         reference=reference,
         encoding=encoding,
     )
-    engine, sources, learned = asked.opened(lambda needed: ParquetEngine(*scan_files(path, needed)))
+    engine, sources, learned = asked.opened(
+        lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
+    )
     return ParquetRows(engine, asked, sources, learned)
+
+
+_ROWS_AT_ONCE = 2**13
+_SAMPLE_GROUPS = 256
+
+
+class ParquetEngine(Engine):
+    """Files as `scan_files` returns them."""
+
+    n_rows: int
+
+    def __init__(self, files: Sequence[StoredFile], schema: Any) -> None:
+        self.files = tuple(files)
+        """in the order of their rows"""
+        self.local_files = [str(file.path) for file in files]
+        self.schema = schema
+        self.parts = file_parts(files)
+        """the rows, in parts that passes read"""
+        self.n_rows = sum(part.rows for part in self.parts)
+
+    @property
+    def described(self) -> str:
+        """What the rows are from."""
+        count = len(self.files)
+        return f"{count} Parquet files" if count != 1 else shown(self.files[0].path)
+
+    def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
+        """Yield the batches of all parts."""
+        for piece in self.pieces(columns, levels, _ROWS_AT_ONCE):
+            yield from piece.batches
+
+    def pieces(
+        self, columns: Sequence[str], levels: Sequence[str], block_rows: int
+    ) -> Generator[Piece]:
+        """Yield the parts, none of which is read yet."""
+        wanted = Batches(tuple(columns), tuple(levels), block_rows, head=None, threads=False)
+        for part in self.parts:
+            yield Piece(part.start, read_batches(part, wanted))
+
+    def load(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield whole files, which takes less time than all of their batches."""
+        return (read_columns(file, columns) for file in self.files)
+
+    def sample(self, columns: Sequence[str], rows: int) -> list[Any]:
+        """Return the first rows of some row groups; no other is read."""
+        pa, _ = arrow()
+        groups = file_parts(self.files, most=0)
+        groups = groups[:: -(-len(groups) // _SAMPLE_GROUPS)]
+        share = min(rows / sum(group.rows for group in groups), 1.0)
+        parts: list[Any] = []
+        for group in groups:
+            wanted = Batches(tuple(columns), (), 1, max(int(share * group.rows), 1), threads=True)
+            parts += [pa.Table.from_batches([batch]) for batch in read_batches(group, wanted)]
+        return parts
+
+    def ranges(self, names: Sequence[str]) -> dict[str, Range]:
+        """Return what the footers know; only columns without statistics take a pass."""
+        ranges, unknown = value_ranges(self.files, names)
+        return ranges | super().ranges(unknown)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
 
-from heckmanfa.data.arrow.arrow_columns import decoded, is_category, kind_of
-from heckmanfa.data.arrow.engines import whole_blocks
-from heckmanfa.data.parquet.parquet_files import (
+from heckmanfa.data.scan.arrow_columns import decoded, is_category, kind_of
+from heckmanfa.data.scan.engines import whole_blocks
+from heckmanfa.data.scan.parquet_files import (
     StoredFile,
     arrow,
     explain_failures,

@@ -1,1 +1,0 @@
-"""Rows in the partitions of a Dask collection."""
