@@ -38,7 +38,6 @@ from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.results import evidence
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.assignment_words import _weight_finding
 from heckmanfa.results.caveats import _of_rows
@@ -454,18 +453,6 @@ def test_the_feature_whose_chance_moves_most_is_named_if_the_stand_in_has_none()
     )
     said = on_one_line(_without_correction(evidence))
     assert said.startswith("b has a chance of 20%; without the correction")
-
-
-@pytest.mark.parametrize(
-    ("mode", "known", "expected"),
-    [("average", False, "all"), ("chosen", True, "all"), ("chosen", False, "rough")],
-)
-def test_assignments_are_weighed_where_that_is_quick_or_done(monkeypatch, mode, known, expected):
-    monkeypatch.setattr(evidence, "are_known", lambda _: known)
-    monkeypatch.setattr(evidence, "weights_of", lambda _: "all")
-    monkeypatch.setattr(evidence, "rough_weights_of", lambda _: "rough")
-    assert evidence._weights(None, mode, thorough=True) == expected
-    assert evidence._weights(None, "given", thorough=True) is None
 
 
 def test_a_rho_beside_zero_does_not_take_its_place():

@@ -39,8 +39,8 @@ def test_every_sentence_is_the_recorded_one(scene):
     name, model, warned = scene
     fit = model.fit_
     findings = model.diagnostics().checks()
-    caveats = caveats_of_fit(fit)
     evidence = evidence_of(fit)
+    caveats = caveats_of_fit(fit, weights=evidence.weights)
     checks = checks_of(findings, caveats, evidence.outcome, binary=fit.is_binary)
     asked = evidence.no_exclusion and not fit.is_binary
     bounds = bounds_of(fit) if asked else None

@@ -412,7 +412,8 @@ def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
     assert others
     form = weights_of(searched.fit_).form
     states = np.column_stack([others, np.ones(len(others), bool), np.zeros(len(others), bool)])
-    for mask, near in zip(others, assignments_of(searched.fit_, form, states), strict=True):
+    found = assignments_of(searched.fit_, form, states, effects_of(searched.fit_))
+    for mask, near in zip(others, found, strict=True):
         names = [name for name, held in zip(columns, mask, strict=True) if held]
         exact = fitted(HeckmanProbit(names), X[columns], y)
         scaled = searched.fit_.binary.mean_slope * exact.coef_[mask]

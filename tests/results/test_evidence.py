@@ -190,7 +190,7 @@ def test_a_search_among_many_features_is_weighed_in_short_chains(rows, monkeypat
         return average(*args, **options, max_units=3)
 
     monkeypatch.setattr(assignment_weights, "average", sampled)
-    assert "search_report()" in evidence_of(again, thorough=False).chances_missing
+    assert "search_report()" in evidence_of(again, effort="quick").chances_missing
     found = evidence_of(again)
     assert asked == [200]
     assert not found.exhaustive
@@ -264,5 +264,5 @@ def test_sets_of_many_features_are_weighed_unless_that_may_not_take_time(monkeyp
     mroz = load_mroz()
     fit = HeckmanBestSubset().fit(mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"]).fit_
     monkeypatch.setattr(assignment_weights, "QUICK_UNITS", 3)
-    assert "search_report() has them" in evidence_of(fit, thorough=False).chances_missing
+    assert "search_report() has them" in evidence_of(fit, effort="quick").chances_missing
     assert evidence_of(fit).has_chances

@@ -42,7 +42,7 @@ def test_a_chance_at_a_cut_belongs_above_it():
 
 def test_a_named_exclusion_gives_a_verdict(rows):
     for model in (HeckmanAverage(never=["x0"]), HeckmanBestSubset(never=["x0"])):
-        found = judgement_of(fitted(model, *rows).fit_)
+        found = evidence_of(fitted(model, *rows).fit_).judgement
         assert (found.kind, found.test) == ("yes", None)
         assert found.chance > 0.99
         assert found.all_features.test.p_value < 0.001

@@ -8,6 +8,7 @@ import pytest
 from tests.scenes import FITS
 
 from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.caveats import caveats_of_fit
 
 MARKS = {"ok": "", "note": "", "caution": "?", "problem": "!"}
@@ -19,7 +20,8 @@ def said(model):
         f"{check.key}{MARKS[check.verdict]}{f'({check.case})' if check.case else ''}"
         for check in model.diagnostics().checks()
     ]
-    caveats = [f"{caveat.key}{MARKS[caveat.severity]}" for caveat in caveats_of_fit(model.fit_)]
+    found = caveats_of_fit(model.fit_, weights=weights_of(model.fit_))
+    caveats = [f"{caveat.key}{MARKS[caveat.severity]}" for caveat in found]
     return " ".join(checks), " ".join(caveats)
 
 

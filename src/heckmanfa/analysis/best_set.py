@@ -17,12 +17,11 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.results.assignment_weights import (
     QUICK_UNITS,
+    AssignmentWeights,
     n_units_of,
-    weights_of,
 )
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.document import Finding
-from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
@@ -42,18 +41,28 @@ Make = Callable[[Question], Model]
 """returns the unfitted estimator of a question"""
 
 
-def best_model(prepared: Prepared, model: Model, make: Make) -> Model:
-    """Return a model of one assignment, fitted to the rows: of an average, the best by BIC."""
+def best_model(
+    prepared: Prepared, model: Model, weights: AssignmentWeights | str | None, make: Make
+) -> Model:
+    """Return a model of one assignment, fitted to the rows: of an average, the best by BIC.
+
+    With sampling weights there is no BIC, and it is the heaviest by the average's own weights.
+    """
     fit = model.fit_
     if fit.average is None or fit.probit is None:
         return model
-    names = [str(fit.feature_names[int(column)]) for column in np.flatnonzero(_best_mask(fit))]
+    found = weights.average if isinstance(weights, AssignmentWeights) else fit.average.average
+    best_set = np.flatnonzero(found.leading_masks[0])
+    names = [str(fit.feature_names[int(column)]) for column in best_set]
     question = replace(
         prepared.question, search="none", criterion=None, rho_range=None, always=(), honest=False
     )
     best = make(question).set_params(prediction_features=names)
-    driving = _driving(fit)
-    return _fitted(prepared, best.set_params(selection_features=driving) if driving else best)
+    if fit.average.form.searched:
+        state = found.leading_states[0, fit.n_features : -2]
+        driving = [str(fit.feature_names[int(column)]) for column in np.flatnonzero(state)]
+        best = best.set_params(selection_features=driving) if driving else best
+    return _fitted(prepared, best)
 
 
 def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> Model | str:
@@ -70,25 +79,6 @@ def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> 
         return best()
     except HeckmanfaError as error:
         return f"The best set cannot be fitted alone: {str(error).rstrip('.')}"
-
-
-def _best_mask(fit: Fit) -> Mask:
-    """Return the heaviest assignment of an average; with sampling weights, by its own weights."""
-    return np.asarray(_weighed(fit).leading_masks[0])
-
-
-def _driving(fit: Fit) -> list[str]:
-    """Name the selection features of that assignment; empty if these were not searched."""
-    if fit.average is None or not fit.average.form.searched:
-        return []
-    state = _weighed(fit).leading_states[0, fit.n_features : -2]
-    return [str(fit.feature_names[int(column)]) for column in np.flatnonzero(state)]
-
-
-def _weighed(fit: Fit) -> Average:
-    assert fit.average is not None
-    found = weights_of(fit)
-    return fit.average.average if isinstance(found, str) else found.average
 
 
 def _fitted(prepared: Prepared, model: Model) -> Model:
@@ -174,14 +164,15 @@ def _of_one(model: Model) -> Model:
     return model.set_params(tolerance=None) if isinstance(model, Heckman) else model
 
 
-def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Finding:
+def best_set_finding(
+    fit: Fit, found: AssignmentWeights | str | None, drawn: Resampled, names: Sequence[str]
+) -> Finding:
     """Say how often the best set of features won; ``names`` are its columns in the table."""
-    found = weights_of(fit)
     weight = ""
-    state = None if isinstance(found, str) else found.average.leading_states[0]
-    same = state is not None and not state[-1] and np.array_equal(state[:-2], drawn.best)
-    if not isinstance(found, str) and same:
-        weight = f" has {chance_text(found.best)} of the BIC weight, and"
+    if isinstance(found, AssignmentWeights):
+        state = found.average.leading_states[0]
+        if not state[-1] and np.array_equal(state[:-2], drawn.best):
+            weight = f" has {chance_text(found.best)} of the BIC weight, and"
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM
     won = f"won in {percent(drawn.share, 0)} of {samples}"

@@ -22,7 +22,7 @@ from heckmanfa.data.columns.missing_codes import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
-from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.assignment_words import kinds_finding
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH, FEWER_FEATURES
@@ -67,6 +67,8 @@ class Subject:
     warned: Sequence[tuple[type[HeckmanfaWarning], str]]
     """warnings of the fit, with their kind"""
     row_counts: Mapping[str, int]
+    weights: AssignmentWeights | str | None
+    """of all sets of features, or why there are none"""
     derived: Mapping[str, tuple[str, ...]]
     """columns that are squares or products of others"""
     source_of: Callable[[str], str]
@@ -140,20 +142,18 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
 
 def _in_table(finding: Finding, subject: Subject) -> Finding:
     """Name the columns of the table in a finding about columns of X."""
+    weights = subject.weights
     if finding.key == "weight_kinds":
-        weights = weights_of(subject.fit)
-        return (
-            finding
-            if isinstance(weights, str)
-            else kinds_finding(subject.fit, weights, subject.sources)
-        )
+        assert isinstance(weights, AssignmentWeights)
+        return kinds_finding(subject.fit, weights, subject.sources)
     if not finding.names:
         return finding
     names = tuple(subject.sources(finding.names))
-    found = weights_of(subject.fit) if finding.key == "stand_ins" else ""
-    if isinstance(found, str) or not found.stand_ins:
+    if finding.key != "stand_ins":
         return replace(finding, names=names)
-    first = found.stand_ins[0]
+    assert isinstance(weights, AssignmentWeights)
+    assert weights.stand_ins
+    first = weights.stand_ins[0]
     without, inside = chance_text(first.corrected_without), chance_text(first.corrected_with)
     short = f"without it, {without} of the BIC weight holds the correction; with it, {inside}"
     return replace(finding, names=names, short=short)
@@ -230,7 +230,7 @@ def _with_best_set(subject: Subject, findings: list[Finding], missed: _Missed) -
         missed.add(1, drawn)
         return findings
     best = [fit.feature_names[int(column)] for column in np.flatnonzero(drawn.best)]
-    said = best_set_finding(fit, drawn, subject.sources(best))
+    said = best_set_finding(fit, subject.weights, drawn, subject.sources(best))
     others = [finding for finding in findings if finding.key != "assignment_weight"]
     if len(others) < len(findings) and said.verdict == "ok":
         # No sample contradicts it, but its weight may.

@@ -28,7 +28,7 @@ from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.inference.diagnosed import uncertainty_or_why, what_if_or_why
+from heckmanfa.inference.diagnosed import diagnose_fit, uncertainty_or_why, what_if_or_why
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
@@ -181,7 +181,7 @@ class Analysis(Prepared):
         """Diagnostics of the model, for the rows of the fit if these are in memory."""
         X = None if self.loaded is None else self.loaded.X
         known = [report for report in (self.uncertainty, self.what_if) if report is not None]
-        return self.model.diagnostics(X, include=known)
+        return diagnose_fit(self.model.fit_, X, known, self.evidence.weights)
 
     @cached_property
     def exclusions(self) -> Exclusions:
@@ -215,13 +215,15 @@ class Analysis(Prepared):
         )
         return [
             replace(caveat, sentence=in_options(caveat.sentence), why=in_options(caveat.why))
-            for caveat in caveats_of_table(self.model.fit_, self.diagnostics, table)
+            for caveat in caveats_of_table(
+                self.model.fit_, self.diagnostics, table, self.evidence.weights
+            )
         ]
 
     @cached_property
     def best_model(self) -> Model:
         """A model of one assignment, fitted to the rows: of an average, the best by BIC."""
-        return best_model(self, self.model, self._make)
+        return best_model(self, self.model, self.evidence.weights, self._make)
 
     @cached_property
     def derived_columns(self) -> dict[str, tuple[str, ...]]:
@@ -256,6 +258,7 @@ class Analysis(Prepared):
             caveats=self.caveats,
             warned=list(zip(self.warning_kinds, self.warnings, strict=True)),
             row_counts=self.row_counts,
+            weights=self.evidence.weights,
             derived=self.derived_columns,
             source_of=self.source_of,
         )

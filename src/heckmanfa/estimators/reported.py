@@ -25,6 +25,7 @@ from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
+from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reports import Report, read_reports
@@ -258,9 +259,9 @@ class ReportedModel(ScoredModel):
             Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
-        fit = self.fit_
-        found = caveats.caveats_of_fit(fit)
-        return coefficients.summarize(fit, conf_level, read_reports(include), found)
+        evidence = evidence_of(self.fit_, effort="quick")
+        found = caveats.caveats_of_fit(self.fit_, weights=evidence.weights)
+        return coefficients.summarize(evidence, conf_level, read_reports(include), found)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
@@ -275,7 +276,8 @@ class ReportedModel(ScoredModel):
             `uncertainty_interval` and, unless this is an average, `what_if` need no rows and are
             always included.
         """
-        return diagnose_fit(self.fit_, X, read_reports(include))
+        weights = weights_of(self.fit_, "quick")
+        return diagnose_fit(self.fit_, X, read_reports(include), weights)
 
     def pictures(
         self, X: Any = None, y: Any = None, *, selected: Any = None, sample_weight: Any = None

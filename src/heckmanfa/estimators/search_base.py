@@ -18,11 +18,13 @@ from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
+from heckmanfa.inference.diagnosed import diagnose_fit
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
+from heckmanfa.results.assignment_weights import QUICK_UNITS
 from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
@@ -36,10 +38,6 @@ from heckmanfa.text.option_types import SearchIn
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# All assignments of so many features are weighed while a notebook waits.
-_QUICKLY_WEIGHED = 18
 
 
 class Chooser(Choose, Protocol):
@@ -148,16 +146,15 @@ class ChoiceModel(SelectionModel):
 
     def _answer_card(self) -> str:
         fit = self.fit_
-        known = len(fit.feature_names) <= _QUICKLY_WEIGHED
-        evidence = evidence_of(fit, thorough=known)
+        quick = len(fit.feature_names) <= QUICK_UNITS
+        evidence = evidence_of(fit, effort="rough" if quick else "quick")
         checks = checks_of(
-            self.diagnostics().checks(),
-            caveats_of_fit(fit, weighed=known),
+            diagnose_fit(fit, None, (), evidence.weights).checks(),
+            caveats_of_fit(fit, weights=evidence.weights),
             evidence.outcome,
             binary=fit.is_binary,
         )
-        # Those of a binary outcome need the rows.
-        asked = evidence.no_exclusion and not fit.is_binary
+        asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
         bounds = bounds_of(fit) if asked else None
         answer = answer_of(evidence, checks, bounds=bounds)
         return card_html(answer, forest_of(evidence), evidence.outcome)

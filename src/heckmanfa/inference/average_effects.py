@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,8 +25,6 @@ from heckmanfa.search.averaging.members import Gathered
 
 # In standard errors.
 _ROUNDING = 1e-6
-# Ends of intervals are then within 1% of half their width on average over rows, and 6% at worst.
-_GROUPS = 24
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
@@ -47,26 +44,17 @@ class Part:
     """(T, d) derivatives of the fit's terms in the estimates of the form"""
 
 
-_parts: WeakKeyDictionary[Fit, list[Part]] = WeakKeyDictionary()
-
-
 def parts_of(fit: Fit) -> list[Part]:
-    """Return the groups of an average's assignments; made once, and kept as long as the fit is.
-
-    The model of all features is a group of its own, last.
-    """
-    if fit not in _parts:
-        outcome = outcome_of(fit)
-        share = outcome.average.all_features_share
-        parts = [
-            _part(fit, group, group.weight, (1 - share) * group.weight)
-            for group in outcome.members.groups(_GROUPS)
-        ]
-        if share > 0.0:
-            last = np.array([len(outcome.members.weights)])
-            parts.append(_part(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
-        _parts[fit] = parts
-    return _parts[fit]
+    """Return the groups of an average's assignments, and the model of all features, last."""
+    outcome = outcome_of(fit)
+    share = outcome.average.all_features_share
+    parts = [
+        _part(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
+    ]
+    if share > 0.0:
+        last = np.array([len(outcome.members.weights)])
+        parts.append(_part(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
+    return parts
 
 
 def _part(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> Part:

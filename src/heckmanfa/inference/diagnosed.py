@@ -11,6 +11,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.caveats import search_findings
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
 from heckmanfa.results.reports import Report, Untested, report_or_why
@@ -21,10 +22,12 @@ what_if_or_why = partial(report_or_why, WhatIf, "what_if", "excluded features pu
 uncertainty_or_why = partial(report_or_why, UncertaintyInterval, "uncertainty", "signs over rho")
 
 
-def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
+def diagnose_fit(
+    fit: Fit, X: Any, reports: Sequence[Report], weights: AssignmentWeights | str | None
+) -> Diagnostics:
     """Return the diagnostics of a fit, with reports that need no rows added to those given.
 
-    X holds rows to predict for, or is None.
+    X holds rows to predict for, or is None. ``weights`` are those of all assignments.
     """
     index = None
     if X is not None and fit.probit is not None:
@@ -41,4 +44,4 @@ def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
         )
     if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
         added.append(what_if_or_why(what_if, fit))
-    return diagnose(fit, index, [*added, *reports], search_findings(fit))
+    return diagnose(fit, index, [*added, *reports], search_findings(fit, weights))

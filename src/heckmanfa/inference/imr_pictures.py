@@ -17,7 +17,7 @@ from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.correction_pictures import ImrEstimate, ImrEstimates
-from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
@@ -100,8 +100,8 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     fit = evidence.fit
     if evidence.window is not None or fit.spec.errors_differ:
         return []
-    weighed = weights_of(fit)
-    if isinstance(weighed, str):
+    weighed = evidence.weights
+    if not isinstance(weighed, AssignmentWeights):
         return []
     found, place = weighed.average, weighed.form.correction
     mean, members = found.members(weighed.form).mean_imr, found.interval_members(weighed.form)

@@ -25,7 +25,7 @@ from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
-from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
@@ -46,10 +46,8 @@ _COVARIANCES = {"robust": "robust", "cluster": "clustered"}
 
 def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     """Return rho by assignment; None if there is only one, or they have no weights."""
-    if evidence.mode not in ("average", "chosen"):
-        return None
-    weighed = weights_of(evidence.fit)
-    if isinstance(weighed, str):
+    weighed = evidence.weights
+    if not isinstance(weighed, AssignmentWeights):
         return None
     found = weighed.average
     if found.n_assignments == 1:
@@ -367,7 +365,7 @@ def _mixed_by(evidence: Evidence) -> str:
 
 def _searched_rho(evidence: Evidence) -> float:
     """Return the estimate of rho beside the interval that allows for the search."""
-    weighed = None if evidence.honest or evidence.mode == "average" else weights_of(evidence.fit)
-    if weighed is None or isinstance(weighed, str):
+    weighed = None if evidence.honest or evidence.mode == "average" else evidence.weights
+    if not isinstance(weighed, AssignmentWeights):
         return evidence.rho.estimate
     return weighed.average.rho

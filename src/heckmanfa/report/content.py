@@ -15,7 +15,7 @@ from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effect_words import NAIVE_PROBIT
-from heckmanfa.results.effects import CONF_LEVEL, Effect, effects_of
+from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
@@ -252,7 +252,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         return []
     labels, whole, words = evidence.fit.labels, evidence.all_features, evidence.words
     naive = f"{words.naive_short[0].upper()}{words.naive_short[1:]}"
-    groups = {"Best assignment": best.coef, naive: effects_of(evidence.fit).least_squares}
+    groups = {"Best assignment": best.coef, naive: evidence.effects.least_squares}
     if whole is not None:
         groups["All features"] = whole.coef
     rows = [

@@ -3,14 +3,15 @@
 An assignment S weighs exp(-BIC_S / 2), with what it costs to drop the others by the `Form` of the
 model in which everything is. The correction and the index compete with the features. The weights
 say how much of what the data can tell about the features the chosen assignment holds. They follow
-BIC here; shares of features are also given by AIC and EBIC. All is computed once for each fit.
+BIC here; shares of features are also given by AIC and EBIC. Nothing is kept: whoever needs weights
+twice holds them, as `heckmanfa.results.evidence.Evidence` does.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import Literal
 
 import numpy as np
 
@@ -39,11 +40,19 @@ from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY
 
 QUICK_UNITS = 18
-"""With more features or groups than this, only `search_report` weighs the assignments."""
+"""With more features or groups, weighing the assignments behind a search takes seconds."""
+
+Effort = Literal["quick", "rough", "full"]
+"""how long weighing may take: up to `QUICK_UNITS`; always, with short chains where assignments must
+be sampled; or always, with long chains"""
 
 # The same fit gets the same words.
 _SEED = 0
 
+_LATER = (
+    "The weights of all assignments take a while to compute, so chances are not given here; "
+    "search_report() has them."
+)
 _NO_WEIGHT = (
     "No assignment has weight: those that are feasible have more columns than a third of the "
     "selected rows."
@@ -137,35 +146,25 @@ class AssignmentWeights:
         ]
 
 
-_weights: WeakKeyDictionary[Fit, AssignmentWeights | str] = WeakKeyDictionary()
-_rough: WeakKeyDictionary[Fit, AssignmentWeights | str] = WeakKeyDictionary()
-
-
-def weights_of(fit: Fit) -> AssignmentWeights | str:
+def weights_of(fit: Fit, effort: Effort = "full") -> AssignmentWeights | str | None:
     """Weigh the assignments behind a search or an average, or say in a sentence why not.
 
-    The result is kept as long as the fit is.
+    None where nothing was searched, so that there is nothing to weigh.
     """
-    if fit not in _weights:
-        _weights[fit] = _weigh(fit)
-    return _weights[fit]
-
-
-def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
-    """Weigh the assignments in seconds: as `weights_of` does, unless they must be sampled.
-
-    Then the chains of the sampler are short.
-    """
-    if fit in _weights or fit.average is not None or n_units_of(fit) <= MOST_UNITS:
-        return weights_of(fit)
-    if fit not in _rough:
-        _rough[fit] = _weigh(fit, max_sweeps=LEAST_SWEEPS)
-    return _rough[fit]
-
-
-def are_known(fit: Fit) -> bool:
-    """Whether the assignments were weighed before, or quickly can be."""
-    return fit in _weights or n_units_of(fit) <= QUICK_UNITS or has_pseudo_weights(fit)
+    if fit.probit is None or (fit.average is None and not (fit.search and fit.search.chose)):
+        return None
+    if has_pseudo_weights(fit):
+        return (
+            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
+            "choice is, is not said."
+        )
+    if fit.average is not None:
+        return _weigh(fit)
+    n_units = n_units_of(fit)
+    if effort == "quick" and n_units > QUICK_UNITS:
+        return _LATER
+    rough = effort == "rough" and n_units > MOST_UNITS
+    return _weigh(fit, max_sweeps=LEAST_SWEEPS if rough else None)
 
 
 def choices_of(fit: Fit) -> Choices:
@@ -202,11 +201,6 @@ def _selecting(fit: Fit) -> Mask:
 
 def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     """Weigh all assignments by BIC, or many that a sampler draws."""
-    if has_pseudo_weights(fit):
-        return (
-            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
-            "choice is, is not said."
-        )
     choices, selecting, window = choices_of(fit), selecting_of(fit), _window(fit)
     found: Average | None = None
     correction: Correction = "optional"

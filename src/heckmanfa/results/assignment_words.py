@@ -15,9 +15,6 @@ from heckmanfa.results.assignment_tests import StandIn
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     LeftOut,
-    are_known,
-    choices_of,
-    weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.average_tables import (
@@ -41,12 +38,6 @@ from heckmanfa.text.wording import (
     some,
 )
 
-WEIGHT_CAVEATS = (
-    *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
-    "pseudo_weights",
-)
-"""keys of the caveats that `caveats_of_weights` returns"""
-
 # A summary mentions assignments with rho-hat outside (-1, 1) if they carry this much.
 _MENTIONED_OUTSIDE = 0.01
 _OFTEN_OUTSIDE = 0.05
@@ -58,22 +49,15 @@ _NOT_TOGETHER = (
 )
 
 
-def caveats_of_weights(fit: Fit) -> list[Caveat]:
+def caveats_of_weights(fit: Fit, found: AssignmentWeights | str | None) -> list[Caveat]:
     """Return the caveats that follow from the weights of all assignments.
 
     There are none without a search or an average.
     """
-    if fit.average is not None:
-        return _of_average(fit)
-    if fit.search is None or not fit.search.chose:
+    if found is None:
         return []
-    if not are_known(fit):
-        words = (
-            f"The weight of this assignment among all of {len(choices_of(fit).units)} features or "
-            "groups takes a while to compute; see search_report()."
-        )
-        return [Caveat("not_weighed", "note", words)]
-    found = weights_of(fit)
+    if fit.average is not None:
+        return _of_average(fit, found)
     if isinstance(found, str):
         return [Caveat("not_weighed", "note", found)]
     caveats = [_of_choice(fit, found)]
@@ -82,13 +66,12 @@ def caveats_of_weights(fit: Fit) -> list[Caveat]:
     return [*caveats, *_of_stand_ins(fit, found), *_of_imr(fit, found)]
 
 
-def _of_average(fit: Fit) -> list[Caveat]:
+def _of_average(fit: Fit, found: AssignmentWeights | str) -> list[Caveat]:
     """Caveats of an average, whose summary has the weights of assignments and features."""
     if has_pseudo_weights(fit):
         words = "sampling weights leave only a pseudo-likelihood to weigh assignments by."
         claim = "That features have known chances to predict"
         return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim, words)]
-    found = weights_of(fit) if are_known(fit) else ""
     return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(fit, found)]
 
 
@@ -205,15 +188,11 @@ def _correction(fit: Fit) -> str:
     return "the correction" if fit.is_binary else "lambda"
 
 
-def findings_of_weights(fit: Fit) -> list[Finding]:
+def findings_of_weights(fit: Fit, found: AssignmentWeights | str | None) -> list[Finding]:
     """Return what the weights of all assignments show, as lines of the diagnostics."""
+    if found is None or isinstance(found, str):
+        return []
     averaged = fit.average is not None
-    if not averaged and (fit.search is None or not fit.search.chose):
-        return []
-    # An average evaluated as many assignments in its fit.
-    found = weights_of(fit) if averaged or are_known(fit) else ""
-    if isinstance(found, str):
-        return []
     return [
         _weight_finding(found),
         *_left_out_finding(found),

@@ -10,7 +10,8 @@ from heckmanfa.results.binary_problems import (
     rho_leans_on_boundary,
 )
 from heckmanfa.results.document import Caveat
-from heckmanfa.results.effects import effects_of
+from heckmanfa.results.effects import CONF_LEVEL, rho_of
+from heckmanfa.results.estimates import tidy
 from heckmanfa.text.wording import effects
 
 ALL_OBSERVED = Caveat(
@@ -84,10 +85,10 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
 
 def _of_boundary(fit: Fit) -> list[Caveat]:
     """Say that the interval of rho leans on the boundary."""
-    rho = effects_of(fit).rho
     # Other caveats say of such a rho that it is not estimated at all.
     if fit.probit is None or not fit.converged or fit.doubts:
         return []
+    rho = rho_of(fit, tidy(fit, CONF_LEVEL))
     if not rho_leans_on_boundary((rho.low, rho.high)):
         return []
     low, high = effects(rho.low, rho.high)

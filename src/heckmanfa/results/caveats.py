@@ -12,11 +12,8 @@ from heckmanfa.data.missing_features import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results import binary_caveats
-from heckmanfa.results.assignment_words import (
-    WEIGHT_CAVEATS,
-    caveats_of_weights,
-    findings_of_weights,
-)
+from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.assignment_words import caveats_of_weights, findings_of_weights
 from heckmanfa.results.average_caveats import caveats_of_average
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
@@ -90,18 +87,21 @@ class TableFacts:
 
 
 def caveats_of_fit(
-    fit: Fit, table: TableFacts | None = None, *, weighed: bool = True
+    fit: Fit,
+    table: TableFacts | None = None,
+    *,
+    weights: AssignmentWeights | str | None = None,
 ) -> list[Caveat]:
     """Return the caveats of a fitted model, the most serious first.
 
-    If the table of the fit is given, they name its columns. Without ``weighed``, they leave out
-    those that need the weights of all assignments.
+    If the table of the fit is given, they name its columns. Without the ``weights`` of all
+    assignments, they leave out those that need them.
     """
     all_observed = binary_caveats.ALL_OBSERVED if fit.is_binary else _ALL_OBSERVED
     found = [*_of_problems(fit), *binary_caveats.caveats_of_separation(fit)]
     found += [all_observed] if fit.probit is None else []
     found += [*caveats_of_search(fit), *caveats_of_average(fit)]
-    found += caveats_of_weights(fit) if weighed else []
+    found += caveats_of_weights(fit, weights)
     if fit.dropped:
         names = ", ".join(shown(name) for name in fit.spec.feature_names(fit.dropped))
         words = f"Columns left out as collinear, constant or separating: {names}."
@@ -156,12 +156,17 @@ def _of_criteria(fit: Fit) -> list[Caveat]:
     return [Caveat("adjusted_r2", "note", words)]
 
 
-def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
+def caveats_of_table(
+    fit: Fit,
+    diagnostics: Diagnostics,
+    table: TableFacts,
+    weights: AssignmentWeights | str | None = None,
+) -> list[Caveat]:
     """Return every caveat about the answer to a question, the most serious first.
 
     The diagnostics are those of the model for the rows of the table.
     """
-    of_model = caveats_of_fit(fit, table)
+    of_model = caveats_of_fit(fit, table, weights=weights)
     of_rows = _of_rows(diagnostics, table)
     not_causal = binary_caveats.NOT_CAUSAL if fit.is_binary else _NOT_CAUSAL
     if fit.probit is None:
@@ -173,14 +178,13 @@ def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> l
 
 def caveat_sentences(fit: Fit, *keys: str) -> list[str]:
     """Return the sentences of the caveats with these keys that a fitted model has."""
-    caveats = caveats_of_fit(fit, weighed=not {*keys}.isdisjoint(WEIGHT_CAVEATS))
-    return [caveat.sentence for caveat in caveats if caveat.key in keys]
+    return [caveat.sentence for caveat in caveats_of_fit(fit) if caveat.key in keys]
 
 
-def search_findings(fit: Fit) -> list[Finding]:
+def search_findings(fit: Fit, weights: AssignmentWeights | str | None = None) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
     errors = "rho" if fit.is_binary else "rho, sigma"
-    caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit, weighed=False)}
+    caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit)}
     found = [
         Finding(
             key,
@@ -200,7 +204,7 @@ def search_findings(fit: Fit) -> list[Finding]:
         )
         if key in caveats
     ]
-    return [*found, *findings_of_weights(fit)]
+    return [*found, *findings_of_weights(fit, weights)]
 
 
 def _outside(fit: Fit) -> str:

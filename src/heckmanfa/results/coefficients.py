@@ -15,7 +15,7 @@ from heckmanfa.results.average_caveats import summary_notes
 from heckmanfa.results.average_tables import all_features_terms, refuse_test
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
-from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.inclusion import selection_sections
@@ -104,9 +104,10 @@ def _refuse_linear_terms(hypothesis: str, names: Sequence[str]) -> None:
 
 
 def summarize(
-    fit: Fit, conf_level: float, reports: Sequence[Report], caveats: Sequence[Caveat]
+    evidence: Evidence, conf_level: float, reports: Sequence[Report], caveats: Sequence[Caveat]
 ) -> Summary:
     """Summarize a fitted model, with other reports below, and the sentences of its caveats."""
+    fit = evidence.fit
     left_out = rows_left_out(fit)
     averaged = fit.average is not None
     notes = summary_notes(fit, caveats) if averaged else [item.sentence for item in caveats]
@@ -122,7 +123,6 @@ def summarize(
             notes += [] if beside.is_solved else [CANNOT_SOLVE]
             both = form_of_both(fit) is not None
             notes.append(_COMPARISON_NOTE.replace(*_OF_BOTH) if both else _COMPARISON_NOTE)
-    evidence = evidence_of(fit, thorough=False)
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
     if fit.average is not None:

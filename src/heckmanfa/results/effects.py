@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
-from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
+from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
 from heckmanfa.results.side_by_side import may_predict, refits_of
 from heckmanfa.search.averaging.averages import without_correction
@@ -117,33 +116,31 @@ class Effects:
     rho: Effect
 
 
-_effects: WeakKeyDictionary[Fit, Effects] = WeakKeyDictionary()
-
-
 def effects_of(fit: Fit) -> Effects:
-    """Collect the effects of a fit; made once, and kept as long as the fit is."""
-    if fit not in _effects:
-        table = tidy(fit, CONF_LEVEL)
-        own = _own(fit, table)
-        series, share = _least_squares(fit, own)
-        imr = _errors_row(table, "imr")
-        rho = _errors_row(table, "rho")
-        of_two_steps = fit.average is None and fit.atanh_rho is None and not fit.is_binary
-        if of_two_steps and not fit.rho_is_conditioned and fit.held_rho is None:
-            rho = Effect(rho.estimate, *rho_ends(fit.moments, imr, fit.sigma))
-        _effects[fit] = Effects(table, own, series, share, imr, rho)
-    return _effects[fit]
+    """Collect the effects of a fit."""
+    table = tidy(fit, CONF_LEVEL)
+    own = _own(fit, table)
+    series, share = _least_squares(fit, own)
+    return Effects(table, own, series, share, _errors_row(table, "imr"), rho_of(fit, table))
+
+
+def rho_of(fit: Fit, table: pd.DataFrame) -> Effect:
+    """Return rho with its interval, given the table of estimates."""
+    rho = _errors_row(table, "rho")
+    of_two_steps = fit.average is None and fit.atanh_rho is None and fit.family.has_imr
+    if of_two_steps and not fit.rho_is_conditioned and fit.held_rho is None:
+        return Effect(rho.estimate, *rho_ends(fit.moments, _errors_row(table, "imr"), fit.sigma))
+    return rho
 
 
 def _own(fit: Fit, table: pd.DataFrame) -> Series:
-    if fit.is_binary and fit.average is None:
+    if fit.family.has_classes and fit.average is None:
         return Series(with_ends(fit, own_slopes(fit), CONF_LEVEL))
     values = np.full((fit.n_features, 3), np.nan)
     rows = table[table["equation"] == "prediction"].iloc[1:]
-    # The average slope of a probability is proportional to the coefficient.
-    slope = 1.0 if fit.binary is None else fit.binary.mean_slope
     ends = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
-    values[fit.equation] = slope * ends
+    # The average slope of a probability is proportional to the coefficient.
+    values[fit.equation] = mean_slope(fit) * ends
     return Series(values)
 
 
@@ -172,7 +169,7 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     """Least squares on the same features, or averaged alike."""
     if fit.probit is None:
         return own, None
-    if fit.is_binary:
+    if fit.family.has_classes:
         return Series(with_ends(fit, naive_slopes(fit), CONF_LEVEL)), None
     reference = reference_of(fit)
     values = np.full((fit.n_features, 3), np.nan)
@@ -200,19 +197,19 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     return Series(values), share
 
 
-def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
+def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Assignment]:
     """Estimate some assignments, (N, K + 2) states, by the form of the model of everything.
 
-    A binary outcome has the refits of its search, where there are some.
+    A search that refitted sets has the refits of these; ``own`` are the effects of the fit.
     """
     if not len(states):
         return []
-    if fit.is_binary and fit.search is not None and not form.searched:
+    has_imr = fit.family.has_imr
+    if not has_imr and fit.search is not None and not form.searched:
         masks = states[:, : fit.n_features]
         near = zip(*_by_form(fit, masks), strict=True)
-        return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
+        return [_refitted(fit, own, mask, *row) for mask, row in zip(masks, near, strict=True)]
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
-    slope = 1.0 if fit.binary is None else fit.binary.mean_slope
     masks = states[:, : fit.n_features]
     bic = members.costs + (form.n_fixed + states.sum(axis=1)) * np.log(form.n_selected)
     reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
@@ -221,16 +218,16 @@ def assignments_of(fit: Fit, form: Form, states: Mask) -> list[Assignment]:
     found = []
     for row, state in enumerate(states):
         spread = np.full((fit.n_features, 3), np.nan)
-        spread[list(form.columns)] = slope * ends[row, 1 : 1 + len(form.columns)]
+        spread[list(form.columns)] = mean_slope(fit) * ends[row, 1 : 1 + len(form.columns)]
         spread[~masks[row] & ~state[-1]] = np.nan
-        known = not fit.is_binary and state[-2]
+        known = has_imr and state[-2]
         imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
-        rho = ends[row, place + (not fit.is_binary)].clip(-1.0, 1.0)
+        rho = ends[row, place + has_imr].clip(-1.0, 1.0)
         found.append(
             Assignment(
                 mask=masks[row],
                 bic=float(bic[row]),
-                rho=float(members.terms[row, place + (not fit.is_binary)]),
+                rho=float(members.terms[row, place + has_imr]),
                 rho_interval=(float(rho[1]), float(rho[2])),
                 imr=imr,
                 coef=Series(spread),
@@ -250,13 +247,13 @@ def _by_form(fit: Fit, masks: Mask) -> tuple[Floats, Floats]:
     return coef, rho
 
 
-def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
-    """Return one set of features as the search for a binary outcome refitted it.
+def _refitted(fit: Fit, own: Effects, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
+    """Return one set of features as a search by maximum likelihood refitted it.
 
     ``coef``, (K,), and ``rho_hat`` are taken where it was not. Refits have no standard errors. The
     slopes of other sets than the fitted one take its mean slope for theirs.
     """
-    own, nan = effects_of(fit), float("nan")
+    nan = float("nan")
     search = None if fit.search is None else fit.search.result
     place: list[int] = []
     if search is not None:
@@ -270,17 +267,16 @@ def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
         return Assignment(mask, bic, rho.estimate, (rho.low, rho.high), UNKNOWN, own.own)
     if search is not None and search.refits is not None and place:
         coef, rho_hat = search.refits.coef[place[0]], search.rho[place[0]]
-    assert fit.binary is not None
     values = np.full((fit.n_features, 3), nan)
-    values[mask, 0] = fit.binary.mean_slope * coef[mask]
+    values[mask, 0] = mean_slope(fit) * coef[mask]
     return Assignment(mask, bic, float(rho_hat), (nan, nan), UNKNOWN, Series(values))
 
 
-def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
+def all_features_of(fit: Fit, own: Effects, never: Sequence[str] = ()) -> Assignment | None:
     """Estimate the model in which every feature that may predict does.
 
-    None without a selection equation, if it cannot be solved, or if it is the fitted model. That of
-    a binary outcome is known from its search alone.
+    None without a selection equation, if it cannot be solved, or if it is the fitted model. Where
+    no compressed data has it, only a search knows it. ``own`` are the effects of the fit.
     """
     if fit.probit is None:
         return None
@@ -288,7 +284,7 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):
         return None
     searched = None if fit.search is None else fit.search.form
-    if fit.is_binary and fit.average is None and searched is None:
+    if "compressed data" not in fit.family.supports and fit.average is None and searched is None:
         return _searched_all(fit)
     if fit.average is not None:
         form = fit.average.form
@@ -300,11 +296,11 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
         except NotIdentifiedError:
             return None
     state = form.state_of(np.isin(np.arange(fit.n_features), form.columns))[None]
-    return assignments_of(fit, form, state)[0]
+    return assignments_of(fit, form, state, own)[0]
 
 
 def _searched_all(fit: Fit) -> Assignment | None:
-    """Return the model of all candidates that a search for a binary outcome started from."""
+    """Return the model of all candidates that a search by maximum likelihood started from."""
     refits = refits_of(fit)
     full = None if refits is None else refits.full
     if refits is None or full is None:

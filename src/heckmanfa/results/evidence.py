@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,9 +16,8 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
-    are_known,
+    Effort,
     choices_of,
-    rough_weights_of,
     selecting_of,
     weights_of,
 )
@@ -43,13 +41,6 @@ from heckmanfa.results.feature_evidence import (
 from heckmanfa.results.judgement import Judgement, judgement_of, lacks_exclusion
 from heckmanfa.results.naming import Naming
 from heckmanfa.search.averaging.averages import without_correction
-
-_LATER = (
-    "The weights of all assignments take a while to compute, so chances are not given here; "
-    "search_report() has them."
-)
-
-_shares: WeakKeyDictionary[Fit, Floats | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +75,11 @@ class Evidence:
     fit: Fit = field(repr=False)
     naming: Naming = field(repr=False)
     mode: Mode
+    effects: Effects = field(repr=False)
+    weights: AssignmentWeights | str | None = field(repr=False)
+    """of all sets of features, or why there are none; None where there is nothing to weigh"""
     features: tuple[FeatureEvidence, ...]
     """one for each feature or group of either equation, in the order of X"""
-    imr: Effect
-    rho: Effect
     judgement: Judgement
     """whether selection mattered; `heckmanfa.results.selection_verdict` puts it into words"""
     honest: bool = False
@@ -118,8 +110,21 @@ class Evidence:
     """the Heckman model of all features that may predict; None if it is the fitted one"""
     no_exclusion: bool = False
     """whether every feature of the selection equation predicts, so only normality identifies"""
-    chances_missing: str = ""
-    """why there are no chances, in a sentence; empty if there are"""
+
+    @property
+    def imr(self) -> Effect:
+        """The coefficient of lambda."""
+        return self.effects.imr
+
+    @property
+    def rho(self) -> Effect:
+        """The correlation of the errors."""
+        return self.effects.rho
+
+    @property
+    def chances_missing(self) -> str:
+        """Why there are no chances, in a sentence; empty if there are."""
+        return self.weights if isinstance(self.weights, str) else ""
 
     @property
     def has_chances(self) -> bool:
@@ -175,11 +180,9 @@ def evidence_of(
     naming: Naming | None = None,
     *,
     never: Sequence[str] = (),
-    thorough: bool = True,
+    effort: Effort = "rough",
 ) -> Evidence:
     """Collect the numbers of a first screen from a fit.
-
-    What takes time is computed once for each fit.
 
     Parameters
     ----------
@@ -188,19 +191,18 @@ def evidence_of(
         How columns are called; by default as in the summary.
     never : sequence of str
         Columns that must not predict, as far as the fit does not know it.
-    thorough : bool
-        Whether the sets of features behind a search are weighed even if that takes seconds.
+    effort : {"quick", "rough", "full"}
+        How long weighing the sets of features behind a search may take.
     """
     naming = naming or Naming.of(fit)
     mode, effects = mode_of(fit), effects_of(fit)
-    weights = _weights(fit, mode, thorough=thorough)
-    whole = all_features_of(fit, never)
+    weights = weights_of(fit, effort)
+    whole = all_features_of(fit, effects, never)
     units = _units(fit, naming, mode)
     honest = fit.search.honest if fit.search is not None else None
     share = _least_squares_share(fit, effects, weights)
     features = Features(fit, naming, mode, effects, weights, whole, share)
     found = tuple(features.make(unit) for unit in units)
-    missing = weights if isinstance(weights, str) else ""
     window = None
     if fit.average is not None:
         window = fit.average.average.rho_range
@@ -210,9 +212,9 @@ def evidence_of(
         fit=fit,
         naming=naming,
         mode=mode,
+        effects=effects,
+        weights=weights,
         features=found,
-        imr=effects.imr,
-        rho=effects.rho,
         judgement=judgement_of(fit, weights),
         honest=honest is not None,
         n_halves=0 if honest is None else len(honest.estimates),
@@ -222,7 +224,6 @@ def evidence_of(
         all_features=whole,
         no_exclusion=lacks_exclusion(fit),
         chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
-        chances_missing=missing,
         rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),
     )
     if not isinstance(weights, AssignmentWeights):
@@ -235,7 +236,9 @@ def _with_weights(
 ) -> Evidence:
     """Add what the weights of all sets of features say."""
     average, naming = weights.average, evidence.naming
-    leading = assignments_of(evidence.fit, weights.form, average.leading_states[:2])
+    leading = assignments_of(
+        evidence.fit, weights.form, average.leading_states[:2], evidence.effects
+    )
     best = [
         BestAssignment(
             **vars(item),
@@ -274,24 +277,15 @@ def _with_weights(
     )
 
 
-def _weights(fit: Fit, mode: Mode, *, thorough: bool) -> AssignmentWeights | str | None:
-    """Weigh the sets of features, or say why not; None where there is nothing to weigh."""
-    if mode in ("given", "observed"):
-        return None
-    if mode == "average" or are_known(fit):
-        return weights_of(fit)
-    return rough_weights_of(fit) if thorough else _LATER
-
-
 def _least_squares_share(
     fit: Fit, effects: Effects, weights: AssignmentWeights | str | None
 ) -> Floats | None:
     """BIC shares of the columns if no set of features holds lambda, (K,); None if not known."""
-    if fit.average is not None or fit.is_binary or not isinstance(weights, AssignmentWeights):
+    if fit.average is not None or not isinstance(weights, AssignmentWeights):
         return effects.least_squares_share
-    if fit not in _shares:
-        _shares[fit] = without_correction(weights.form, weights.average)[1]
-    return _shares[fit]
+    if not fit.family.has_imr:
+        return None
+    return without_correction(weights.form, weights.average)[1]
 
 
 def _rho_with_search(

@@ -19,7 +19,7 @@ from heckmanfa.plots.assignment_columns import (
 )
 from heckmanfa.plots.chance_bars import ChanceRow, Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
-from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, selection_role
 from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
@@ -273,7 +273,7 @@ def columns_of(evidence: Evidence) -> AssignmentColumns | None:
         return None
     if evidence.honest:
         return _of_halves(evidence)
-    weights = weights_of(evidence.fit)
+    weights = evidence.weights
     return _of_weights(evidence, weights) if isinstance(weights, AssignmentWeights) else None
 
 
@@ -284,7 +284,7 @@ def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentCol
     if not average.exhaustive and float(weight.sum()) < _TELLING:
         states, weight = _drawn(average, features)
         is_draw = True
-    found = assignments_of(evidence.fit, weights.form, states)
+    found = assignments_of(evidence.fit, weights.form, states, evidence.effects)
     masks = states[:, : evidence.fit.n_features]
     coef = np.array([item.coef.values[:, 0] for item in found])
     by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.assignment_weights import AssignmentWeights, are_known, weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights
 from heckmanfa.results.document import Finding
 from heckmanfa.results.problems import is_crowded, problems_of
@@ -74,8 +74,7 @@ class Judgement:
 def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Judgement:
     """Judge whether selection mattered.
 
-    ``weights`` are those of all sets of features behind a search, or why there are none; by
-    default they are computed if that is quick.
+    ``weights`` are those of all sets of features behind a search, or why there are none.
     """
     if fit.probit is None:
         return Judgement("nothing missing")
@@ -93,8 +92,7 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
         if has_pseudo_weights(fit):
             found = Judgement("not weighed", all_features=found.all_features)
     else:
-        weights = (weights_of(fit) if are_known(fit) else "") if weights is None else weights
-        if isinstance(weights, str) or weights.correction is None:
+        if not isinstance(weights, AssignmentWeights) or weights.correction is None:
             found = Judgement("not weighed")
         else:
             found = _by_weights(fit, weights.form, weights.average)

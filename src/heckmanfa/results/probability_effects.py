@@ -25,6 +25,11 @@ def own_slopes(fit: Fit) -> tuple[Floats, Floats]:
     return average_slopes(coef, covariance, fit.binary.mean_slope, fit.binary.mean_slope_gradient)
 
 
+def mean_slope(fit: Fit) -> float:
+    """Return what turns coefficients into effects: 1 unless these are on a probability."""
+    return 1.0 if fit.binary is None else fit.binary.mean_slope
+
+
 def naive_slopes(fit: Fit) -> tuple[Floats, Floats]:
     """Return those of a probit of the rows with an outcome, which ignores selection."""
     found = fit.binary

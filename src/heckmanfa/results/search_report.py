@@ -120,7 +120,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         )
     near = search.nearly_best(tolerance)
     frame = search.to_frame(fit.spec.feature_names)
-    weights = weights_of(fit) if fit.search.chose else None
+    weights = weights_of(fit)
     known = None if isinstance(weights, str) else weights
     linear_ml = fit.spec.method == "ml" and search.refits is None
     two_step = ["The figures here are two-step estimates."] if linear_ml else []
