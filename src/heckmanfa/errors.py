@@ -53,8 +53,10 @@ __all__ = [
 ]
 
 
-class _Told(Exception):
-    """Something that is told in the words of its reader: see `heckmanfa.text.option_words`."""
+class _Told:
+    """What is told in the words of its reader: see `heckmanfa.text.option_words`."""
+
+    args: tuple[Any, ...]
 
     def __str__(self) -> str:
         # Column names that no call site escaped must not reach a terminal unescaped.
@@ -69,7 +71,7 @@ class _Told(Exception):
         return str(self.args[0]) if self.args else ""
 
 
-class HeckmanfaError(_Told):
+class HeckmanfaError(_Told, Exception):
     """Base class of every error that heckmanfa raises on purpose."""
 
 

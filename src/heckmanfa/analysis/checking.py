@@ -36,6 +36,7 @@ from heckmanfa.results.checks import (
 from heckmanfa.results.document import Caveat, Finding, Level
 from heckmanfa.results.log_words import about_ratio
 from heckmanfa.results.problems import ENOUGH_ROWS, is_crowded, rows_per_feature
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, count, listed, percent, plural
 
@@ -204,12 +205,13 @@ def _with_form(checks: list[Check], *, ml: bool) -> list[Check]:
     form = next((item for item in checks if item.key == "correction_form"), None)
     if form is None or form.level != "ok":
         return checks
-    keep, lean = "Keep two steps", "--method ml or on "
+    keep, lean = "Keep two steps", f"{option('method', 'ml')} or on "
     if ml:
-        keep, lean = "Use --method two-step", ""
-    do = (
+        keep, lean = f"Use {option('method', 'two-step')}", ""
+    do = told(
         f"{keep}: the form of the correction is not rejected ({form.value}). Do not lean on "
-        f"{lean}p-values near 5%."
+        f"{lean}p-values near 5%.",
+        keywords=True,
     )
     return [
         replace(check, do=do)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
 from heckmanfa.analysis.prepared import Prepared
@@ -11,6 +10,7 @@ from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.results.checks import Check, plain_check
 from heckmanfa.results.document import Level
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, quoted_list, shown
 from heckmanfa.text.wording import count, listed, plural
 
@@ -43,16 +43,14 @@ def _of_references(encoding: Encoding, outcome: str) -> list[Check]:
         )
         most = max(range(len(rows)), key=rows.__getitem__)
         item = f"{name}={encoding.levels[name][most]}"
-        item = f'"{item}"' if "," in item else item
         dos.append(
-            f"--reference {shown(shlex.quote(item))} compares with a level of "
-            f"{plural(rows[most], 'row')}."
+            f"{option('reference', [item])} compares with a level of {plural(rows[most], 'row')}."
         )
     if not said:
         return []
     value = plural(len(said), "category", "categories")
     check = plain_check("reference_rows", level, " ".join(said[:_LISTED]), outcome, value)
-    return [replace(check, do=" ".join(dos[:_LISTED]))]
+    return [replace(check, do=told(" ".join(dos[:_LISTED]), keywords=True))]
 
 
 def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
@@ -89,10 +87,10 @@ def _of_codes(prepared: Prepared, outcome: str) -> list[Check]:
         f"{quoted(one.column)} holds {one.n_values:,} integers from {one.low:g} to {one.high:g}."
         for one in codes[:_LISTED]
     ]
-    items = [f"--categorical {shown(shlex.quote(one.column))}" for one in codes[:_LISTED]]
-    do = f"If its numbers name things, pass {' '.join(items)}."
+    named = option("categorical", [one.column for one in codes[:_LISTED]])
+    do = f"If its numbers name things, pass {named}."
     if any(one.n_values > MOST_LEVELS for one in codes):
-        do += " Merge rare levels with --min-level-rows."
+        do += f" Merge rare levels with {option('min_level_rows')}."
     value = listed([shown(one.column) for one in codes])
     check = plain_check("coded_numbers", "caution", " ".join(said), outcome, value)
-    return [replace(check, do=do)]
+    return [replace(check, do=told(do, keywords=True))]

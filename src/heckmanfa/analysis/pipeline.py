@@ -44,6 +44,7 @@ from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 
@@ -349,7 +350,7 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = "selection or the outcome" if model.fit_.is_binary else "selection"
             why = f"is collinear with other features, or determines {what} exactly"
-        unused = {name: in_options(why) for name, why in self.encoding.left_out.items()}
+        unused = {name: told(why, keywords=True) for name, why in self.encoding.left_out.items()}
         return unused | dict.fromkeys(lost, why)
 
     @property
@@ -364,7 +365,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return [in_options(words) for words in self.encoding.explain(self.left_out)]
+        return [told(words, keywords=True) for words in self.encoding.explain(self.left_out)]
 
     @property
     def _groups(self) -> list[list[str]]:
@@ -438,9 +439,9 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
     prepared, model, caught = fit_question(prepared)
     messages = {
-        in_options(in_sources(str(warning.message), prepared.encoding)): warning.category
+        told(in_sources(warning.message.words, prepared.encoding), keywords=True): warning.category
         for warning in caught
-        if issubclass(warning.category, HeckmanfaWarning)
+        if isinstance(warning.message, HeckmanfaWarning)
     }
     if prepared.encoding.has_rules:
         # Whoever loads the model predicts from the columns of a table, not from dummies.

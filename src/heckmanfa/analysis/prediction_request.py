@@ -11,6 +11,7 @@ from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import check_interval
 from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.results.naming import name_on_scale
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -36,27 +37,23 @@ class Request:
         return {} if self.unknown is None else {"unknown": self.unknown}
 
 
-def check_request(
-    kind: str, interval: str | None, scale: str = "response", *, prefix: str = ""
-) -> None:
-    """Refuse a kind of prediction, an interval or a scale that does not exist.
-
-    ``prefix`` goes before the names of parameters: ``--`` on the command line.
-    """
+def check_request(kind: str, interval: str | None, scale: str = "response") -> None:
+    """Refuse a kind of prediction, an interval or a scale that does not exist."""
     if kind not in KINDS:
         hint = nearest(str(kind), KINDS)
         raise InputError(
-            f"{prefix}kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
+            f"{option('kind')} must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
         )
-    option = f"{prefix}interval" if prefix else "return_interval"
     if interval not in (None, *INTERVALS):
-        raise InputError(f"{option} must be {' or '.join(INTERVALS)}; got {quoted(interval)}")
+        raise InputError(
+            f"{option('return_interval')} must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
+        )
     if interval == "prediction" and kind == "selection":
         raise InputError(
-            f"{option} prediction is about outcomes, but {prefix}kind is selection, whose "
-            "interval is confidence"
+            f"{option('return_interval', 'prediction')} is about outcomes, but {option('kind')} is "
+            "selection, whose interval is confidence"
         )
-    check_scale(scale, prefix=prefix)
+    check_scale(scale)
 
 
 def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
@@ -71,8 +68,8 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
         return None, (
             f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
-            "distribution of an outcome given selection is not known. --interval confidence gives "
-            "that of its mean."
+            "distribution of an outcome given selection is not known. "
+            f"{option('return_interval', 'confidence')} gives that of its mean."
         )
     return "prediction", ""
 
@@ -127,5 +124,5 @@ def scale_words(fit: Fit | None, outcome: str, kind: str, scale: str) -> str:
     named = outcome if scale == "response" else name_on_scale(outcome, transform)
     if kind == "expected":
         return f"predicted_expected is a mean of {shown(named)}, counted as 0 if not selected."
-    not_log = ", not of its logarithm (--scale link)" if scale == "response" else ""
+    not_log = f", not of its logarithm ({option('scale', 'link')})" if scale == "response" else ""
     return f"predicted_{kind} is a mean of {shown(named)}{not_log}."

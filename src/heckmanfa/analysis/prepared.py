@@ -28,12 +28,13 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.tables.streamed import StoredTable
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 Model = Heckman | HeckmanProbit
 """an estimator that answers a question"""
 
-EXCLUDE = "Leave such columns out with --exclude."
+EXCLUDE = f"Leave such columns out with {option('exclude')}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding, given: Any)
     try:
         model.fit(given)
     except MissingValueError as error:
-        raise InputError(f"{error} {EXCLUDE}") from error
+        raise InputError(f"{error.words} {EXCLUDE}") from error
     except NoOutcomeError as error:
         if not _missing_counts(encoding):
             raise
@@ -186,7 +187,7 @@ def _missing_counts(encoding: Encoding) -> dict[str, int]:
 
 def _missing_advice(encoding: Encoding, lost: LostRows | None = None) -> str:
     """Name the columns that cost most rows, and the options for missing values."""
-    advice = "Pass --missing mean, or --exclude the columns with the gaps."
+    advice = f"Pass {option('missing', 'mean')}, or {option('exclude')} the columns with the gaps."
     if lost is not None:
         return f"{lost.advice} {advice}".lstrip()
     counts = _missing_counts(encoding)

@@ -18,6 +18,7 @@ from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.search.strategies import Extraction
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _EXTRACTIONS: dict[str, Extraction] = {
@@ -40,8 +41,8 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         cov_type = "cluster"
     elif question.robust or question.weight_kind == "sampling":
         cov_type = "robust"
-    candidates = _columns_of(encoding, question.predict_with, "--predict-with") or None
-    never = _columns_of(encoding, question.select_only, "--select-only")
+    candidates = _columns_of(encoding, question, "predict_with") or None
+    never = _columns_of(encoding, question, "select_only")
     binary = question.outcome_kind == "binary"
     common: dict[str, Any] = {
         "start": question.start,
@@ -63,7 +64,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     common |= {
         "prediction_features": candidates,
         "never": [name for name in never if candidates is None or name in candidates],
-        "always": _columns_of(encoding, question.always, "--always"),
+        "always": _columns_of(encoding, question, "always"),
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
@@ -97,10 +98,9 @@ def searched_equations(question: Question, encoding: Encoding) -> dict[str, Any]
     """Return the parameters of a search that leaves features out of both equations, if asked."""
     if question.search_in != "both":
         return {}
-    options = "--selection-always", "--selection-never"
-    named = question.selection_always, question.selection_never
-    inside, outside = map(_columns_of, [encoding] * 2, named, options)
-    return {"search_in": "both", "selection_always": inside, "selection_never": outside}
+    named = ("selection_always", "selection_never")
+    columns = {name: _columns_of(encoding, question, name) for name in named}
+    return {"search_in": "both", **columns}
 
 
 def fit_question(prepared: Prepared) -> tuple[Prepared, Model, list[warnings.WarningMessage]]:
@@ -124,18 +124,19 @@ def fit_question(prepared: Prepared) -> tuple[Prepared, Model, list[warnings.War
             prepared = replace(prepared, encoding=encoding)
         return prepared, model, caught
     raise InputError(
-        "--on-separation drop leaves no level that every part of the rows has as a reference; "
-        "merge rare levels with --min-level-rows"
+        f"{option('on_separation', 'drop')} leaves no level that every part of the rows has as a "
+        f"reference; merge rare levels with {option('min_level_rows')}"
     )
 
 
-def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list[str]:
+def _columns_of(encoding: Encoding, question: Question, field: str) -> list[str]:
     """Return the encoded columns of those columns of the table that an option names."""
     found: list[str] = []
-    for name in names:
+    for name in getattr(question, field):
         if name in encoding.left_out:
             raise InputError(
-                f"{option} names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
+                f"{option(field)} names {quoted(name)}, which cannot be used: "
+                f"{encoding.left_out[name]}"
             )
         found += encoding.groups.get(name, [name])
     return found

@@ -13,7 +13,6 @@ import typer
 from heckmanfa import __version__
 from heckmanfa.cli.commands import compare, demo, fit, predict, reproduce, simulate
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
-from heckmanfa.text.option_names import in_options
 from heckmanfa.text.option_words import at_command_line
 from heckmanfa.text.printable import printable
 
@@ -99,7 +98,7 @@ def _within_memory(command: Callable[..., None], *args: Any, **kwargs: Any) -> N
 
 
 def _one_line(error: Exception) -> str:
-    return printable(" ".join(in_options(str(error)).split()))
+    return printable(" ".join(str(error).split()))
 
 
 for _command in (fit, predict, compare, simulate, demo, reproduce):

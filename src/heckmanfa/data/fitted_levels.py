@@ -21,10 +21,12 @@ from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import FeatureCounts, count_features
 from heckmanfa.data.rows import Block, Mask, Positions, Rows
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
 
 _SHOWN = 5
+_ROLE = option("reference")
 
 LevelRows = dict[str, tuple[int, ...]]
 """rows that have each level of a category, in the order of `Encoding.levels`"""
@@ -125,27 +127,24 @@ def _added(counts: list[FeatureCounts]) -> FeatureCounts:
     return sum(counts, FeatureCounts())
 
 
-def levels_named(reference: Any, role: str = "reference") -> Mapping[Any, Any]:
+def levels_named(reference: Any) -> Mapping[Any, Any]:
     """Return the levels that a user names, by column; refuse anything but a dictionary of them."""
     if reference is None:
         return {}
     if not isinstance(reference, Mapping):
         raise InputTypeError(
-            f"{role} must be a dictionary of a level for each column, as in "
+            f"{_ROLE} must be a dictionary of a level for each column, as in "
             f"{{'region': 'north'}}; got {quoted(reference)}"
         )
     return reference
 
 
-def read_references(
-    columns: FittedColumns, reference: Mapping[Any, Any] | None, role: str = "reference"
-) -> dict[str, str]:
+def read_references(columns: FittedColumns, reference: Mapping[Any, Any] | None) -> dict[str, str]:
     """Return the level that the user names as the reference of each category.
 
     A column that is not a category of the fit, or a level that it does not have, is refused.
-    Messages call the parameter ``role``.
     """
-    reference = levels_named(reference, role)
+    reference = levels_named(reference)
     names = columns.labels_of_x
     levels = {} if columns.encoding is None else columns.encoding.levels
     asked: dict[str, str] = {}
@@ -154,27 +153,25 @@ def read_references(
         name = names[key] if is_position and 0 <= key < len(names) else key
         if name not in names:
             near = nearest(str(name), names) or f"; categories are {quoted_list([*levels], _SHOWN)}"
-            raise UnknownFeatureError(f"{role}: there is no column {quoted(name)}{near}")
+            raise UnknownFeatureError(f"{_ROLE}: there is no column {quoted(name)}{near}")
         if name not in levels:
             raise InputError(
-                f"{role} names {quoted(name)}, which is not a category of this fit: its numbers "
+                f"{_ROLE} names {quoted(name)}, which is not a category of this fit: its numbers "
                 "have no reference, or it is in neither equation"
             )
         level = label_of(value)
-        _refuse_unknown_level(role, name, level, levels[name])
+        _refuse_unknown_level(name, level, levels[name])
         asked[name] = level
     return asked
 
 
-def _refuse_unknown_level(role: str, name: str, level: str, levels: Sequence[str]) -> None:
+def _refuse_unknown_level(name: str, level: str, levels: Sequence[str]) -> None:
     if level not in levels:
         hint = nearest(level, levels) or f"; it has {quoted_list(levels, _SHOWN)}"
-        raise InputError(f"{role}: {quoted(name)} has no level {quoted(level)}{hint}")
+        raise InputError(f"{_ROLE}: {quoted(name)} has no level {quoted(level)}{hint}")
 
 
-def with_fitted_levels(
-    encoding: Encoding, rows: LevelRows, asked: Mapping[str, str], role: str = "reference"
-) -> Encoding:
+def with_fitted_levels(encoding: Encoding, rows: LevelRows, asked: Mapping[str, str]) -> Encoding:
     """Return an encoding with the levels that rows of a fit have, the reference first.
 
     ``asked`` are the references that the user names. Categories without counts keep their levels.
@@ -187,8 +184,8 @@ def with_fitted_levels(
         first = asked.get(name, next(iter(have)))
         if first not in have:
             raise InputError(
-                f"{role}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so it "
-                f"cannot be the reference; rows of the fit have {quoted_list([*have], _SHOWN)}"
+                f"{_ROLE}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so "
+                f"it cannot be the reference; rows of the fit have {quoted_list([*have], _SHOWN)}"
             )
         levels[name] = (first, *(level for level in have if level != first))
         level_rows[name] = tuple(have[level] for level in levels[name])

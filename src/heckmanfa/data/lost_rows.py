@@ -174,5 +174,5 @@ def explain_lost(lost: LostRows | None) -> Iterator[None]:
 
 def _add(error: InputError, lost: LostRows | None) -> None:
     if lost is not None and lost.n_lost:
-        said = str(error).rstrip(".")
+        said = error.words.rstrip(".")
         error.args = (f"{said}. {lost.words} {lost.advice}",)

@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import host, namespace
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, MissingValueError
+from heckmanfa.text.option_words import MISSING
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 
@@ -92,7 +93,7 @@ def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
     if infinite.any():
         raise MissingValueError(
             f"Input X contains infinity in {_listed(_counted(labels, infinite))}: correct these "
-            "values, or mark them missing with NaN"
+            f"values, or mark them {MISSING}"
         )
     return Gaps(table.shape[0], n_missing, _counted(labels, empty))
 

@@ -33,6 +33,7 @@ from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, NoOutcomeError
+from heckmanfa.text.option_words import MISSING
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest, plural
 
@@ -312,8 +313,8 @@ def choose_classes(
     infinite = sum(count for label, count in counts.items() if _is_infinite(label))
     if infinite:
         raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{infinite} selected rows; correct these values, or mark them missing with NaN"
+            f"Input y contains infinity or a value too large for dtype('float64') in {infinite} "
+            f"selected rows; correct these values, or mark them {MISSING}"
         )
     kinds = {"text" if isinstance(label, str) else "numbers" for label in counts}
     if len(counts) > 2:

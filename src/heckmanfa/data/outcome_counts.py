@@ -16,6 +16,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.text.option_words import MISSING
 from heckmanfa.text.printable import quoted
 
 # Outcomes are seldom two-valued, and a few of them show that they are not.
@@ -146,6 +147,6 @@ def refuse_infinite_outcomes(count: int) -> None:
     """Refuse selected rows with an infinite outcome."""
     if count:
         raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{count} selected rows; correct these values, or mark them missing with NaN"
+            f"Input y contains infinity or a value too large for dtype('float64') in {count} "
+            f"selected rows; correct these values, or mark them {MISSING}"
         )

@@ -24,6 +24,7 @@ from heckmanfa.data.outcome_scale import OutcomeTransform, has_logarithm
 from heckmanfa.data.row_sums import RowSums
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
+from heckmanfa.text.option_words import FEWER_SELECTING, option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -329,9 +330,8 @@ def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, Any] | N
     check_outcomes(counts.outcomes, counts.total, classes)
     if counts.unselected and counts.kept <= n_selection + 1:
         raise TooFewRowsError(
-            f"{n_selection} selection features and an intercept need more than "
-            f"{n_selection + 1} rows; there are {counts.kept}. Leave features out of the "
-            "selection equation."
+            f"{n_selection} selection features and an intercept need more than {n_selection + 1} "
+            f"rows; there are {counts.kept}. {FEWER_SELECTING}."
         )
 
 
@@ -399,7 +399,7 @@ def refuse_not_finite(
     if any(label in categories for label, *_ in lacking):
         marks = (
             " In a category, empty text and marks such as 'NA' are missing; a mark is a level if "
-            "its type or categorical_features declares it."
+            f"its type or {option('categorical_features')} declares it."
         )
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(
@@ -427,7 +427,7 @@ def refuse_bad_weights(count: int) -> None:
     """Refuse weights that are negative, missing or infinite."""
     if count:
         what = plural(count, "negative, missing or infinite value")
-        raise InputError(f"sample_weight holds {what}; weights must be zero or more")
+        raise InputError(f"{option('sample_weight')} holds {what}; weights must be zero or more")
 
 
 def refuse_groupless(what: str, count: int) -> None:

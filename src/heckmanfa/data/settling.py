@@ -25,6 +25,7 @@ from heckmanfa.data.row_sources import EncodedRowSource, RowSource
 from heckmanfa.data.rows import ArrayRows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 
@@ -59,8 +60,8 @@ def refuse_moved(
     for name, level in before.references.items():
         if after.references[name] != level and name in asked:
             raise InputError(
-                f"reference: on_separation='drop' leaves no row of {quoted(level)}, the reference "
-                f"of {quoted(name)}; name another of its levels"
+                f"{option('reference')}: {option('on_separation', 'drop')} leaves no row of "
+                f"{quoted(level)}, the reference of {quoted(name)}; name another of its levels"
             ) from changed
 
 

@@ -40,6 +40,7 @@ from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import CovType, Unknown, one_of
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -164,7 +165,7 @@ class SelectionModel(ReportedModel):
             if name == "categorical_features":
                 raise InputError(
                     "formulas say themselves which columns are categories: text is, and C(region) "
-                    "makes one of numbers; leave out categorical_features"
+                    f"makes one of numbers; leave out {option('categorical_features')}"
                 )
             if name not in allowed:
                 raise InputError(
@@ -204,8 +205,8 @@ class SelectionModel(ReportedModel):
                 for name in lost.levels:
                     if name in asked or name in moved:
                         raise InputError(
-                            "reference: on_separation='drop' leaves no row of the reference of "
-                            f"{quoted(name)}; name another of its levels"
+                            f"{option('reference')}: {option('on_separation', 'drop')} leaves no "
+                            f"row of the reference of {quoted(name)}; name another of its levels"
                         ) from lost
                 moved |= lost.levels
 

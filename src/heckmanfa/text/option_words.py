@@ -112,5 +112,32 @@ def _in_python(name: str, value: object) -> str:
 def _flag(name: str, value: object) -> str:
     if value is None or value is True or value in (..., [...]):
         return flag(name)
-    values = value if isinstance(value, list) else [value]
-    return " ".join(f"{flag(name)} {shown(shlex.quote(str(one)))}" for one in values)
+    if isinstance(value, list):
+        # A comma would end an item of a list.
+        value = ",".join(f'"{item}"' if "," in str(item) else str(item) for item in value)
+    if isinstance(value, tuple):
+        return " ".join([flag(name), *map(str, value)])
+    # A lone mark, such as a decimal comma, would be taken for punctuation.
+    text = str(value)
+    plain = shown(shlex.quote(text)) if any(map(str.isalnum, text)) else quoted(text)
+    return f"{flag(name)} {plain}"
+
+
+# Advice that estimators and questions about a table give in different words.
+EXCLUDED = instead("", f" with {option('exclude')}")
+FEWER_SELECTING = instead(
+    "Leave features out of the selection equation",
+    f"Leave features out with {option('exclude')}, or name those to use with {option('features')}",
+)
+FEWER_PREDICTING = instead(
+    "Leave features out of the prediction equation",
+    f"Let fewer features predict ({option('predict_with')})",
+)
+IN_NEVER = instead("in never=[...]", f"with {option('select_only', [...])}")
+MISSING = instead("missing with NaN", f"missing ({option('na_values')})")
+NODE_LIMIT = instead("max_nodes = ", "the limit of ")
+OR_DROP = instead(", or pass on_collinear='drop'", "")
+OUT_OF_BOTH = instead("out of both equations", f"out ({option('exclude')})")
+OUT_OF_PREDICTION = instead(
+    "out of prediction_features", f"out of prediction ({option('select_only')})"
+)

@@ -30,6 +30,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Missing, Unit
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -425,7 +426,10 @@ class Encoding:
             which = names if len(self.can_override) <= _NAMED else "such a column"
             if len(self.can_override) == len(self.left_out):
                 which = "a column"
-            sentences.append(f"To use {which} all the same, pass it to numeric or categorical.")
+            sentences.append(
+                f"To use {which} all the same, pass it to {option('numeric')} or "
+                f"{option('categorical')}."
+            )
         return sentences
 
 

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from heckmanfa.data.columns.tally import OTHER, TextTally
 from heckmanfa.data.columns.values import by_size
+from heckmanfa.text.option_words import option
 
 UNSEEN_ADVICE = (
-    "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
-    "feature gets no prediction"
+    f"Correct these cells, or pass {option('unknown', 'missing')} to count them as missing: a row "
+    "that lacks a feature gets no prediction"
 )
 """what to do about levels that the fit did not have"""
 
 UNSEEN_ADVICE_FILLED = (
-    "Correct these cells, or pass unknown='missing' to count them as missing: the means of the fit "
-    "then fill them"
+    f"Correct these cells, or pass {option('unknown', 'missing')} to count them as missing: the "
+    "means of the fit then fill them"
 )
 """the same, if means fill what is missing"""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.values import as_number, is_plain_number, label_of, with_columns
 from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 
@@ -46,11 +46,11 @@ def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, 
 
 def columns_named(given: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns of which ``column=value`` says what is missing."""
-    pairs = [split_item(item, columns, "--na-values") for item in given]
+    pairs = [split_item(item, columns, option("na_values")) for item in given]
     return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
 
 
-def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str] | None:
+def split_item(item: str, columns: Sequence[str], role: str) -> tuple[str, str] | None:
     """Return the column and the value of ``column=value``; None if no equals sign is in it."""
     # A column's name may hold an equals sign itself; the longest name counts.
     places = [place for place, sign in enumerate(item) if sign == "="]
@@ -61,19 +61,20 @@ def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str
         return None
     name = item[: places[0]].strip()
     raise UnknownFeatureError(
-        f"{option}: the data has no column {quoted(name)}{nearest(name, columns)}"
+        f"{role}: the data has no column {quoted(name)}{nearest(name, columns)}"
     )
 
 
 def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
     """Return the columns that an item is about, and its value."""
-    found = split_item(item, columns, "--na-values")
+    found = split_item(item, columns, option("na_values"))
     if found is None:
         return columns, item.strip()
     name, code = found
     if not code:
         raise InputError(
-            f"--na-values: {quoted(item)} has no value after '='; empty cells are missing anyway"
+            f"{option('na_values')}: {quoted(item)} has no value after '='; empty cells are "
+            "missing anyway"
         )
     return [name], code
 
@@ -119,12 +120,9 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def na_option(name: str, code: str) -> str:
-    """Return the option that makes a value of a column missing, as a shell takes it."""
-    item = f"{name}={code}"
-    # A comma would end the value.
-    item = f'"{item}"' if "," in item else item
-    return f"--na-values {shown(shlex.quote(item))}"
+def na_option(name: str, codes: Iterable[object]) -> str:
+    """Name the option that makes values of a column missing."""
+    return option("na_values", [f"{name}={label_of(code)}" for code in codes])
 
 
 def notes_on_codes(
@@ -137,7 +135,7 @@ def notes_on_codes(
         rows = {name: n for (name, found), n in counts.items() if found == code}
         named = [f"{quoted(name)} ({plural(n, 'row')})" for name, n in rows.items()]
         if not named:
-            notes.append(f"{value}, of --na-values, is in no cell that it is about.")
+            notes.append(f"{value}, of {option('na_values')}, is in no cell that it is about.")
             continue
         more = f" and {len(named) - _NAMED} more columns" if len(named) > _NAMED else ""
         notes.append(f"{value} was taken as missing in {', '.join(named[:_NAMED])}{more}.")

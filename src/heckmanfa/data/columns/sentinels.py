@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from heckmanfa.data.columns.missing_codes import na_option
 from heckmanfa.data.columns.tally import NumberTally
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, plural
 
@@ -37,7 +38,7 @@ class Suspicion:
     @property
     def option(self) -> str:
         """The option that makes it missing."""
-        return na_option(self.column, f"{self.code:g}")
+        return told(na_option(self.column, [self.code]), keywords=True)
 
     @property
     def words(self) -> str:
@@ -89,5 +90,7 @@ def notes_on_suspicions(found: tuple[Suspicion, ...]) -> list[str]:
     notes = [str(suspicion) for suspicion in found[:_MOST_NOTES]]
     if len(found) > _MOST_NOTES:
         more = len(found) - _MOST_NOTES
-        notes.append(f"{plural(more, 'more such code')} may mean missing: see --na-values.")
+        notes.append(
+            f"{plural(more, 'more such code')} may mean missing: see {option('na_values')}."
+        )
     return notes
