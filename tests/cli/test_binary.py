@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import held_out
+from heckmanfa.analysis import refits
 
 FEATURES = "educ,age,kids5"
 # What only a linear outcome has.
@@ -18,7 +18,7 @@ LINEAR = ("least squares", "R2", "sigma", "residual", "lambda")
 @pytest.fixture(autouse=True)
 def few_folds(monkeypatch):
     """Scores are of two folds, each of which is searched again."""
-    monkeypatch.setattr(held_out, "N_FOLDS", 2)
+    monkeypatch.setattr(refits, "N_FOLDS", 2)
 
 
 @pytest.fixture

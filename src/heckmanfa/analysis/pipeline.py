@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from heckmanfa.analysis.best_set import best_model
 from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
-from heckmanfa.analysis.derived import derived_columns
-from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_out, is_quick
 from heckmanfa.analysis.loading import prepare
-from heckmanfa.analysis.picture_rows import pictures_of
-from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.analysis.question_model import fit_question, model_of
+from heckmanfa.analysis.pictures import derived_columns, naming_of, pictures_of
+from heckmanfa.analysis.prepared import Model, Prepared, fit_question, model_of
+from heckmanfa.analysis.refits import (
+    QUICK_ROWS,
+    HeldOut,
+    best_model,
+    fold_model,
+    hold_out,
+    is_quick,
+)
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
-from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
-from heckmanfa.analysis.held_out_scores import AMOUNTS
-from heckmanfa.analysis.question_model import searched_equations
+from heckmanfa.analysis.method_scores import AMOUNTS
+from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table

@@ -9,19 +9,17 @@ from typing import Any, cast
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.predicted_classes import probability_words
-from heckmanfa.analysis.prediction_request import (
-    Request,
-    check_request,
-    has_range,
-    scale_words,
-    usual_interval,
-)
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
+    Request,
     Written,
+    check_request,
     encode_new,
+    has_range,
     predict_table,
+    probability_words,
+    scale_words,
+    usual_interval,
 )
 from heckmanfa.analysis.streamed_predictions import write_predictions
 from heckmanfa.cli.console import saying, tell
