@@ -38,7 +38,7 @@ from heckmanfa import (
     save,
     scan_parquet,
 )
-from heckmanfa.analysis.archive import pack, unpack
+from heckmanfa.analysis.model_file import pack, unpack
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 

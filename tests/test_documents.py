@@ -21,7 +21,7 @@ import typer
 from typer.testing import CliRunner
 
 from heckmanfa import Heckman
-from heckmanfa.analysis import best_set
+from heckmanfa.analysis import refits
 from heckmanfa.cli import app
 from heckmanfa.cli.run_demo import FEATURES
 from heckmanfa.datasets import load_mroz
@@ -50,7 +50,7 @@ BLOCK = re.compile(
 # Results are 110 columns wide and have no colours, whatever terminal the tests run in.
 NO_TERMINAL = {"COLUMNS": "110", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
 # Bootstrap samples of an answer as users have them, and where no document shows what they say.
-N_BOOT, FEW = best_set.N_BOOT, 3
+N_BOOT, FEW = refits.N_BOOT, 3
 
 
 def lines(text):
@@ -99,7 +99,7 @@ def run_blocks(name):
         write_tables()
     for block in BLOCK.finditer((ROOT / name).read_text(encoding="utf-8")):
         kind, code, shown = block.groups()
-        best_set.N_BOOT = N_BOOT if "bootstrap" in (shown or "") else FEW
+        refits.N_BOOT = N_BOOT if "bootstrap" in (shown or "") else FEW
         if kind == "python":
             yield block, shown or "", run_python(code, name, names)
         elif name in WITH_COMMANDS and commands(code):
@@ -122,7 +122,7 @@ def run_blocks(name):
 @pytest.mark.usefixtures("mlflow")
 def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)
+    monkeypatch.setattr(refits, "N_BOOT", N_BOOT)
     check_output(name)
 
 

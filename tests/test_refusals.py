@@ -28,8 +28,7 @@ from heckmanfa import (
     to_device,
 )
 from heckmanfa.analysis.column_roles import check_counted
-from heckmanfa.analysis.prediction_request import Request, check_model
-from heckmanfa.analysis.predictions import _refuse_other_units
+from heckmanfa.analysis.predictions import Request, _refuse_other_units, check_model
 from heckmanfa.analysis.request import Question, feature_names
 from heckmanfa.cli import app
 from heckmanfa.data.arrays import explain_out_of_memory

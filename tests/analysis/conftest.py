@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from heckmanfa.analysis import Question, analyse, best_set
-from heckmanfa.analysis.archive import pack, unpack
+from heckmanfa.analysis import Question, analyse, refits
+from heckmanfa.analysis.model_file import pack, unpack
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.datasets import load_mroz
 from heckmanfa.estimators.fitting import publish, take_columns
@@ -25,7 +25,7 @@ FEATURES = (
 def few_samples():
     """Checks search again in a few samples of the rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_set, "N_BOOT", 4)
+        patch.setattr(refits, "N_BOOT", 4)
         yield
 
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from heckmanfa import Heckman, HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.analysis import Question, analyse, comparison, held_out
+from heckmanfa.analysis import Question, analyse, comparison, refits
 from heckmanfa.analysis.column_roles import read_outcome
 from heckmanfa.analysis.request import check_question, question_of_kind
 from heckmanfa.datasets import load_mroz
@@ -224,7 +224,7 @@ def test_a_search_answers_unless_another_model_is_asked_for(women, answered):
 
 
 def test_held_out_scores_are_those_of_fits_without_the_rows(women, monkeypatch):
-    monkeypatch.setattr(held_out, "N_FOLDS", 2)
+    monkeypatch.setattr(refits, "N_FOLDS", 2)
     asked = analyse(women, outcome="wage4", search="none", select_only=["kids5", "age"])
     found = asked.held_out
     X, y = women[list(FEW)], women["wage4"]
@@ -242,14 +242,14 @@ def test_held_out_scores_are_those_of_fits_without_the_rows(women, monkeypatch):
 
 
 def test_a_search_is_repeated_in_each_fold_or_says_that_it_was_not(answered, monkeypatch):
-    monkeypatch.setattr(held_out, "N_FOLDS", 2)
+    monkeypatch.setattr(refits, "N_FOLDS", 2)
     assert answered.held_out.features == "chosen"
-    monkeypatch.setattr(held_out, "QUICK_ROWS", 100)
-    model, how = held_out.fold_model(answered, answered.model, answered._make)
+    monkeypatch.setattr(refits, "QUICK_ROWS", 100)
+    model, how = refits.fold_model(answered, answered.model, answered._make)
     assert how == "kept"
     assert model.prediction_features == answered.model.prediction_features_
-    monkeypatch.setattr(held_out, "MOST_ROWS", 100)
-    assert "2 more fits of 753 rows" in held_out.hold_out(answered, model, how)
+    monkeypatch.setattr(refits, "MOST_HELD_OUT", 100)
+    assert "2 more fits of 753 rows" in refits.hold_out(answered, model, how)
 
 
 @pytest.mark.parametrize("seed", [2, 3])

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset
-from heckmanfa.analysis import Question, analyse, best_set
-from heckmanfa.analysis.best_set import N_BOOT, NOT_IN_MEMORY
+from heckmanfa.analysis import Question, analyse, refits
+from heckmanfa.analysis.refits import N_BOOT, NOT_IN_MEMORY
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
@@ -105,7 +105,7 @@ def test_what_the_model_assumes_is_tested_at_the_best_assignment(mroz):
 
 def test_the_share_of_samples_that_the_best_set_wins_is_that_of_a_bootstrap(monkeypatch):
     assert N_BOOT == 50
-    monkeypatch.setattr(best_set, "N_BOOT", 20)
+    monkeypatch.setattr(refits, "N_BOOT", 20)
     frame = table()
     model = HeckmanBestSubset("bic").fit(frame[FEATURES], frame["lwage"])
     drawn = model.bootstrap(frame[FEATURES], frame["lwage"], 20, random_state=0)
@@ -246,7 +246,7 @@ def test_clusters_are_drawn_whole(monkeypatch):
     monkeypatch.setattr(HeckmanBestSubset, "bootstrap", spy)
     frame = table(FEW).assign(county=np.arange(753) % 50)
     assert "best_set" in by_key(ask(frame, cluster="county"))
-    assert drawn["n"] == best_set.N_BOOT
+    assert drawn["n"] == refits.N_BOOT
     assert (np.asarray(drawn["unit"]) == frame["county"]).all()
 
 

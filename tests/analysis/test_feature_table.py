@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.analysis.feature_table import feature_frame
+from heckmanfa.analysis.pictures import feature_frame
 
 
 def table(n=600):
@@ -22,7 +22,7 @@ def table(n=600):
 
 def test_it_holds_what_roles_and_pictures_show_with_a_line_for_each_level():
     analysis = analyse(Question("table", "y"), frame=table())
-    found, roles = feature_frame(analysis), analysis.roles
+    found, roles = feature_frame(analysis.pictures()), analysis.roles
     assert list(dict.fromkeys(found["feature"])) == list(roles["feature"])
     alone = found[found["level"] == ""].set_index("feature")
     expected = roles.set_index("feature").loc[alone.index]

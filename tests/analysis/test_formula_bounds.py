@@ -6,7 +6,7 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.analysis import load_model, save_model
-from heckmanfa.analysis.plain_values import write_plain
+from heckmanfa.analysis.model_values import write_plain
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import DataError, FormulaError
 

@@ -7,10 +7,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from heckmanfa.analysis.model_classes import FIELDS, MODELS, PARTS
+from heckmanfa.analysis.model_classes import FIELDS, MODELS, PARTS, parse_rule
 from heckmanfa.analysis.model_state import stored_attributes
 from heckmanfa.analysis.model_values import hints_of, options_of, rules_of
-from heckmanfa.analysis.shapes import parse_rule
 
 
 def fields_of(name):

@@ -21,9 +21,8 @@ from heckmanfa import (
     NaiveOLS,
 )
 from heckmanfa.analysis import load_model, save_model
-from heckmanfa.analysis.archive import pack
-from heckmanfa.analysis.prediction_request import Request
-from heckmanfa.analysis.predictions import predict_table
+from heckmanfa.analysis.model_file import pack
+from heckmanfa.analysis.predictions import Request, predict_table
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import DataError, InputError

@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from heckmanfa import Heckman, load, save
 from heckmanfa.analysis import model_file
-from heckmanfa.analysis.model_values import Reader, Writer
-from heckmanfa.analysis.plain_values import (
+from heckmanfa.analysis.model_classes import Rule, Sizes
+from heckmanfa.analysis.model_values import (
+    Reader,
     UnsavableError,
     UnsoundError,
+    Writer,
     read_number,
     read_plain,
     write_plain,
 )
-from heckmanfa.analysis.shapes import Rule, Sizes
 from heckmanfa.errors import DataError, InputError
 
 Numbers = NDArray[np.float64]

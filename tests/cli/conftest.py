@@ -12,7 +12,7 @@ import pytest
 import typer.testing
 from typer.testing import CliRunner
 
-from heckmanfa.analysis import best_set, comparison
+from heckmanfa.analysis import comparison, refits
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
 
@@ -26,7 +26,7 @@ FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 def few_samples():
     """Checks search again in a few samples of the rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_set, "N_BOOT", 3)
+        patch.setattr(refits, "N_BOOT", 3)
         yield
 
 

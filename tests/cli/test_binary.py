@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import held_out
-from heckmanfa.text.option_names import in_options
+from heckmanfa.analysis import refits
 
 FEATURES = "educ,age,kids5"
 # What only a linear outcome has.
@@ -19,7 +18,7 @@ LINEAR = ("least squares", "R2", "sigma", "residual", "lambda")
 @pytest.fixture(autouse=True)
 def few_folds(monkeypatch):
     """Scores are of two folds, each of which is searched again."""
-    monkeypatch.setattr(held_out, "N_FOLDS", 2)
+    monkeypatch.setattr(refits, "N_FOLDS", 2)
 
 
 @pytest.fixture
@@ -94,13 +93,6 @@ def test_two_texts_are_classes_that_predict_writes_and_positive_turns_around(she
     likelier = np.where(chance > 0.5, "well paid", "low")
     np.testing.assert_array_equal(found["predicted_marginal"], likelier)
     assert {*likelier} == {"well paid", "low"}
-
-
-def test_advice_of_a_search_names_options():
-    said = in_options("Name features that drive selection alone in never=[...], or raise n_refits.")
-    assert said == "Name features that drive selection alone with --select-only."
-    said = in_options("Leave features out of the prediction equation, or collect more rows.")
-    assert said == "Let fewer features predict (--predict-with), or collect more rows."
 
 
 def test_streamed_and_loaded_files_agree(shell, paid):

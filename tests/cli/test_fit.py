@@ -97,7 +97,7 @@ def test_the_lasso_cannot_keep_dummies_together(shell, rich_table):
         "educ,kids5,region",
     )  # fmt: skip
     assert "column 'region'" in said
-    assert "use another --search, such as best-subset, or leave the column out" in said
+    assert "use another search, such as --search best-subset, or leave the column out" in said
 
 
 @pytest.mark.parametrize(

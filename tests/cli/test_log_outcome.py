@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.analysis.prediction_request import scale_words
+from heckmanfa.analysis.predictions import scale_words
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5"]

@@ -223,7 +223,7 @@ def test_all_codes_of_an_outcome_that_is_never_missing_are_named_at_once(shell, 
     coded.to_csv("t.csv", index=False)
     said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
     assert "-99 in 295 rows and -88 in 30 rows" in said
-    assert "pass --na-values lwage=-99 --na-values lwage=-88" in said
+    assert "pass --na-values lwage=-99,lwage=-88" in said
 
 
 def test_the_row_of_names_can_be_said(shell, mroz):

@@ -12,7 +12,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, NaiveOLS
 from heckmanfa.analysis import comparison
 from heckmanfa.analysis.comparison import compare_methods, methods
-from heckmanfa.analysis.method_verdict import judge_methods
+from heckmanfa.analysis.method_scores import judge_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
 from heckmanfa.model_selection import SelectionKFold

@@ -11,8 +11,8 @@ import pytest
 import heckmanfa
 from heckmanfa import HeckmanAverage
 from heckmanfa.analysis import load_model
-from heckmanfa.analysis.archive import pack, unpack
-from heckmanfa.analysis.prediction_request import usual_interval
+from heckmanfa.analysis.model_file import pack, unpack
+from heckmanfa.analysis.predictions import usual_interval
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import Question, analyse, best_set, held_out
+from heckmanfa.analysis import Question, analyse, refits
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import render, write_report
 from heckmanfa.search.averaging import gibbs
@@ -53,8 +53,8 @@ ALL = (*CASES, *OTHERS)
 def few_samples():
     """Checks search again in a few samples of the rows, and scores in two folds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_set, "N_BOOT", 3)
-        patch.setattr(held_out, "N_FOLDS", 2)
+        patch.setattr(refits, "N_BOOT", 3)
+        patch.setattr(refits, "N_FOLDS", 2)
         yield
 
 

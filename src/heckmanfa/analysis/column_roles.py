@@ -45,6 +45,7 @@ from heckmanfa.data.columns.values import (
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
 from heckmanfa.tables.marks import amount
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, plural
 
@@ -72,7 +73,7 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
             _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
             return outcome, target
         booleans |= bool(counts) and spellings_of(list(counts)).booleans
-    outcome = _numbers(series, name, "--outcome", linear=question.outcome_kind == "linear")
+    outcome = _numbers(series, name, "outcome", linear=question.outcome_kind == "linear")
     counted = number_tally(outcome)
     _check_outcome(question, counted)
     target = target_of_numbers(question, counted, booleans=booleans)
@@ -98,7 +99,7 @@ def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Fl
         _check_selected(question.selected, distinct, missing, len(frame))
         selected = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
     if question.weights is not None:
-        weights = _numbers(frame[question.weights], question.weights, "--weights")
+        weights = _numbers(frame[question.weights], question.weights, "weights")
         _check_weights(question, number_tally(weights))
     if question.cluster is not None:
         _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
@@ -106,7 +107,7 @@ def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Fl
     return selected, weights, groups
 
 
-def _numbers(series: pd.Series[Any], name: str, option: str, *, linear: bool = False) -> Floats:
+def _numbers(series: pd.Series[Any], name: str, role: str, *, linear: bool = False) -> Floats:
     """Return a column as numbers; refuse one that holds text only, or much of it.
 
     ``linear`` says that numbers were asked for, and that two classes have another model.
@@ -123,32 +124,34 @@ def _numbers(series: pd.Series[Any], name: str, option: str, *, linear: bool = F
                 if as_number(label) is None and shape_of(amount(label)) is None
             }
             n_bad = sum(bad.values())
-            words = _text_of(option, name, bad, replace(numbers, n_bad=n_bad))
+            words = _text_of(role, name, bad, replace(numbers, n_bad=n_bad))
             if linear and len(counts) == len(bad) == 2:
-                words += ". Without --outcome-kind linear, a Heckman probit takes it as it is"
+                words += (
+                    f". Without {option('outcome_kind', 'linear')}, a Heckman probit takes it as "
+                    "it is"
+                )
             raise InputError(words)
         if not numbers.n_bad:
             return values
     return to_numbers(series, name)
 
 
-def _text_of(option: str, name: str, bad: Mapping[str, int], numbers: NotNumbers) -> str:
+def _text_of(role: str, name: str, bad: Mapping[str, int], numbers: NotNumbers) -> str:
     """Explain what to do about a column of text that must hold numbers."""
     words = sorted(bad, key=lambda label: -bad[label])
     example = quoted(words[0], _SHORT)
-    start = f"{option} needs numbers; column {quoted(name)} holds"
+    start = f"{option(role)} needs numbers; column {quoted(name)} holds"
     if {word.lower() for word in words} <= TRUE_WORDS | FALSE_WORDS:
         ways = "write 1 and 0 in every row"
-        if option == "--outcome":
+        if role == "outcome":
             ways = "write 1 and 0, and leave cells of unobserved outcomes empty"
-            ways += ", or pass it as --selected if it says whose outcome is observed"
+            ways += f", or pass it as {option('selected')} if it says whose outcome is observed"
         return f"{start} {example}, a yes or a no: {ways}"
     if numbers.n_bad < numbers.n_given and len(words) <= _FEW_WORDS:
         listed = " and ".join(f"{quoted(word, _SHORT)} in {bad[word]:,}" for word in words)
-        options = " ".join(na_option(name, word) for word in words)
         return (
             f"{start} {listed} of {numbers.n_given:,} rows, and numbers elsewhere: if that means "
-            f"missing, pass {options}"
+            f"missing, pass {na_option(name, words)}"
         )
     if numbers.n_bad < numbers.n_given:
         return (
@@ -169,23 +172,24 @@ def counted_target(question: Question, counted: Tally, *, booleans: bool) -> Tar
         if _may_be_classes(question, counted.counts) and not counted.more:
             _check_gaps(question, counted.gaps, counted.given)
             return target_of_texts(question, counted.counts)
-        raise InputError(_stored_text("--outcome", question.outcome))
+        raise InputError(_stored_text("outcome", question.outcome))
     assert isinstance(counted, NumberTally)
     _check_outcome(question, counted)
     return target_of_numbers(question, counted, booleans=booleans)
 
 
-def _stored_text(option: str, name: str) -> str:
+def _stored_text(role: str, name: str) -> str:
     return (
-        f"{option}: column {quoted(name)} is text; if rows are read in passes, it must be stored "
-        "as numbers. Store it so, or pass a larger --stream-above to load the rows"
+        f"{option(role)}: column {quoted(name)} is text; if rows are read in passes, it must be "
+        f"stored as numbers. Store it so, or pass a larger {option('stream_above')} to load the "
+        "rows"
     )
 
 
 def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:
     """Check the columns with another role by their tallies, made in a pass over files."""
     if question.weights is not None and isinstance(counted[question.weights], TextTally):
-        raise InputError(_stored_text("--weights", question.weights))
+        raise InputError(_stored_text("weights", question.weights))
     if question.selected is not None:
         flags = counted[question.selected]
         _check_selected(question.selected, _words(flags), flags.gaps, n_rows)
@@ -220,8 +224,8 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
     name, n_rows = question.outcome, values.n + values.gaps
     if values.n == 0:
         raise NoOutcomeError(
-            f"--outcome: column {quoted(name)} is missing in all {n_rows} rows; is it the right "
-            "column?"
+            f"{option('outcome')}: column {quoted(name)} is missing in all {n_rows} rows; is it "
+            "the right column?"
         )
     _check_gaps(question, values.gaps, n_rows, values)
 
@@ -232,8 +236,8 @@ def _check_gaps(
     """Refuse an outcome that is never missing, unless another column says who is selected."""
     if question.selected is None and gaps == 0:
         raise InputError(
-            f"--outcome: column {quoted(question.outcome)} is never missing in {n_rows} rows, so "
-            f"there is no selection to model. {_where_missing(question.outcome, values)}"
+            f"{option('outcome')}: column {quoted(question.outcome)} is never missing in {n_rows} "
+            f"rows, so there is no selection to model. {_where_missing(question.outcome, values)}"
         )
 
 
@@ -245,7 +249,7 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
         means = f"{codes[0].code:g} means" if len(codes) == 1 else "these mean"
         return (
             f"It holds {held}, and {number(codes[0].low)} to {number(codes[0].high)} elsewhere: if "
-            f"{means} missing, pass {' '.join(code.option for code in codes)}."
+            f"{means} missing, pass {na_option(name, [code.code for code in codes])}."
         )
     counts = {} if values is None or values.few is None else values.few
     classes = codes_beside_classes(counts)
@@ -258,47 +262,50 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
     empty = "Leave the cells of unobserved outcomes empty"
     if values is None or values.binary:
         return (
-            f"{empty}, name a column that says who is selected with --selected, or pass it as "
-            "--selected if it says whose outcome is observed."
+            f"{empty}, name a column that says who is selected with {option('selected')}, or pass "
+            f"it as {option('selected')} if it says whose outcome is observed."
         )
     if values.zeros:
-        empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, '0')}"
-    return f"{empty}, or name a column that says who is selected with --selected."
+        empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, [0])}"
+    return f"{empty}, or name a column that says who is selected with {option('selected')}."
 
 
 def _check_selected(name: str, words: set[str], missing: int, n_rows: int) -> None:
     if missing:
         raise InputError(
-            f"--selected: column {quoted(name)} is missing in {missing} rows; it must say for "
-            "every row whether it is selected"
+            f"{option('selected')}: column {quoted(name)} is missing in {missing} rows; it must "
+            "say for every row whether it is selected"
         )
     strange = sorted(words - TRUE_WORDS - FALSE_WORDS)
     if strange:
         raise InputError(
-            f"--selected: column {quoted(name)} must hold 0 and 1 (or yes and no, true and "
-            f"false); it holds {quoted(strange[0])}"
+            f"{option('selected')}: column {quoted(name)} must hold 0 and 1 (or yes and no, true "
+            f"and false); it holds {quoted(strange[0])}"
         )
     if words <= TRUE_WORDS:
         raise InputError(
-            f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so "
-            "there is no selection to model"
+            f"{option('selected')}: column {quoted(name)} says that all {n_rows} rows are "
+            "selected, so there is no selection to model"
         )
 
 
 def _check_weights(question: Question, values: NumberTally) -> None:
     name = question.weights
     if values.gaps:
-        raise InputError(f"--weights: column {quoted(name)} is missing in {values.gaps} rows")
+        raise InputError(
+            f"{option('weights')}: column {quoted(name)} is missing in {values.gaps} rows"
+        )
     if question.weight_kind == "frequency" and not values.integers:
         raise InputError(
-            f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
-            "if rows stand for shares of a population, use fit with --weight-kind sampling"
+            f"{option('weights')}: column {quoted(name)} holds fractions, and frequency weights "
+            "count rows; if rows stand for shares of a population, use fit with "
+            f"{option('weight_kind', 'sampling')}"
         )
 
 
 def _check_groups(name: str, missing: int) -> None:
     if missing:
-        raise InputError(f"--cluster: column {quoted(name)} is missing in {missing} rows")
+        raise InputError(f"{option('cluster')}: column {quoted(name)} is missing in {missing} rows")
 
 
 def source_columns(encoding: Encoding) -> dict[str, str]:
@@ -326,7 +333,7 @@ def errors_in_sources(encoding: Encoding) -> Iterator[None]:
     try:
         yield
     except HeckmanfaError as error:
-        text = in_sources(str(error), encoding)
+        text = in_sources(error.words, encoding)
         if isinstance(error, TooFewRowsError):
             text += _most_dummies(encoding)
         error.args = (text,)

@@ -7,18 +7,24 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from heckmanfa.analysis.held_out_scores import AMOUNTS, MEASURES, HeldFold, Measure
-from heckmanfa.analysis.method_verdict import MethodVerdict, judge_methods
-from heckmanfa.analysis.naive_probit import NaiveProbit
-from heckmanfa.data.arrays import is_dask
+from heckmanfa.analysis.method_scores import (
+    AMOUNTS,
+    MEASURES,
+    HeldFold,
+    Measure,
+    MethodVerdict,
+    judge_methods,
+)
+from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
+from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import (
     HeckmanfaError,
@@ -41,6 +47,44 @@ from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class NaiveProbit(BaseEstimator):
+    """A probit of the selected rows, without a correction for selection."""
+
+    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Self:
+        """Fit the rows that are selected and have an outcome, NaN in y where it is missing."""
+        kept = selected & ~np.isnan(y)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        self.model_ = HeckmanProbit(on_collinear="drop").fit(
+            X.loc[kept], y[kept], sample_weight=weight
+        )
+        return self
+
+    def predict_proba(self, X: pd.DataFrame) -> Floats:
+        """Return the probabilities of both classes, (n, 2), for anyone."""
+        return np.asarray(self.model_.predict_proba(X))
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients, (K,)."""
+        return np.asarray(self.model_.coef_)
+
+    @property
+    def intercept_(self) -> float:
+        """The intercept."""
+        return float(self.model_.intercept_)
+
+    @property
+    def support_(self) -> Mask:
+        """Which columns predict, (K,)."""
+        return np.asarray(self.model_.support_)
+
+    @property
+    def prediction_features_(self) -> list[Any]:
+        """Names of the columns that predict."""
+        return list(self.model_.prediction_features_)
+
 
 _FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from heckmanfa.analysis.column_roles import (
     read_outcome,
     read_roles,
 )
-from heckmanfa.analysis.options import flag
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -75,7 +74,7 @@ from heckmanfa.tables.streamed import (
     learn_streamed,
     stored_source,
 )
-from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted
 
 _NO_ORDER = (
@@ -122,14 +121,12 @@ def _prepare(
         return _encode(question, Table(loaded), table.columns, table.paths, tell)
     if question.device != "cpu":
         raise InputError(
-            f"--device {question.device} needs the rows loaded, which would take about "
-            f"{size / GIGABYTE:.3g} GB: pass a larger --stream-above if memory and the GPU have "
-            "room, or leave --device out to read them in passes"
+            f"{option('device', question.device)} needs the rows loaded, which would take about "
+            f"{size / GIGABYTE:.3g} GB: pass a larger {option('stream_above')} if memory and the "
+            f"GPU have room, or leave {option('device')} out to read them in passes"
         )
-    tell(
-        f"rows are read from {table.described} in passes, not loaded: they would take about "
-        f"{size / GIGABYTE:.3g} GB (see --stream-above)"
-    )
+    passes = f"rows are read from {table.described} in passes, not loaded: they would take about "
+    tell(told(f"{passes}{size / GIGABYTE:.3g} GB (see {option('stream_above')})", keywords=True))
     return _prepare_stream(question, table, names, tell)
 
 
@@ -239,7 +236,7 @@ def _encode(
         literal=columns_named(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
-        notes.append("--dates does nothing here: no feature holds dates.")
+        notes.append(f"{option('dates')} does nothing here: no feature holds dates.")
     encoding = replace(
         encoding,
         decimal=table.decimal,
@@ -296,7 +293,7 @@ def _encode(
         n_columns=len(columns),
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
-        notes=(*map(in_options, table.notes), *notes, *notes_on_suspicions(suspicions)),
+        notes=_told((*table.notes, *notes, *notes_on_suspicions(suspicions))),
         suspicions=suspicions,
         coded_numbers=coded,
         target=target,
@@ -315,7 +312,7 @@ def _settle(
     asked = _references(question, encoding)
     fitted = status.kept if weight is None else status.kept & (weight > 0)
     rows = count_levels_in(encoding, X, fitted)
-    settled = with_fitted_levels(encoding, rows, asked, "--reference")
+    settled = with_fitted_levels(encoding, rows, asked)
     return settled, recoded(X, encoding, settled)
 
 
@@ -325,10 +322,15 @@ def _references(question: Question, encoding: Encoding) -> dict[str, str]:
     for name in asked:
         if name in encoding.left_out:
             raise InputError(
-                f"--reference names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
+                f"{option('reference')} names {quoted(name)}, which cannot be used: "
+                f"{encoding.left_out[name]}"
             )
     sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-    return read_references(sources, asked, "--reference")
+    return read_references(sources, asked)
+
+
+def _told(notes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(told(note, keywords=True) for note in notes)
 
 
 def _is_binary(values: Floats) -> bool:
@@ -342,15 +344,15 @@ def _prepare_stream(
     """Learn the encoding of the features ``names`` in one pass over the files."""
     if question.honest:
         raise InputError(
-            "--honest needs the rows in memory, and these are read in passes: leave it out, name "
-            "fewer files, or pass a larger --stream-above to load the rows"
+            f"{option('honest')} needs the rows in memory, and these are read in passes: leave it "
+            f"out, name fewer files, or pass a larger {option('stream_above')} to load the rows"
         )
     for name in ("na_values", "dates"):
         if getattr(question, name):
             raise InputError(
-                f"{flag(name)} needs the rows in memory, and these are read in "
-                "passes: store missing values as null and dates as numbers, or pass a larger "
-                "--stream-above to load the rows"
+                f"{option(name)} needs the rows in memory, and these are read in passes: store "
+                "missing values as null and dates as numbers, or pass a larger "
+                f"{option('stream_above')} to load the rows"
             )
     learned = learn_streamed(
         table,
@@ -397,7 +399,9 @@ def _prepare_stream(
         n_columns=len(table.columns),
         binary=binary_after(learned.binary, learned.encoding, encoding),
         files=table.paths,
-        notes=(*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions)),
+        notes=_told(
+            (*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions))
+        ),
         suspicions=suspicions,
         coded_numbers=find_coded_numbers(
             {name: tally for name, tally in learned.numbers.items() if name not in question.numeric}

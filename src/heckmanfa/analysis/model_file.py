@@ -1,25 +1,35 @@
-"""A fitted model in a file that is data: JSON and arrays, and nothing that runs."""
+"""A fitted model in a file that is data: JSON and arrays, and nothing that runs.
+
+The file is a zip of uncompressed members that has one spelling: it is what `pack` would write of
+its members, to the byte, or it is refused. That leaves no room for compression, encryption,
+comments, links, members listed twice, or bytes in between.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
 import os
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
+from zlib import crc32
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
-from heckmanfa.analysis.archive import UnsoundError, pack, unpack
-from heckmanfa.analysis.model_checks import check_encoding, design_of
-from heckmanfa.analysis.model_classes import MODELS, MOST
-from heckmanfa.analysis.model_state import finish_model, read_model, write_model
-from heckmanfa.analysis.model_values import Reader, Writer
-from heckmanfa.analysis.plain_values import UnsavableError
-from heckmanfa.analysis.shapes import ANYTHING, Sizes
+from heckmanfa.analysis.model_classes import ANYTHING, MODELS, MOST, Sizes, UnsoundError
+from heckmanfa.analysis.model_state import (
+    check_encoding,
+    design_of,
+    finish_model,
+    read_model,
+    write_model,
+)
+from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import check_format, existing, replacing
 from heckmanfa.data.formula.stored_formulas import check_design
@@ -30,6 +40,55 @@ from heckmanfa.estimators.fitting import attach_encoding, columns_of
 from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted, shown
+
+Content = bytes | memoryview
+_LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+# Version 2.0, no flags, no compression, and midnight of 1 January 1980.
+_COMMON = struct.pack("<5H", 20, 0, 0, 0, 0x21)
+_UNIX = struct.pack("<H", 3 << 8 | 20)
+_LOCAL_SIZE = 30
+_LONGEST_NAME = 20
+_MOST_MEMBERS = 10_000
+
+
+def pack(members: Mapping[str, Content]) -> bytes:
+    """Return a zip of members, in their order; the same members give the same bytes."""
+    parts: list[Content] = []
+    directory: list[bytes] = []
+    at = 0
+    for name, content in members.items():
+        text, size = name.encode("ascii"), len(content)
+        entry = struct.pack("<3I2H", crc32(content), size, size, len(text), 0)
+        parts += [_LOCAL + _COMMON + entry + text, content]
+        # A plain file that its owner may read and write.
+        made = struct.pack("<3H2I", 0, 0, 0, 0o100600 << 16, at)
+        directory.append(_CENTRAL + _UNIX + _COMMON + entry + made + text)
+        at += _LOCAL_SIZE + len(text) + size
+    size, count = sum(map(len, directory)), len(directory)
+    end = struct.pack("<4H2IH", 0, 0, count, count, size, at, 0)
+    return b"".join([*parts, *directory, _END + end])
+
+
+def unpack(data: bytes) -> dict[str, memoryview]:
+    """Return the members of an archive that `pack` wrote; refuse any other."""
+    members: dict[str, memoryview] = {}
+    view, at = memoryview(data), 0
+    while data[at : at + 4] == _LOCAL and len(members) < _MOST_MEMBERS:
+        header: tuple[Any, ...] = struct.unpack("<2I2H", data[at + 18 : at + 30].ljust(12, b"\0"))
+        _, size, length, _ = header
+        start = at + _LOCAL_SIZE + length
+        try:
+            name = data[start - length : start].decode("ascii")
+        except UnicodeDecodeError as error:
+            raise UnsoundError("a member's name is not one of a model file") from error
+        if length > _LONGEST_NAME or name in members:
+            raise UnsoundError("a member's name is not one of a model file, or is there twice")
+        members[name] = view[start : start + size]
+        at = start + size
+    if not members or pack(members) != data:
+        raise UnsoundError("its archive is not as heckmanfa writes it")
+    return members
+
 
 # Formats 1 to 3 were files of skops.
 _FORMAT = 4

@@ -1,4 +1,8 @@
-"""An estimator as JSON: its parameters, and the attributes that all others follow from."""
+"""An estimator as JSON: its parameters, and the attributes that all others follow from.
+
+Shapes and positions are checked as they are read. What is checked at the end needs several parts:
+which columns an equation has, what an encoding makes, how many parameters there are.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,21 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
-from heckmanfa.analysis.archive import UnsoundError
-from heckmanfa.analysis.model_checks import check_model
-from heckmanfa.analysis.model_classes import MODELS
-from heckmanfa.analysis.model_values import Reader, Writer, hints_of
-from heckmanfa.analysis.plain_values import UnsavableError, write_plain
-from heckmanfa.analysis.shapes import ANYTHING, Sizes
+import numpy as np
+from sklearn.base import is_classifier
+
+from heckmanfa.analysis.model_classes import ANYTHING, MODELS, Sizes, UnsoundError
+from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer, hints_of, write_plain
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
+from heckmanfa.fit import Fit
+from heckmanfa.fit.fitted import label_terms
+from heckmanfa.model.linalg import column_norms
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import Form
 from heckmanfa.text.printable import quoted
 
 # Attributes of a regression that follow from the columns it was fitted to.
@@ -95,3 +106,194 @@ def finish_model(model: Any, labels: Sequence[str]) -> None:
         publish(model, attributes(model.fit_))
     else:
         take_columns(model, model.columns_read())
+
+
+# Characters of the names of all the columns that an encoding makes.
+_LONGEST_NAMES = 2**25
+# Days from 1970 to any date with four digits for its year are fewer.
+_FAR = 1e7
+
+
+def design_of(model: Any) -> FormulaDesign | None:
+    """Return the formulas of a model; None if it has none."""
+    return model.fit_.origin.design if isinstance(model, SelectionModel) else None
+
+
+def check_model(model: Any, labels: Sequence[str]) -> None:
+    """Refuse a model whose parts do not fit together; ``labels`` name its K columns."""
+    if isinstance(model, SelectionModel):
+        fit = model.fit_
+        _require(list(fit.labels) == list(labels), "it does not list the features of the model")
+        check_columns(fit.spec.columns, labels)
+        _check_classes(model)
+        _check_fit(fit)
+        return
+    check_columns(model.columns_read(), labels)
+    _check_counts(model.row_counts_)
+    if hasattr(model, "_network"):
+        count = int(model._support.sum())
+        _require(len(model._network.centre) == count, "its network has other features")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise UnsoundError(otherwise)
+
+
+def check_columns(columns: FittedColumns, labels: Sequence[str]) -> None:
+    """Refuse columns of X that do not become the K columns of a model."""
+    encoding = columns.encoding
+    if encoding is None:
+        sources, made = tuple(labels), labels
+    else:
+        check_encoding(encoding, labels)
+        sources, made = encoding.sources, encoding.columns
+    counted = columns.n_features == len(sources) and list(made) == list(labels)
+    _require(counted, "its columns are counted in two ways")
+    unnamed = tuple(f"x{column}" for column in range(len(sources)))
+    named = unnamed if columns.names is None else columns.names
+    _require(sources == named, "its columns are named in two ways")
+
+
+def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
+    """Refuse an encoding that does not make the columns that a model needs."""
+    named = [encoding.sources, *encoding.levels.values()]
+    twice = any(len({*names}) < len(names) for names in named)
+    _require(not twice, "its encoding names something twice")
+    # By arithmetic, before any name is made: each source, and each level, takes room in the file.
+    length = sum(
+        len(level) + len(name) + 2 for name, levels in encoding.levels.items() for level in levels
+    )
+    _require(length <= _LONGEST_NAMES, "its encoding makes names that are too long")
+    sources = {*encoding.sources}
+    sound = (
+        {*encoding.levels} <= sources
+        and all(encoding.levels.values())
+        and {*encoding.level_rows} <= {*encoding.levels}
+        and all(
+            len(rows) == len(encoding.levels[name]) for name, rows in encoding.level_rows.items()
+        )
+        and {*needed} <= {*encoding.columns}
+        and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
+        and {*encoding.dates} <= sources - {*encoding.levels}
+        and all(abs(scale.first) < _FAR for scale in encoding.dates.values())
+    )
+    _require(sound, "its encoding does not make the features of its model")
+
+
+def _check_classes(model: SelectionModel) -> None:
+    """Refuse a classifier without two classes, and any other model with them."""
+    fit, classes = model.fit_, model.fit_.origin.classes
+    kinds = {fit.is_binary, classes is not None, fit.binary is not None}
+    _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
+    if classes is not None:
+        numbers = [label for label in classes if not isinstance(label, str)]
+        two = len(numbers) != 1 and classes[0] != classes[1]
+        _require(two, "its outcome does not have two classes")
+
+
+def _check_fit(fit: Fit) -> None:
+    """Refuse a fit whose equations have other columns or parameters than its estimates."""
+    moments, equation = fit.moments, fit.equation
+    selection = () if fit.probit is None else fit.probit.features
+    known = {*moments.columns}
+    _require(known.issuperset([*equation, *selection]), "its equations have unknown columns")
+    terms = label_terms(fit.spec, equation, fit.probit, ())
+    errors = fit.terms[len(terms) :]
+    _require(fit.terms[: len(terms)] == terms, "its covariance has other terms")
+    possible = [("errors", term) for term in fit.spec.error_terms]
+    _require([*errors] == possible[: len(errors)], "its covariance has other terms of the errors")
+    sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
+    n_params = sum(sizes) + (1 if fit.is_binary else 2)
+    if fit.params is not None:
+        # A held rho is not a parameter.
+        _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")
+    if fit.binary is not None:
+        _require(len(fit.binary.naive_coef) == sizes[0], "its plain probit has other features")
+    if fit.rho_scores is not None:
+        of_both = 2 * len(fit.features) + len(selection) + 5
+        _require(len(fit.rho_scores) == of_both, "its scores have other parameters")
+    _check_numbers(fit)
+    _check_search(fit, known)
+    _check_average(fit, known, sizes)
+
+
+def _check_numbers(fit: Fit) -> None:
+    """Refuse numbers that no data give: counts, lengths and standard errors of zero or less."""
+    moments = fit.moments
+    _check_counts(fit.row_counts)
+    _require(min(fit.n_obs, fit.n_selected, moments.n_selected) >= 1, "it was fitted to no rows")
+    used = column_norms(moments.factor)[[0, *moments.places(fit.equation)]]
+    _require(bool((used > 0).all()), "its compressed features are zero")
+    errors = [pair[1] for pair in (fit.atanh_rho, fit.log_sigma) if pair is not None]
+    _require(not any(error <= 0 for error in errors), "a standard error is not positive")
+
+
+def _check_counts(counts: dict[str, int]) -> None:
+    listed = {"total", "selected", "unselected"} <= counts.keys()
+    _require(listed and counts["selected"] > 0, "it does not count its rows")
+
+
+def _check_choices(*choices: Choices) -> None:
+    for allowed in choices:
+        columns = allowed.columns
+        _require(len({*columns}) == len(columns), "a column is in two units of its search")
+
+
+def _check_search(fit: Fit, known: set[int]) -> None:
+    search = fit.search
+    if search is None:
+        return
+    _require(known.issuperset(search.candidates), "its search has unknown candidates")
+    _check_choices(search.choices)
+    form, selecting = search.form, search.selecting
+    _require((form is None) == (selecting is None), "its search is of one equation and of both")
+    if form is not None and selecting is not None:
+        _check_choices(selecting)
+        _check_form(fit, form, known)
+        _require({*form.columns} == {*search.candidates}, "its form has other candidates")
+        _require({*form.searched} <= {*selecting.columns}, "its form searches other columns")
+    honest, result = search.honest, search.result
+    if honest is not None:
+        same = honest.names == fit.labels and honest.columns in (None, fit.spec.columns)
+        _require(same, "its splits have other columns")
+    if result is not None:
+        _require(bool(result.in_range[:1].any()), "its search has no result")
+        own = result.goal.form
+        _require(own is None or known.issuperset(own.columns), "its form has unknown columns")
+        both = result.selection_packed is not None
+        _require(both == (form is not None), "its search has no selection features")
+
+
+def _check_form(fit: Fit, form: Form, known: set[int]) -> None:
+    """Refuse a form of other columns or of another model."""
+    _require(known.issuperset([*form.columns, *form.selection]), "its form has unknown columns")
+    size = 3 + len(form.columns) + len(form.selection) + (form.errors != "binary")
+    _require(len(form.estimates) == size, "its form has other parameters")
+    kinds = {"binary"} if fit.is_binary else {"two-step", "likelihood"}
+    _require(form.errors in kinds, "its form is of another model")
+    _require(form.searched in ((), form.selection), "its form searches other columns")
+    variances = np.diag(form.covariance)[form.free]
+    _require(bool((variances > 0).all()), "a variance of its form is not positive")
+
+
+def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
+    average = fit.average
+    if average is None:
+        return
+    form, weighed = average.form, average.average
+    size = sum(sizes) + (1 if form.errors == "binary" else 2)
+    _require(len(form.estimates) == size, "its form has other parameters")
+    _check_form(fit, form, known)
+    _check_choices(average.choices, weighed.choices)
+    _require({*weighed.choices.columns} == {*form.columns}, "its average has other columns")
+    _require(len(weighed.free) == len(form.free), "its average has other parameters")
+    selecting = weighed.selecting
+    searched = () if selecting is None else selecting.columns
+    _require({*searched} == {*form.searched}, "its average searched another selection equation")
+    both = weighed.selection_shares is not None and weighed.selection_signs is not None
+    _require(both == weighed.searches_both, "its average has other shares")
+    width = 1 + -(-weighed.joint.n_features // 8)
+    _require(weighed.leading.shape[1] == width, "its average has other assignments")
+    some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
+    _require(bool(some), "its average has no assignments")

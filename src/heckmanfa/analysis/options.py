@@ -291,11 +291,6 @@ class Option:
     about: About
 
 
-def flag(name: str) -> str:
-    """Return the name of an option at the command line."""
-    return "--" + name.replace("_", "-")
-
-
 def _options() -> dict[str, Option]:
     hints = get_type_hints(Options, include_extras=True)
     made = {}

@@ -6,7 +6,6 @@ of what they hold.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import OutcomeKind
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.tables.marks import amount
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 
@@ -109,12 +109,12 @@ def _too_many(name: str, counts: Mapping[str, int]) -> str:
     others = [label for label in counts if label not in spelled]
     ways = "write each class in one way" if spelled else "correct the others"
     if len(others) > 2:
-        option = na_option(name, _missing_text(others, counts))
-        ways += f", or mark a text that means missing with --na-values, as in {option}"
+        marked = na_option(name, [_missing_text(others, counts)])
+        ways += f", or mark a text that means missing with {option('na_values')}, as in {marked}"
     start = "A binary outcome has two" + (f".{asked} Then " if spelled else ": ")
     return (
-        f"--outcome: column {quoted(name)} holds {len(counts):,} different texts: {_held(counts)}. "
-        f"{start}{ways}; a linear model needs numbers"
+        f"{option('outcome')}: column {quoted(name)} holds {len(counts):,} different texts: "
+        f"{_held(counts)}. {start}{ways}; a linear model needs numbers"
     )
 
 
@@ -164,17 +164,20 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
     two = len(values) == 2 and question.outcome_kind is None
     held = " and ".join(f"{value:g}" for value in values[:2])
     if question.positive is not None:
+        change = f"leave {option('positive')} out"
+        if two:
+            change = f"add {option('outcome_kind', 'binary')}"
         so = f"holds {held}, which are taken as amounts" if two else "is taken as amounts"
         raise InputError(
-            f"--positive is the class of a binary outcome, and {quoted(name)} {so}: "
-            + ("add --outcome-kind binary" if two else "leave --positive out")
+            f"{option('positive')} is the class of a binary outcome, and {quoted(name)} {so}: "
+            f"{change}"
         )
     words = ""
     if two:
         words = (
-            f"Linear model: {shown(name)} holds {held}, which are taken as amounts. "
-            f"For the probability of {values[1]:g}, pass --outcome-kind binary --positive "
-            f"{values[1]:g}."
+            f"Linear model: {shown(name)} holds {held}, which are taken as amounts. For the "
+            f"probability of {values[1]:g}, pass {option('outcome_kind', 'binary')} "
+            f"{option('positive', values[1])}."
         )
     elif {0.0, 1.0} <= {*values} and question.outcome_kind is None:
         codes = codes_beside_classes(counts)
@@ -186,7 +189,7 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
     if question.outcome_transform is not None:
         scale = f"The model is of {shown(question.fitted)}; its predictions are means of "
         words = f"{words} {scale}{shown(name)} itself.".lstrip()
-    return Target(words=words)
+    return Target(words=told(words, keywords=True))
 
 
 def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:
@@ -197,7 +200,7 @@ def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:
 def if_missing(name: str, codes: list[float]) -> str:
     """Say how numbers are marked as missing, as the start of a sentence."""
     means = f"{codes[0]:g} means" if len(codes) == 1 else "these mean"
-    return f"If {means} missing, pass {' '.join(na_option(name, f'{code:g}') for code in codes)}"
+    return f"If {means} missing, pass {na_option(name, codes)}"
 
 
 def _binary(question: Question, classes: Classes, *, linear: bool = True) -> Target:
@@ -215,35 +218,36 @@ def _binary(question: Question, classes: Classes, *, linear: bool = True) -> Tar
         ]
         if len(found) != 1:
             raise InputError(
-                f"--positive: column {quoted(question.outcome)} does not hold "
-                f"{quoted(question.positive, _SHORT)}; its classes are {quoted(first, _SHORT)} and "
-                f"{quoted(second, _SHORT)}{nearest(label_of(question.positive), labels)}"
+                f"{option('positive')}: column {quoted(question.outcome)} does not hold "
+                f"{quoted(question.positive, _SHORT)}; its classes are {quoted(first, _SHORT)} "
+                f"and {quoted(second, _SHORT)}{nearest(label_of(question.positive), labels)}"
             )
         second = found[0]
         first = next(label for label in classes if label != second)
     about = EffectWords(question.outcome, (first, second)).target
     words = (
-        f"Heckman probit of {about}. For the other class, pass --positive "
-        f"{shown(shlex.quote(label_of(first)))}"
+        f"Heckman probit of {about}. For the other class, pass "
+        f"{option('positive', label_of(first))}"
     )
     if linear and question.outcome_kind is None:
-        words += "; for a linear model, --outcome-kind linear"
+        words += f"; for a linear model, {option('outcome_kind', 'linear')}"
     words += "."
-    return Target("binary", (first, second), words)
+    return Target("binary", (first, second), told(words, keywords=True))
 
 
 def _one_class(name: str, value: str | float, rows: int) -> str:
     held = quoted(value, _SHORT) if isinstance(value, str) else f"{value:g}"
     return (
-        f"--outcome: column {quoted(name)} holds {held} in all {plural(rows, 'row')} that have a "
-        "value. A binary outcome needs rows of both classes: if an empty cell means the other, "
-        "write it there, and name a column that says who is selected with --selected"
+        f"{option('outcome')}: column {quoted(name)} holds {held} in all {plural(rows, 'row')} "
+        "that have a value. A binary outcome needs rows of both classes: if an empty cell means "
+        "the other, write it there, and name a column that says who is selected with "
+        f"{option('selected')}"
     )
 
 
 def _not_two(name: str, counted: NumberTally) -> str:
     """Explain that numbers are not two classes."""
-    start = f"--outcome-kind binary needs two values; column {quoted(name)} holds"
+    start = f"{option('outcome_kind', 'binary')} needs two values; column {quoted(name)} holds"
     if counted.few is not None:
         codes = codes_beside_classes(counted.few)
         codes = codes or [min(counted.few, key=lambda value: (counted.few or {})[value])]
@@ -253,7 +257,7 @@ def _not_two(name: str, counted: NumberTally) -> str:
         what += ", as probabilities and shares are"
     return (
         f"{start} {what}. Write 1 where the event happened and 0 where it did not, or leave "
-        "--outcome-kind out for a linear model"
+        f"{option('outcome_kind')} out for a linear model"
     )
 
 

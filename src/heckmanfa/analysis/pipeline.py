@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from heckmanfa.analysis.best_set import best_model
 from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
-from heckmanfa.analysis.derived import derived_columns
-from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_out, is_quick
 from heckmanfa.analysis.loading import prepare
-from heckmanfa.analysis.picture_rows import pictures_of
-from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.analysis.question_model import fit_question, model_of
+from heckmanfa.analysis.pictures import derived_columns, naming_of, pictures_of
+from heckmanfa.analysis.prepared import Model, Prepared, fit_question, model_of
+from heckmanfa.analysis.refits import (
+    QUICK_ROWS,
+    HeldOut,
+    best_model,
+    fold_model,
+    hold_out,
+    is_quick,
+)
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
-from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman
@@ -44,6 +47,7 @@ from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 
@@ -352,7 +356,7 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = "selection or the outcome" if model.fit_.is_binary else "selection"
             why = f"is collinear with other features, or determines {what} exactly"
-        unused = {name: in_options(why) for name, why in self.encoding.left_out.items()}
+        unused = {name: told(why, keywords=True) for name, why in self.encoding.left_out.items()}
         return unused | dict.fromkeys(lost, why)
 
     @property
@@ -367,7 +371,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return [in_options(words) for words in self.encoding.explain(self.left_out)]
+        return [told(words, keywords=True) for words in self.encoding.explain(self.left_out)]
 
     @property
     def _groups(self) -> list[list[str]]:
@@ -440,10 +444,12 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     loaded = (prepared := prepare(question, tell, frame)).loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
     prepared, model, caught = fit_question(prepared)
-    messages = {
-        in_options(in_sources(str(warning.message), prepared.encoding)): warning.category
+    messages: dict[str, type[HeckmanfaWarning]] = {
+        told(in_sources(warning.message.words, prepared.encoding), keywords=True): type(
+            warning.message
+        )
         for warning in caught
-        if issubclass(warning.category, HeckmanfaWarning)
+        if isinstance(warning.message, HeckmanfaWarning)
     }
     if prepared.encoding.has_rules:
         # Whoever loads the model predicts from the columns of a table, not from dummies.

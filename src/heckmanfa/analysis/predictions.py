@@ -1,4 +1,4 @@
-"""Predictions for the rows of new tables in memory."""
+"""Predictions for the rows of a table in memory: what can be asked, and what comes back."""
 
 from __future__ import annotations
 
@@ -10,17 +10,189 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import source_columns
-from heckmanfa.analysis.predicted_classes import predict_classes
-from heckmanfa.analysis.prediction_request import Request, check_model, has_range
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.estimators.fitting import encoded_model
-from heckmanfa.inference.prediction import extrapolates
+from heckmanfa.fit import Fit
+from heckmanfa.inference.log_means import check_scale
+from heckmanfa.inference.prediction import check_interval, check_kind, extrapolates
+from heckmanfa.inference.probabilities import check_probability_interval, predict_probability
+from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.naming import name_on_scale
 from heckmanfa.tables.reading import Table
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.option_words import option
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
+
+KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint")
+INTERVALS = ("prediction", "confidence")
+CONF_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to predict; the parameters are those of `heckmanfa.predict_parquet`."""
+
+    kind: str = "marginal"
+    interval: str | None = None
+    scale: str = "response"
+    conf_level: float = CONF_LEVEL
+    unknown: str | None = None
+    extrapolation: bool = False
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """How to treat unknown levels, as a parameter of models; empty leaves it to them."""
+        return {} if self.unknown is None else {"unknown": self.unknown}
+
+
+def check_request(kind: str, interval: str | None, scale: str = "response") -> None:
+    """Refuse a kind of prediction, an interval or a scale that does not exist."""
+    if kind not in KINDS:
+        hint = nearest(str(kind), KINDS)
+        raise InputError(
+            f"{option('kind')} must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
+        )
+    if interval not in (None, *INTERVALS):
+        raise InputError(
+            f"{option('return_interval')} must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
+        )
+    if interval == "prediction" and kind == "selection":
+        raise InputError(
+            f"{option('return_interval', 'prediction')} is about outcomes, but {option('kind')} is "
+            "selection, whose interval is confidence"
+        )
+    check_scale(scale)
+
+
+def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
+    """Return the interval to give unless the user chooses, or None and a sentence that says why."""
+    if kind == "selection":
+        return None, ""
+    if not hasattr(model, "predict_selection"):
+        return None, f"No interval is given: {type(model).__name__} has none."
+    fit = model.fit_
+    if fit.is_binary or kind == "expected":
+        return "confidence", ""
+    if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
+        return None, (
+            f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
+            "distribution of an outcome given selection is not known. "
+            f"{option('return_interval', 'confidence')} gives that of its mean."
+        )
+    return "prediction", ""
+
+
+def check_model(model: Any, request: Request) -> None:
+    """Refuse a kind of prediction, or an interval, that a model does not have."""
+    kind, interval, scale = request.kind, request.interval, request.scale
+    if not hasattr(model, "predict_selection"):
+        if kind != "marginal" or interval is not None or scale != "response":
+            raise InputError(
+                f"{type(model).__name__} does not model selection and gives no intervals: its "
+                "predictions are of kind 'marginal'"
+            )
+        return
+    if kind == "selection":
+        return
+    if model.fit_.is_binary:
+        if kind == "expected":
+            raise InputError(
+                "kind 'expected' of a binary outcome is the probability of a class together with "
+                "selection: use kind 'joint'"
+            )
+        if scale != "response":
+            raise InputError(
+                "scale 'link' is for amounts and for kind 'selection': predictions of a binary "
+                "outcome are probabilities"
+            )
+        if interval is not None:
+            check_probability_interval(interval, request.conf_level)
+    elif kind == "joint":
+        raise InputError(
+            "kind 'joint' is the probability of a class together with selection, and "
+            f"{type(model).__name__} predicts amounts: use another kind, or fit a binary outcome"
+        )
+    elif interval is not None:
+        check_interval(interval, request.conf_level, kind)
+
+
+def has_range(model: Any) -> bool:
+    """Whether a model has a selection equation, whose index shows which rows extrapolate."""
+    return hasattr(model, "predict_selection") and model.fit_.probit is not None
+
+
+def scale_words(fit: Fit | None, outcome: str, kind: str, scale: str) -> str:
+    """Say what a column of predictions is of, if that is not the outcome as it was fitted."""
+    if kind == "selection":
+        index = "predicted_selection is the index of the selection equation, not a probability."
+        return index if scale == "link" else ""
+    transform = None if fit is None else fit.spec.outcome_transform
+    if transform is None:
+        return ""
+    named = outcome if scale == "response" else name_on_scale(outcome, transform)
+    if kind == "expected":
+        return f"predicted_expected is a mean of {shown(named)}, counted as 0 if not selected."
+    not_log = f", not of its logarithm ({option('scale', 'link')})" if scale == "response" else ""
+    return f"predicted_{kind} is a mean of {shown(named)}{not_log}."
+
+
+def predict_classes(
+    fit: Fit, X: pd.DataFrame, kind: str, interval: str | None, conf_level: float
+) -> pd.DataFrame:
+    """Return the probability of the positive class, its interval, and the class."""
+    if kind != "joint":
+        check_kind(fit, kind)
+    given = predict_probability(fit, X, kind, "nan", interval, conf_level)
+    probability, ends = (given, None) if interval is None else given
+    found = pd.DataFrame({f"probability_{kind}": probability})
+    if ends is not None:
+        found["low"], found["high"] = ends[:, 0], ends[:, 1]
+    if kind != "joint":
+        # The last label is for rows without a probability.
+        codes = np.where(np.isnan(probability), 2, probability > 0.5)
+        labels = np.array([*_classes_of(fit), None], dtype=object)[codes]
+        found[f"predicted_{kind}"] = pd.Series(labels, dtype=class_type(fit))
+    return found
+
+
+_GIVEN = {
+    "marginal": "for anyone",
+    "selected": "given that a row is selected",
+    "unselected": "given that a row is not selected",
+}
+
+
+def probability_words(fit: Fit | None, outcome: str, kind: str) -> str:
+    """Say which class the column of probabilities is about; empty if there is no such column."""
+    if fit is None or not fit.is_binary or kind == "selection":
+        return ""
+    about = EffectWords.of(fit, outcome).target
+    if kind == "joint":
+        return f"probability_joint is {about} and that the row is selected."
+    return (
+        f"probability_{kind} is {about}, {_GIVEN[kind]}; predicted_{kind} is the class whose "
+        "probability is above one half."
+    )
+
+
+def _classes_of(fit: Fit) -> tuple[Any, Any]:
+    assert fit.classes is not None
+    return fit.classes
+
+
+def class_type(fit: Fit) -> str:
+    """Return pandas' type for a column of classes that may have gaps."""
+    kinds = {type(label) for label in _classes_of(fit)}
+    if kinds == {bool}:
+        return "boolean"
+    if kinds == {int}:
+        return "Int64"
+    return "object" if str in kinds else "float64"
+
 
 EXTRAPOLATES = "extrapolates"
 """the column that says which rows extrapolate"""

@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
 
-from heckmanfa.analysis.options import OPTIONS, Options, flag
+from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.paths import local_path
@@ -21,8 +21,8 @@ from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.results.naming import name_on_scale
-from heckmanfa.text.option_names import in_keywords
 from heckmanfa.text.option_types import Method, OutcomeKind, Search
+from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -91,13 +91,8 @@ class Question(Options):
     @property
     def roles(self) -> dict[str, str]:
         """Columns that are not features, by the option that names them."""
-        named = {
-            "--outcome": self.outcome,
-            "--selected": self.selected,
-            "--weights": self.weights,
-            "--cluster": self.cluster,
-        }
-        return {option: name for option, name in named.items() if name is not None}
+        named = {name: getattr(self, name) for name in _ROLES.values()}
+        return {role: name for role, name in named.items() if name is not None}
 
     @property
     def called(self) -> str:
@@ -111,23 +106,23 @@ class Question(Options):
 
     def command(self) -> str:
         """Return the command that asks this question."""
-        words = ["heckmanfa", "fit", self.place, "--outcome", self.outcome]
+        words = ["heckmanfa", "fit", self.place, flag("outcome"), self.outcome]
         usual = "best-subset" if self.outcome_kind == "binary" else "average"
         said = replace(self, search=None if self.searched == usual else self.searched)
         for field in fields(self):
             value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
                 continue
-            option = flag(field.name)
+            named = flag(field.name)
             if isinstance(value, bool):
-                words.append(option)
+                words.append(named)
             elif field.name == "rho_range":
-                words += [option, *(f"{end:g}" for end in value)]
+                words += [named, *(f"{end:g}" for end in value)]
             elif isinstance(value, tuple):
                 for name in value:
-                    words += [option, f'"{name}"' if "," in name else name]
+                    words += [named, f'"{name}"' if "," in name else name]
             else:
-                words += [option, f"{value:.12g}" if isinstance(value, float) else str(value)]
+                words += [named, f"{value:.12g}" if isinstance(value, float) else str(value)]
         return shlex.join(words)
 
 
@@ -148,7 +143,7 @@ def naming_keywords(asked_in_python: bool) -> Iterator[None]:
         yield
     except HeckmanfaError as error:
         if asked_in_python:
-            error.args = (in_keywords(str(error)), *error.args[1:])
+            error.args = (told(error.words, keywords=True), *error.args[1:])
         raise
 
 
@@ -208,25 +203,25 @@ def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
 
 def check_question(question: Question) -> None:
     """Refuse options that do not exist, or that contradict each other."""
-    for option in OPTIONS.values():
-        value, words = getattr(question, option.name), option.words
-        if words and value not in words and value != option.default:
+    for choice in OPTIONS.values():
+        value, words = getattr(question, choice.name), choice.words
+        if words and value not in words and value != choice.default:
             raise InputError(
-                f"{flag(option.name)} must be one of {', '.join(words)}; got "
+                f"{option(choice.name)} must be one of {', '.join(words)}; got "
                 f"{quoted(value)}{nearest(str(value), words)}"
             )
     for name in ("start", "rho"):
         value = getattr(question, name)
         if value is not None and not abs(value) < 1:
-            raise InputError(f"{flag(name)} must be a rho inside (-1, 1); got {value:g}")
+            raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     if question.rho is not None:
         _check_rho(question)
     if question.outcome_kind is not None or question.method is not None:
         _check_start(question)
     if question.outcome_kind == "linear" and question.positive is not None:
         raise InputError(
-            "--positive is the class of a binary outcome, but --outcome-kind is linear: leave one "
-            "of them out"
+            f"{option('positive')} is the class of a binary outcome, but {option('outcome_kind')} "
+            "is linear: leave one of them out"
         )
     if question.outcome_kind == "binary":
         _check_binary(question)
@@ -236,13 +231,16 @@ def check_question(question: Question) -> None:
         for name in ("criterion", "honest"):
             if getattr(question, name):
                 raise InputError(
-                    f"{flag(name)} is about choosing features, but --search average chooses none: "
-                    "use --search best-subset"
+                    f"{option(name)} is about choosing features, but "
+                    f"{option('search', 'average')} chooses none: use "
+                    f"{option('search', 'best-subset')}"
                 )
     if question.searched == "none":
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
-                raise InputError(f"{flag(name)} is about a search, but --search is none")
+                raise InputError(
+                    f"{option(name)} is about a search, but {option('search')} is none"
+                )
 
 
 def _check_search_in(question: Question) -> None:
@@ -251,42 +249,50 @@ def _check_search_in(question: Question) -> None:
         for name in ("selection_always", "selection_never"):
             if getattr(question, name):
                 raise InputError(
-                    f"{flag(name)} is about a search of both equations: add --search-in both"
+                    f"{option(name)} is about a search of both equations: add "
+                    f"{option('search_in', 'both')}"
                 )
         return
     if question.searched not in ("average", "best-subset"):
         raise InputError(
-            "--search-in both is for an average or the best subset: leave out --search "
-            f"{question.searched}"
+            f"{option('search_in', 'both')} is for an average or the best subset: leave out "
+            f"{option('search', question.searched)}"
         )
     if question.method == "two-step":
         raise InputError(
-            "--search-in both weighs both equations by their joint likelihood, and two steps have "
-            "none: leave --method out"
+            f"{option('search_in', 'both')} weighs both equations by their joint likelihood, and "
+            f"two steps have none: leave {option('method')} out"
         )
 
 
 def _check_rho(question: Question) -> None:
     """Refuse what estimates rho, if it is held at a value."""
     if question.start is not None:
-        raise InputError("--start is where rho starts, and --rho holds it: leave one of them out")
+        raise InputError(
+            f"{option('start')} is where rho starts, and {option('rho')} holds it: leave one of "
+            "them out"
+        )
     if question.searched != "none":
         raise InputError(
-            f"--rho holds rho at a value for features that are given, and --search "
-            f"{question.searched} estimates it for each set of features: add --search none"
+            f"{option('rho')} holds rho at a value for features that are given, and "
+            f"{option('search', question.searched)} estimates it for each set of features: add "
+            f"{option('search', 'none')}"
         )
 
 
 def _check_start(question: Question) -> None:
     if question.start is not None and question.estimated != "ml":
-        raise InputError("--start is the starting value of maximum likelihood: add --method ml")
+        raise InputError(
+            f"{option('start')} is the starting value of maximum likelihood: add "
+            f"{option('method', 'ml')}"
+        )
 
 
 def _check_binary(question: Question) -> None:
     """Refuse what does not exist for a binary outcome, by name."""
-    instead = (
-        "a binary outcome is fitted by a Heckman probit, {}; --outcome-kind linear fits a linear "
-        "model, if the outcome is numbers"
+    reason = (
+        "a binary outcome is fitted by a Heckman probit, {}; "
+        f"{option('outcome_kind', 'linear')} fits a linear model, if the outcome is numbers"
     )
     has = {
         "search": "which has best-subset, average and none",
@@ -297,16 +303,17 @@ def _check_binary(question: Question) -> None:
         value = getattr(question, name)
         if value is not None and value not in allowed:
             raise InputError(
-                f"{flag(name)} {value} is for linear outcomes: {instead.format(has[name])}"
+                f"{option(name, value)} is for linear outcomes: {reason.format(has[name])}"
             )
     if question.outcome_transform is not None:
         raise InputError(
-            "--outcome-transform is for amounts, and a binary outcome has two classes: leave it "
-            "out, or pass --outcome-kind linear if the outcome is numbers"
+            f"{option('outcome_transform')} is for amounts, and a binary outcome has two classes: "
+            f"leave it out, or pass {option('outcome_kind', 'linear')} if the outcome is numbers"
         )
     if question.rho_range is not None:
         raise InputError(
-            f"--rho-range is for linear outcomes: {instead.format('whose search has no window')}"
+            f"{option('rho_range')} is for linear outcomes: "
+            f"{reason.format('whose search has no window')}"
         )
 
 
@@ -324,31 +331,32 @@ def refuse_text_options(question: Question, what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
     for name in ("decimal", "thousands", "sheet", "header_row"):
         if getattr(question, name) is not None:
-            raise InputError(f"{flag(name)} is for text and Excel files, and the data is {what}")
+            raise InputError(f"{option(name)} is for text and Excel files, and the data is {what}")
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that may be features, in its order."""
     roles = question.roles
     there = {*columns}
-    for option, name in roles.items():
+    for role, name in roles.items():
         # What has another role is not suggested.
         others = [other for other in roles.values() if other != name]
         if name not in there:
-            _refuse_unknown(columns, name, option, others)
-    role_of = {name: option for option, name in reversed(roles.items())}
+            _refuse_unknown(columns, name, role, others)
+    role_of = {name: role for role, name in reversed(roles.items())}
     for field in ("features", "exclude", *_NAMING):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, flag(field), list(role_of))
+                _refuse_unknown(columns, name, field, list(role_of))
             if name in role_of:
                 raise InputError(
-                    f"{flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
+                    f"{option(field)} names {quoted(name)}, which is the column of "
+                    f"{option(role_of[name])}"
                 )
     for field in ("categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, flag(field), list(role_of))
+                _refuse_unknown(columns, name, field, list(role_of))
     references_in(question, columns)
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
@@ -357,11 +365,13 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
         for name in getattr(question, field):
             if name not in kept:
                 raise InputError(
-                    f"{flag(field)} names {quoted(name)}, which is not among the features: take "
-                    "it out of --exclude, or into --features"
+                    f"{option(field)} names {quoted(name)}, which is not among the features: take "
+                    f"it out of {option('exclude')}, or into {option('features')}"
                 )
     if not names:
-        raise InputError("no column is left as a feature; see --features and --exclude")
+        raise InputError(
+            f"no column is left as a feature; see {option('features')} and {option('exclude')}"
+        )
     return names
 
 
@@ -369,17 +379,18 @@ def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
     """Return the reference that a question names for each of some categories."""
     found: dict[str, str] = {}
     for item in question.reference:
-        pair = split_item(item, columns, "--reference")
+        pair = split_item(item, columns, option("reference"))
         if pair is None or not pair[1]:
             raise InputError(
-                f"--reference names a column and its level, as in region=north; got {quoted(item)}"
+                f"{option('reference')} names a column and its level, as in region=north; got "
+                f"{quoted(item)}"
             )
         found[pair[0]] = pair[1]
     return found
 
 
 def _refuse_unknown(
-    columns: Sequence[str], name: str, option: str, taken: Sequence[str] = ()
+    columns: Sequence[str], name: str, role: str, taken: Sequence[str] = ()
 ) -> None:
     """Refuse a column that the data does not have; those that are taken are not suggested."""
     if name in columns:
@@ -388,4 +399,4 @@ def _refuse_unknown(
     first = ", ".join(shown(column) for column in columns[:12])
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
     hint = nearest(name, columns) or f"; it has {first}{more}"
-    raise UnknownFeatureError(f"{option}: the data has no column {quoted(name)}{hint}")
+    raise UnknownFeatureError(f"{option(role)}: the data has no column {quoted(name)}{hint}")

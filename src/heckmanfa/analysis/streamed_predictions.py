@@ -17,15 +17,18 @@ import narwhals as nw
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.analysis.predicted_classes import class_type
-from heckmanfa.analysis.prediction_request import (
+from heckmanfa.analysis.predictions import (
     CONF_LEVEL,
+    EXTRAPOLATES,
+    Predicted,
     Request,
+    Written,
     check_model,
     check_request,
+    class_type,
     has_range,
+    predict_table,
 )
-from heckmanfa.analysis.predictions import EXTRAPOLATES, Predicted, Written, predict_table
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown

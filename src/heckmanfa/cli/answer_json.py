@@ -8,8 +8,7 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
-from heckmanfa.analysis.best_set import ratio_model
-from heckmanfa.analysis.held_out import HeldOut
+from heckmanfa.analysis.refits import HeldOut, ratio_model
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.evidence import BestAssignment
 from heckmanfa.results.inclusion import inclusion_frame

@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.progress import telling
 
@@ -106,7 +107,7 @@ class _Lines:
 
 def tell(text: str) -> None:
     """Print a line."""
-    typer.echo(printable(text, None))
+    typer.echo(printable(told(text), None))
 
 
 @dataclass(frozen=True)

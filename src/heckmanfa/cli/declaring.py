@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heckmanfa.analysis.options import OPTIONS, Names, Option, flag
+from heckmanfa.analysis.options import OPTIONS, Names, Option
+from heckmanfa.text.option_words import flag
 
 _KIND = inspect.Parameter.KEYWORD_ONLY
 

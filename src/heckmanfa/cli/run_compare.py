@@ -11,15 +11,15 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
-from heckmanfa.analysis.held_out_scores import AMOUNTS
-from heckmanfa.analysis.question_model import searched_equations
+from heckmanfa.analysis.method_scores import AMOUNTS
+from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
-from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, some
 
@@ -71,7 +71,7 @@ def run(
                 write_table(found.tidy(), part)
     console = output()
     messages = dict.fromkeys(str(warning.message) for warning in caught)
-    _show(prepared, found, [in_options(message) for message in messages], console)
+    _show(prepared, found, list(messages), console)
     if out is not None:
         console.print(f"written to {shown(out)}")
     console.print(f"\n{found.verdict}", style="bold")
@@ -83,7 +83,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     lost = prepared.lost
     if lost is not None and lost.are_many:
         left_out = [*left_out, f"{lost.words} {lost.advice}"]
-    for sentence in (prepared.target.words, *prepared.notes, *map(in_options, left_out)):
+    for sentence in (prepared.target.words, *prepared.notes, *map(told, left_out)):
         if sentence:
             console.print(sentence)
     measure = found.measure
@@ -106,7 +106,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
         console.print(found.searched)
     for row in records:
         if row["note"]:
-            note = in_options(in_sources(row["note"], prepared.encoding))
+            note = in_sources(row["note"], prepared.encoding)
             console.print(f"{row['method']}: {note}")
     categories = joint_groups(prepared.encoding)
     if categories and measure is AMOUNTS:

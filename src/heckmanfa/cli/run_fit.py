@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from heckmanfa.analysis import analyse, save_model
-from heckmanfa.analysis.feature_table import feature_frame
+from heckmanfa.analysis.pictures import feature_frame
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
@@ -55,7 +55,7 @@ def run(
             save_model(part, analysis.model, analysis.encoding, about, force=True)
         if "--save-table" in places:
             with places["--save-table"].writing() as part:
-                write_table(feature_frame(analysis), part)
+                write_table(feature_frame(analysis.pictures()), part)
         text = "" if json_out is None else json_text(analysis)
         if "--json" in places:
             with places["--json"].writing() as part:

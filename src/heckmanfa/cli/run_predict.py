@@ -9,20 +9,17 @@ from typing import Any, cast
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.options import flag
-from heckmanfa.analysis.predicted_classes import probability_words
-from heckmanfa.analysis.prediction_request import (
-    Request,
-    check_request,
-    has_range,
-    scale_words,
-    usual_interval,
-)
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
+    Request,
     Written,
+    check_request,
     encode_new,
+    has_range,
     predict_table,
+    probability_words,
+    scale_words,
+    usual_interval,
 )
 from heckmanfa.analysis.streamed_predictions import write_predictions
 from heckmanfa.cli.console import saying, tell
@@ -34,7 +31,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.streamed import GIGABYTE, find_stored
-from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import flag
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
@@ -59,7 +56,7 @@ def run(
     **options: Any,
 ) -> None:
     """Predict, and say how many rows were written, and how many of them extrapolate."""
-    check_request(kind, interval, scale, prefix="--")
+    check_request(kind, interval, scale)
     if interval is not None and no_interval:
         raise InputError("--interval and --no-interval contradict each other; pass one of them")
     if missing not in ("empty", "error"):
@@ -162,7 +159,7 @@ def _write(
         predicted = _beside(table.frame, predicted)
     with place.writing() as file:
         write_table(predicted, file)
-    return written, tuple(map(in_options, (*table.notes, *notes)))
+    return written, (*table.notes, *notes)
 
 
 def _beside(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:

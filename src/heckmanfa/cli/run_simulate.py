@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.analysis.options import flag
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import new_folder, outputs
 from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
@@ -20,6 +19,7 @@ from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.threads import in_order
 from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import flag
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 

@@ -11,6 +11,7 @@ from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
 from heckmanfa.data.columns.column_numbers import as_table, numbers
 from heckmanfa.data.columns.encoded_columns import categories_by_type
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -28,7 +29,8 @@ def find_device(name: str) -> Any:
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
         raise InputError(
             f"there is no device {quoted(name)} here that supports float64: Torch finds "
-            f"{plural(found, 'CUDA GPU')}. Use device='cpu', or install Torch's build for CUDA."
+            f"{plural(found, 'CUDA GPU')}. Use {option('device', 'cpu')}, or install Torch's "
+            "build for CUDA."
         ) from error
     return device
 

@@ -7,7 +7,7 @@ reference is the one that the user names, or the first that they have. The count
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +25,12 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
 
 _SHOWN = 5
+_ROLE = option("reference")
 
 
 class LevelsChangedError(Exception):
@@ -95,27 +97,24 @@ def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:
     return pd.DataFrame(made, index=X.index, copy=False)
 
 
-def levels_named(reference: Any, role: str = "reference") -> Mapping[Any, Any]:
+def levels_named(reference: Any) -> Mapping[Any, Any]:
     """Return the levels that a user names, by column; refuse anything but a dictionary of them."""
     if reference is None:
         return {}
     if not isinstance(reference, Mapping):
         raise InputTypeError(
-            f"{role} must be a dictionary of a level for each column, as in "
+            f"{_ROLE} must be a dictionary of a level for each column, as in "
             f"{{'region': 'north'}}; got {quoted(reference)}"
         )
     return reference
 
 
-def read_references(
-    columns: FittedColumns, reference: Mapping[Any, Any] | None, role: str = "reference"
-) -> dict[str, str]:
+def read_references(columns: FittedColumns, reference: Mapping[Any, Any] | None) -> dict[str, str]:
     """Return the level that the user names as the reference of each category.
 
     A column that is not a category of the fit, or a level that it does not have, is refused.
-    Messages call the parameter ``role``.
     """
-    reference = levels_named(reference, role)
+    reference = levels_named(reference)
     names = columns.labels_of_x
     levels = {} if columns.encoding is None else columns.encoding.levels
     asked: dict[str, str] = {}
@@ -124,23 +123,25 @@ def read_references(
         name = names[key] if is_position and 0 <= key < len(names) else key
         if name not in names:
             near = nearest(str(name), names) or f"; categories are {quoted_list([*levels], _SHOWN)}"
-            raise UnknownFeatureError(f"{role}: there is no column {quoted(name)}{near}")
+            raise UnknownFeatureError(f"{_ROLE}: there is no column {quoted(name)}{near}")
         if name not in levels:
             raise InputError(
-                f"{role} names {quoted(name)}, which is not a category of this fit: its numbers "
+                f"{_ROLE} names {quoted(name)}, which is not a category of this fit: its numbers "
                 "have no reference, or it is in neither equation"
             )
         level = label_of(value)
-        if level not in levels[name]:
-            hint = nearest(level, levels[name]) or f"; it has {quoted_list(levels[name], _SHOWN)}"
-            raise InputError(f"{role}: {quoted(name)} has no level {quoted(level)}{hint}")
+        _refuse_unknown_level(name, level, levels[name])
         asked[name] = level
     return asked
 
 
-def with_fitted_levels(
-    encoding: Encoding, rows: LevelRows, asked: Mapping[str, str], role: str = "reference"
-) -> Encoding:
+def _refuse_unknown_level(name: str, level: str, levels: Sequence[str]) -> None:
+    if level not in levels:
+        hint = nearest(level, levels) or f"; it has {quoted_list(levels, _SHOWN)}"
+        raise InputError(f"{_ROLE}: {quoted(name)} has no level {quoted(level)}{hint}")
+
+
+def with_fitted_levels(encoding: Encoding, rows: LevelRows, asked: Mapping[str, str]) -> Encoding:
     """Return an encoding with the levels that rows of a fit have, the reference first.
 
     ``asked`` are the references that the user names. Categories without counts keep their levels.
@@ -153,8 +154,8 @@ def with_fitted_levels(
         first = asked.get(name, next(iter(have)))
         if first not in have:
             raise InputError(
-                f"{role}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so it "
-                f"cannot be the reference; rows of the fit have {quoted_list([*have], _SHOWN)}"
+                f"{_ROLE}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so "
+                f"it cannot be the reference; rows of the fit have {quoted_list([*have], _SHOWN)}"
             )
         levels[name] = (first, *(level for level in have if level != first))
         level_rows[name] = tuple(have[level] for level in levels[name])
@@ -256,8 +257,8 @@ def refuse_moved(
     for name, level in before.references.items():
         if after.references[name] != level and name in asked:
             raise InputError(
-                f"reference: on_separation='drop' leaves no row of {quoted(level)}, the reference "
-                f"of {quoted(name)}; name another of its levels"
+                f"{option('reference')}: {option('on_separation', 'drop')} leaves no row of "
+                f"{quoted(level)}, the reference of {quoted(name)}; name another of its levels"
             ) from changed
 
 

@@ -32,6 +32,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.text.option_words import MISSING
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import count, percent, plural
 
@@ -107,7 +108,7 @@ def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
     if infinite.any():
         raise MissingValueError(
             f"Input X contains infinity in {_listed(_counted(labels, infinite))}: correct these "
-            "values, or mark them missing with NaN"
+            f"values, or mark them {MISSING}"
         )
     return Gaps(table.shape[0], n_missing, _counted(labels, empty))
 

@@ -26,6 +26,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.text.option_types import OutcomeTransform as OutcomeTransform
+from heckmanfa.text.option_words import MISSING, instead, option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 
@@ -157,8 +158,8 @@ def refuse_infinite_outcomes(count: int) -> None:
     """Refuse selected rows with an infinite outcome."""
     if count:
         raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{count} selected rows; correct these values, or mark them missing with NaN"
+            f"Input y contains infinity or a value too large for dtype('float64') in {count} "
+            f"selected rows; correct these values, or mark them {MISSING}"
         )
 
 
@@ -194,6 +195,12 @@ def from_log(log_mean: Array, transform: OutcomeTransform) -> Array:
         return xp.exp(log_mean) if transform == "log" else xp.expm1(log_mean)
 
 
+_WHETHER = instead(
+    "model whether there is one with HeckmanProbit",
+    f"fit a column of whether there is one ({option('outcome_kind', 'binary')})",
+)
+
+
 def refuse_without_logarithm(count: int, transform: OutcomeTransform | None) -> None:
     """Refuse outcomes of the fit that have no logarithm."""
     if not count or transform is None:
@@ -201,13 +208,13 @@ def refuse_without_logarithm(count: int, transform: OutcomeTransform | None) -> 
     rows = f"{plural(count, 'selected row')} {'has' if count == 1 else 'have'}"
     if transform == "log1p":
         raise InputError(
-            f"outcome_transform='log1p' needs outcomes above -1: {rows} -1 or less. Correct these "
-            "values or mark them missing with NaN, or fit without a transform"
+            f"{option('outcome_transform', 'log1p')} needs outcomes above -1: {rows} -1 or less. "
+            f"Correct these values or mark them {MISSING}, or fit without a transform"
         )
     raise InputError(
-        f"outcome_transform='log' needs outcomes above 0: {rows} 0 or less. If zeros are amounts, "
-        "use outcome_transform='log1p'. If they stand for no amount, mark them missing with NaN, "
-        "or model whether there is one with HeckmanProbit"
+        f"{option('outcome_transform', 'log')} needs outcomes above 0: {rows} 0 or less. If zeros "
+        f"are amounts, use {option('outcome_transform', 'log1p')}. If they stand for no amount, "
+        f"mark them {MISSING}, or {_WHETHER}"
     )
 
 
@@ -224,8 +231,8 @@ def refuse_logarithm(outcome: str | None, transform: OutcomeTransform | None) ->
     if outcome is not None and transform is not None and _is_logarithm(outcome):
         raise InputError(
             f"the outcome {quoted(outcome)} is a logarithm already, and "
-            f"outcome_transform='{transform}' would take the logarithm of that. Leave "
-            "outcome_transform out, or let the outcome be the amount itself"
+            f"{option('outcome_transform', transform)} would take the logarithm of that. Leave "
+            f"{option('outcome_transform')} out, or let the outcome be the amount itself"
         )
 
 

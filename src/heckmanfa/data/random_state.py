@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import option
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -17,6 +18,6 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise InputError(
-            "random_state must be None, a seed of at least 0 or a random generator; got "
-            f"{random_state!r}"
+            f"{option('random_state')} must be None, a seed of at least 0 or a random generator; "
+            f"got {random_state!r}"
         ) from error

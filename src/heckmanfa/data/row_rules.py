@@ -23,6 +23,7 @@ from heckmanfa.data.outcomes import OutcomeCounts, OutcomeTransform, check_outco
 from heckmanfa.data.row_sources import RowSums
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
+from heckmanfa.text.option_words import FEWER_SELECTING, option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -328,9 +329,8 @@ def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, Any] | N
     check_outcomes(counts.outcomes, counts.total, classes)
     if counts.unselected and counts.kept <= n_selection + 1:
         raise TooFewRowsError(
-            f"{n_selection} selection features and an intercept need more than "
-            f"{n_selection + 1} rows; there are {counts.kept}. Leave features out of the "
-            "selection equation."
+            f"{n_selection} selection features and an intercept need more than {n_selection + 1} "
+            f"rows; there are {counts.kept}. {FEWER_SELECTING}."
         )
 
 
@@ -398,7 +398,7 @@ def refuse_not_finite(
     if any(label in categories for label, *_ in lacking):
         marks = (
             " In a category, empty text and marks such as 'NA' are missing; a mark is a level if "
-            "its type or categorical_features declares it."
+            f"its type or {option('categorical_features')} declares it."
         )
     more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
     raise MissingValueError(
@@ -426,7 +426,7 @@ def refuse_bad_weights(count: int) -> None:
     """Refuse weights that are negative, missing or infinite."""
     if count:
         what = plural(count, "negative, missing or infinite value")
-        raise InputError(f"sample_weight holds {what}; weights must be zero or more")
+        raise InputError(f"{option('sample_weight')} holds {what}; weights must be zero or more")
 
 
 def refuse_groupless(what: str, count: int) -> None:

@@ -76,6 +76,7 @@ from heckmanfa.errors import (
     InputTypeError,
     warn,
 )
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted
 
 
@@ -360,14 +361,14 @@ def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:
         values = np.full(n, float(values))
     if values.ndim != 1:
         raise InputError(
-            f"sample_weight must be a 1D array or one number, got shape {values.shape}: pass one "
-            "weight for each row"
+            f"{option('sample_weight')} must be a 1D array or one number, got shape "
+            f"{values.shape}: pass one weight for each row"
         )
     if len(values) != n:
-        raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
+        raise InputError(f"{option('sample_weight')} has {len(values)} entries, but X has {n} rows")
     refuse_bad_weights(count_bad_weights(values))
     if some and not values.any():
-        raise InputError("sample_weight is zero in every row")
+        raise InputError(f"{option('sample_weight')} is zero in every row")
     return values
 
 
@@ -414,8 +415,12 @@ def labelled_groups(
 # Frequency weights seldom multiply rows by more; sampling weights nearly always do.
 _MANY_TIMES = 10.0
 _SURVEY = "If a weight says how many members of a population a row represents, as in a survey,"
-_SAMPLING = "use weight_kind='sampling' with cov_type='robust' or 'cluster'"
-_ELSEWHERE = " in Heckman and the searches"
+_ROBUST = "weight_kind='sampling' with cov_type='robust' or 'cluster'"
+_SAMPLING = instead(f"use {_ROBUST}", f"use {option('weight_kind', 'sampling')}")
+_ELSEWHERE = instead(
+    f"use {_ROBUST} in Heckman and the searches",
+    f"use fit with {option('weight_kind', 'sampling')}",
+)
 
 
 def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
@@ -423,14 +428,14 @@ def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
 
     ``own`` says whether the model being fitted supports sampling weights itself.
     """
-    advice = _SAMPLING + ("" if own else _ELSEWHERE)
+    advice = _SAMPLING if own else _ELSEWHERE
     if counts.fractions:
         what = "value that is not an integer"
         if counts.fractions > 1:
             what = "values that are not integers"
         raise InputError(
-            f"sample_weight holds {counts.fractions:,} {what}, and frequency weights count rows: a "
-            f"weight of 2 is two rows. {_SURVEY} {advice}"
+            f"{option('sample_weight')} holds {counts.fractions:,} {what}, and frequency weights "
+            f"count rows: a weight of 2 is two rows. {_SURVEY} {advice}"
         )
     rows, total = counts.kept, counts.weight_sum
     if rows and total >= _MANY_TIMES * rows:

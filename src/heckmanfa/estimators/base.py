@@ -34,6 +34,7 @@ from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.option_types import CovType, Unknown
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -171,8 +172,8 @@ class SelectionModel(InferredModel):
                 for name in lost.levels:
                     if name in asked or name in moved:
                         raise InputError(
-                            "reference: on_separation='drop' leaves no row of the reference of "
-                            f"{quoted(name)}; name another of its levels"
+                            f"{option('reference')}: {option('on_separation', 'drop')} leaves no "
+                            f"row of the reference of {quoted(name)}; name another of its levels"
                         ) from lost
                 moved |= lost.levels
 
@@ -188,7 +189,7 @@ class SelectionModel(InferredModel):
             if name == "categorical_features":
                 raise InputError(
                     "formulas say themselves which columns are categories: text is, and C(region) "
-                    "makes one of numbers; leave out categorical_features"
+                    f"makes one of numbers; leave out {option('categorical_features')}"
                 )
             if name not in allowed:
                 raise InputError(

@@ -33,6 +33,7 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.option_types import CovType, Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
 
 Specify = Callable[[FeatureTable, FormulaDesign | None], tuple[Spec, Choose]]
@@ -165,8 +166,9 @@ def _fit_settled(
             if references in tried:
                 # Halves of an honest search may lose one level each.
                 raise InputError(
-                    "on_separation='drop' leaves no level that every part of the rows has, so "
-                    f"{quoted_list([*references], 3)} would have no reference; merge rare levels"
+                    f"{option('on_separation', 'drop')} leaves no level that every part of the "
+                    f"rows has, so {quoted_list([*references], 3)} would have no reference; merge "
+                    "rare levels"
                 ) from changed
             tried.append(references)
             table, sample = re_encode(table, sample, changed.encoding)
@@ -198,8 +200,9 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(_cov_type(estimator)):
         raise InputError(
-            "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
-            "takes a weight for a number of rows"
+            f"sampling weights need {option('cov_type', 'robust')} or "
+            f"{option('cov_type', 'cluster')}: the classical covariance takes a weight for a "
+            "number of rows"
         )
     if estimator.cov_type == "cluster" and groups is None:
         raise InputError(

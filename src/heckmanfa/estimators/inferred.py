@@ -122,7 +122,7 @@ class InferredModel(ReportedModel):
         """
         if isinstance(X, tuple | list) and all(isinstance(end, Real) for end in X):
             # A range first, as for a linear outcome, is followed by conf_level and n_grid.
-            n_grid = rho if isinstance(rho, Integral) else n_grid
+            n_grid = int(rho) if isinstance(rho, Integral) else n_grid
             X, y, rho, conf_level = None, None, X, conf_level if y is None else y
         given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
         return uncertainty_interval(self.fit_, X, y, rho, conf_level, n_grid, **given)

@@ -12,6 +12,7 @@ from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_words import option
 
 _REFUSED = {
     "adjusted_r2": "a binary outcome has no sum of squares to compare",
@@ -159,8 +160,8 @@ categorical_features, reference, unknown
         why = _REFUSED.get(self.criterion) if isinstance(self.criterion, str) else None
         if why is not None:
             raise InputError(
-                f"criterion='{self.criterion}' is for a linear outcome: {why}. Use 'bic', 'ebic' "
-                "or 'aic'."
+                f"{option('criterion', self.criterion)} is for a linear outcome: {why}. Use "
+                "'bic', 'ebic' or 'aic'."
             )
         return super().fit(X, y, selected, sample_weight, groups)
 

@@ -19,6 +19,7 @@ from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.option_types import Unknown
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.progress import progress_line
 
 _UNITS = 64
@@ -138,7 +139,8 @@ class RURegressor(ObservedRegressor):
             loss = self._train(torch, networks, inputs, target)
         if not math.isfinite(loss):
             warn(
-                f"the training diverged: its loss is {loss}. Use a smaller learning_rate.",
+                f"the training diverged: its loss is {loss}. "
+                + instead("Use a smaller learning_rate.", f"Leave it out with {option('no_ru')}."),
                 ConvergenceWarning,
             )
         weights = [parameter.detach().numpy().copy() for parameter in networks[0].parameters()]

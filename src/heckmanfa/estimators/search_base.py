@@ -35,6 +35,7 @@ from heckmanfa.search.evaluation import Search
 from heckmanfa.search.rho_window import check_window
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_words import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +97,9 @@ class ChoiceModel(SelectionModel):
             named = [name for name, value in given.items() if value is not None and len(value)]
             if named:
                 raise InputError(
-                    f"{named[0]} is about a search of both equations: pass search_in='both', or "
-                    "name the selection equation's columns in selection_features"
+                    f"{option(named[0])} is about a search of both equations: pass "
+                    f"{option('search_in', 'both')}, or name the selection equation's columns in "
+                    f"{option('selection_features')}"
                 )
             return None
         self._check_both()
@@ -114,8 +116,9 @@ class ChoiceModel(SelectionModel):
         """Refuse options that a search of both equations does not have."""
         if self.max_features is not None:
             raise InputError(
-                "max_features counts prediction features, and search_in='both' searches two "
-                "equations: leave one of them out, or name columns in never and selection_never"
+                f"max_features counts prediction features, and {option('search_in', 'both')} "
+                "searches two equations: leave one of them out, or name columns in "
+                f"{option('never')} and {option('selection_never')}"
             )
 
     def _refit(self) -> Refit:
@@ -228,23 +231,24 @@ class SearchModel(ChoiceModel):
         }.get(self.criterion)
         if why is not None:
             raise InputError(
-                f"search_in='both' has the criteria 'bic', 'ebic' and 'aic', not "
+                f"{option('search_in', 'both')} has the criteria 'bic', 'ebic' and 'aic', not "
                 f"'{self.criterion}': {why}"
             )
         if self.rho_range is not None:
             raise InputError(
-                "rho_range is for search_in='prediction': the approximation that searches both "
-                "equations knows the rho of each assignment only roughly"
+                f"{option('rho_range')} is for {option('search_in', 'prediction')}: the "
+                "approximation that searches both equations knows the rho of each assignment only "
+                "roughly"
             )
         if getattr(self, "tolerance", None) is not None:
             raise InputError(
-                "tolerance is for search_in='prediction': with 'both', candidates_ holds the "
-                "assignments that maximum likelihood refitted"
+                f"tolerance is for {option('search_in', 'prediction')}: with 'both', candidates_ "
+                "holds the assignments that maximum likelihood refitted"
             )
         if self.honest:
             raise InputError(
-                "honest=True estimates the prediction equation alone on the other half of the "
-                "rows: use it with search_in='prediction'"
+                f"{option('honest', True)} estimates the prediction equation alone on the other "
+                f"half of the rows: use it with {option('search_in', 'prediction')}"
             )
 
     def _choose(

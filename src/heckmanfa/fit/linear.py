@@ -48,6 +48,7 @@ from heckmanfa.model.own_scale import (
 )
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step, solve_two_step
+from heckmanfa.text.option_words import instead, option
 
 
 def select_and_compress(
@@ -139,8 +140,8 @@ def _fit_free(
     if not abs(fit.rho) < 1 and not choice.everything:
         warn(
             f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
-            "the model well, or only normality identifies it. See diagnostics(), or use "
-            "method='ml'.",
+            "the model well, or only normality identifies it. See "
+            f"{instead('diagnostics()', 'the diagnostics')}, or use {option('method', 'ml')}.",
             RhoOutsideWarning,
         )
     return fit

@@ -42,6 +42,7 @@ from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import without_collinear
 from heckmanfa.text.chances import CHANCES_BY
+from heckmanfa.text.option_words import IN_NEVER, option
 
 # The same fit gets the same chance.
 _SEED = 0
@@ -77,9 +78,9 @@ class Averaging(Choose):
             raise TooFewRowsError(
                 f"an average starts from the model of all {k} columns that may predict, and that "
                 f"needs three selected rows for each; there are {weighted_count(m)}. Name at most "
-                f"{int(MOST_COLUMNS * m)} in prediction_features, or leave some out with "
-                "never=[...]. To predict with so few rows, least squares (NaiveOLS) had a smaller "
-                "error in simulations than any search."
+                f"{int(MOST_COLUMNS * m)} in {option('prediction_features')}, or leave some out "
+                f"with {option('never', [...])}. To predict with so few rows, least squares "
+                "(NaiveOLS) had a smaller error in simulations than any search."
             )
         return Choice(choices.columns, everything=True)
 
@@ -122,9 +123,9 @@ class Averaging(Choose):
         fit = replace(fit, support=probable, average=outcome)
         if np.all(found.alone[CHANCES_BY][fit.driving] >= PROBABLE):
             warn(
-                "every selection feature probably predicts as well: with no excluded feature, only "
-                "the normality of the errors identifies the model. A feature that drives selection "
-                "alone, named in never=[...], would identify it.",
+                "every selection feature probably predicts as well: with no excluded feature, "
+                "only the normality of the errors identifies the model. A feature that drives "
+                f"selection alone, named {IN_NEVER}, would identify it.",
                 NoExclusionWarning,
             )
         fit = _with_averages(fit, outcome, errors=self.errors)
@@ -166,7 +167,7 @@ def _with_form(
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
         "errors could be taken from, so the correction cannot be weighed, and is left out. A "
-        "feature that drives selection alone, named in never=[...], may identify it.",
+        f"feature that drives selection alone, named {IN_NEVER}, may identify it.",
         ConvergenceWarning,
     )
     held = replace(held, n_clusters=fit.n_clusters, weighted=fit.weighted, origin=fit.origin)

@@ -10,6 +10,7 @@ from heckmanfa.fit import Choice, Choose, Spec
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.moments import Moments
+from heckmanfa.text.option_words import OUT_OF_PREDICTION
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class GivenFeatures(Choose):
             warn(
                 "every selection feature also predicts: with no excluded feature, only the "
                 "normality of the errors identifies the model. Leave a feature that drives "
-                "selection alone out of prediction_features.",
+                f"selection alone {OUT_OF_PREDICTION}.",
                 NoExclusionWarning,
             )
         return Choice(tuple(features), tuple(dropped))

@@ -18,26 +18,24 @@ from heckmanfa.data.outcomes import OutcomeTransform, from_log
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.model.normal import log_cdf
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
 SCALES = ("response", "link")
 
 
-def check_scale(scale: str, *, prefix: str = "", binary: bool = False) -> None:
-    """Refuse a scale that does not exist, or that a ``binary`` outcome does not have.
-
-    ``prefix`` goes before the name of the option.
-    """
+def check_scale(scale: str, *, binary: bool = False) -> None:
+    """Refuse a scale that does not exist, or that a ``binary`` outcome does not have."""
     if scale not in SCALES:
         raise InputError(
-            f"{prefix}scale must be 'response' or 'link'; got {quoted(scale)}"
+            f"{option('scale')} must be 'response' or 'link'; got {quoted(scale)}"
             f"{nearest(str(scale), SCALES)}"
         )
     if binary and scale == "link":
         raise InputError(
-            "scale='link' is for outcomes that are fitted on their logarithm; effects on a binary "
-            "outcome are effects on its probability"
+            f"{option('scale', 'link')} is for outcomes that are fitted on their logarithm; "
+            "effects on a binary outcome are effects on its probability"
         )
 
 

@@ -33,6 +33,7 @@ from heckmanfa.model.selected_errors import selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of, tails
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -218,13 +219,15 @@ def check_interval(return_interval: str, conf_level: float, kind: str = "margina
     kinds = ["prediction", "confidence"]
     if return_interval not in kinds:
         raise InputError(
-            "return_interval must be 'prediction', 'confidence' or None; got "
+            f"{option('return_interval')} must be "
+            "'prediction', 'confidence' or None; got "
             f"{quoted(return_interval)}" + nearest(str(return_interval), kinds)
         )
     if kind == "expected" and return_interval == "prediction":
         raise InputError(
-            "return_interval='prediction' has no meaning for kind='expected': the outcome is 0 in "
-            "every row that is not selected, so its distribution has a mass at 0. Use 'confidence'."
+            f"{option('return_interval', 'prediction')} has no meaning for kind='expected': the "
+            "outcome is 0 in every row that is not selected, so its distribution has a mass at 0. "
+            "Use 'confidence'."
         )
     check_level(conf_level)
 
@@ -247,7 +250,8 @@ def interval(
     if new and kind != "marginal" and fit.average is None and not abs(fit.rho) < 1:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
-            "outcome given selection is not known; use method='ml', or kind='marginal'"
+            f"outcome given selection is not known; use {option('method', 'ml')}, or "
+            "kind='marginal'"
         )
     # Limits of a new outcome are those of its logarithm.
     estimates = Estimates.of(

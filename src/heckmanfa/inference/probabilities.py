@@ -38,6 +38,7 @@ from heckmanfa.inference.prediction import (
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _FAR = -1e4
@@ -50,12 +51,13 @@ def check_probability_interval(return_interval: str, conf_level: float) -> None:
     """Refuse an interval that a probability does not have, or an invalid confidence level."""
     if return_interval == "prediction":
         raise InputError(
-            "return_interval='prediction' has no meaning for a class: a new outcome is one class "
-            "or the other. Use 'confidence', the interval of its probability."
+            f"{option('return_interval', 'prediction')} has no meaning for a class: a new outcome "
+            "is one class or the other. Use 'confidence', the interval of its probability."
         )
     if return_interval != "confidence":
         raise InputError(
-            f"return_interval must be 'confidence' or None; got {quoted(return_interval)}"
+            f"{option('return_interval')} must be 'confidence' or None; got "
+            f"{quoted(return_interval)}"
         )
     check_level(conf_level)
 

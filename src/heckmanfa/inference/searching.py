@@ -52,6 +52,7 @@ from heckmanfa.search.joint_model import everything
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.quadratic import QuadraticForm, form_of_all
 from heckmanfa.search.strategies import Problem, Strategy
+from heckmanfa.text.option_words import IN_NEVER, option
 from heckmanfa.text.progress import progress_line
 
 
@@ -160,7 +161,7 @@ class Searching:
         outside = window is not None and not window[0] <= fit.rho <= window[1]
         if fit.spec.method == "ml" and window is not None and outside and fit.probit is not None:
             warn(
-                f"maximum likelihood puts rho at {fit.rho:.4g}, outside rho_range = "
+                f"maximum likelihood puts rho at {fit.rho:.4g}, outside {option('rho_range')} = "
                 f"[{window[0]:g}, {window[1]:g}]: the search uses the two-step estimate",
                 SearchWarning,
             )
@@ -185,9 +186,9 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
         driving = tuple(int(column) for column in np.flatnonzero(result.selecting[0]))
     if {*(selection.probit.features if driving is None else driving)} <= {*features}:
         warn(
-            "every selection feature is among those chosen to predict: with no excluded "
-            "feature, only the normality of the errors identifies the model. A feature that "
-            "drives selection alone, named in never=[...], would identify it.",
+            "every selection feature is among those chosen to predict: with no excluded feature, "
+            "only the normality of the errors identifies the model. A feature that drives "
+            f"selection alone, named {IN_NEVER}, would identify it.",
             NoExclusionWarning,
         )
     rho = None

@@ -29,6 +29,7 @@ from heckmanfa.inference.prediction import (
 from heckmanfa.model.expectation_parts import selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 
@@ -39,12 +40,13 @@ def check_selection(
     check_scale(scale)
     if return_interval == "prediction":
         raise InputError(
-            "return_interval='prediction' has no meaning for selection: a new row is selected or "
-            "not. Use 'confidence', the interval of its probability."
+            f"{option('return_interval', 'prediction')} has no meaning for selection: a new row "
+            "is selected or not. Use 'confidence', the interval of its probability."
         )
     if return_interval not in (None, "confidence"):
         raise InputError(
-            f"return_interval must be 'confidence' or None; got {quoted(return_interval)}"
+            f"{option('return_interval')} must be 'confidence' or None; got "
+            f"{quoted(return_interval)}"
         )
     check_level(conf_level)
     if scale == "link":

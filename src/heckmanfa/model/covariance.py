@@ -12,6 +12,7 @@ from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import CovType, WeightKind
+from heckmanfa.text.option_words import option
 
 
 def is_classical(cov_type: CovType | None) -> bool:
@@ -97,7 +98,9 @@ def _without_sums(
 def check_clusters(n: int) -> int:
     """Refuse a single cluster, which carries no information on how clusters vary."""
     if n < 2:
-        raise InputError(f"cov_type='cluster' needs at least two groups; groups has {n}")
+        raise InputError(
+            f"{option('cov_type', 'cluster')} needs at least two groups; groups has {n}"
+        )
     return n
 
 

@@ -28,6 +28,15 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
+from heckmanfa.text.option_words import (
+    EXCLUDED,
+    FEWER_PREDICTING,
+    FEWER_SELECTING,
+    OR_DROP,
+    OUT_OF_PREDICTION,
+    instead,
+    option,
+)
 from heckmanfa.text.printable import quoted_list
 from heckmanfa.text.wording import plural
 
@@ -88,9 +97,9 @@ def fit_selection(
     """
     if len(features) == 0:
         raise InputError(
-            "selection_features is empty: with no feature that drives selection, every row would "
-            "have the same probability of selection, and nothing could be corrected. Name at "
-            "least one."
+            f"{option('selection_features')} is empty: with no feature that drives selection, "
+            "every row would have the same probability of selection, and nothing could be "
+            "corrected. Name at least one."
         )
     features = list(features)
     dropped: list[int] = []
@@ -153,6 +162,8 @@ class Separated:
     """filled in with the numbers of rows of either kind"""
     itself: str
     """what to do about a column that is what the probit explains"""
+    fewer: str
+    """how to use fewer features"""
 
 
 SELECTION = Separated(
@@ -162,7 +173,9 @@ SELECTION = Separated(
     among="{n:,} rows, of which {one:,} are selected",
     counts="{one:,} are selected and {other:,} are not",
     itself="Check for a column that is another form of the selection or of the outcome itself, and "
-    "leave it out",
+    f"leave it out{EXCLUDED}"
+    + instead("", f", or name it with {option('selected')} if it says who is selected"),
+    fewer=FEWER_SELECTING,
 )
 OUTCOME = Separated(
     response="outcome",
@@ -171,7 +184,8 @@ OUTCOME = Separated(
     among="{n:,} selected rows, of which {one:,} have the positive class",
     counts="of the selected rows, {one:,} have the positive class and {other:,} the negative one",
     itself="Check for a column that is another form of the outcome, or is known only with it, and "
-    "leave it out",
+    f"leave it out{EXCLUDED}",
+    fewer=FEWER_PREDICTING,
 )
 
 
@@ -197,8 +211,8 @@ def refuse_separation(
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
     raise TooFewRowsError(
         f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
-        "many columns separate so few rows whatever they hold. Leave features out of the "
-        f"{words.equation} equation (a common rule is ten rows of the rarer kind per feature, or "
+        "many columns separate so few rows whatever they hold. "
+        f"{words.fewer} (a common rule is ten rows of the rarer kind per feature, or "
         f"{usual} here), or collect more rows."
     )
 
@@ -273,7 +287,7 @@ def check_prediction(
         ["constant", *(labels[column] for column in features)],
         range(len(features)),
         "the prediction features are collinear among the selected rows",
-        "Leave these columns out of prediction_features, or pass on_collinear='drop'.",
+        f"Leave these columns {OUT_OF_PREDICTION}{OR_DROP}.",
     )
     if on_collinear != "drop":
         raise error
@@ -309,8 +323,8 @@ def _separation_text(
         return (
             f"{names} together separate {words.between} {how}, and none of them "
             f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {words.among.format(n=n, one=one)}. Leave features out of the "
-            f"{words.equation} equation, or collect more rows."
+            f"for {words.among.format(n=n, one=one)}. {words.fewer}, or "
+            "collect more rows."
         )
     if found.complete:
         return (
@@ -321,14 +335,18 @@ def _separation_text(
         f"{names} {verb} {words.between}: the {words.response} of {plural(found.n_decided, 'row')} "
         "is certain, and the probit has no finite maximum."
     )
-    drop = "pass on_separation='drop' to leave out the column and those rows."
+    drop = f"pass {option('on_separation', 'drop')} to leave out the column and those rows."
     if found.n_decided > _RARE * n:
         # No level is that rare: such a column says who is selected, or who cannot be.
         return f"{certain} {words.itself}, or {drop}"
     few = max(_FEW_ROWS, found.n_decided + 1)
     return (
-        f"{certain} Leave the column out, merge its rare level (fewer than {few:,} rows) with "
-        f"another, or {drop}"
+        f"{certain} Leave the column out{EXCLUDED}, merge "
+        + instead(
+            f"its rare level (fewer than {few:,} rows) with another",
+            f"rare levels of a category with {option('min_level_rows', few)}",
+        )
+        + f", or {drop}"
     )
 
 

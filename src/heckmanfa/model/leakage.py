@@ -10,6 +10,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import LeakageError, LeakageWarning, warn
 from heckmanfa.model.linalg import column_norms, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
+from heckmanfa.text.option_words import OUT_OF_BOTH
 from heckmanfa.text.printable import quoted_list
 
 _SHOWN = 8
@@ -128,14 +129,14 @@ def _words(names: list[str], where: str, copies: bool) -> str:
     listed = quoted_list(names, _SHOWN)
     if not copies:
         return (
-            f"the outcome is an exact linear combination of {listed} {where}: there is no error to "
-            "estimate. Unless the data were simulated without one, these columns were computed "
-            "from the outcome, or are known only with it. Leave such columns out of both equations."
+            f"the outcome is an exact linear combination of {listed} {where}: there is no error "
+            "to estimate. Unless the data were simulated without one, these columns were computed "
+            f"from the outcome, or are known only with it. Leave such columns {OUT_OF_BOTH}."
         )
     verb, it = ("is", "It was") if len(names) == 1 else ("are", "They were")
     each = "an exact copy" if len(names) == 1 else "exact copies"
     return (
         f"{listed} {verb} {each} of the outcome {where}, up to a constant and a factor: there is "
         f"no error to estimate, and nothing to predict. {it} computed from the outcome, or known "
-        "only with it. Leave such columns out of both equations."
+        f"only with it. Leave such columns {OUT_OF_BOTH}."
     )

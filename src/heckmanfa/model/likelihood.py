@@ -38,6 +38,7 @@ from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
+from heckmanfa.text.option_words import instead, option
 
 # Two ascents that end this far apart in atanh rho have found two maxima.
 _APART = 0.01
@@ -164,14 +165,14 @@ class MaximumLikelihood(JointMaximum):
     @property
     def instead(self) -> str:
         """What to do if the climb does not converge."""
-        return "use method='two-step', or another set of features"
+        return f"use {option('method', 'two-step')}, or another set of features"
 
     @property
     def cures(self) -> str:
         """What to do if rho is practically one, or not known."""
         return (
-            "Look for outliers and a stronger exclusion, compare with method='two-step', and see "
-            "profile_rho()."
+            "Look for outliers and a stronger exclusion, compare with "
+            f"{option('method', 'two-step')}{instead(', and see profile_rho()', '')}."
         )
 
     @property

@@ -27,6 +27,7 @@ from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import Probit, fit_probit
 from heckmanfa.model.separation import TOLERANCE, Separation, find_separation
+from heckmanfa.text.option_words import FEWER_PREDICTING
 from heckmanfa.text.printable import quoted_list
 from heckmanfa.text.wording import MAX_NAMES, plural
 
@@ -172,7 +173,7 @@ def _check_coefficients(n: int, fewest: int, n_features: int) -> None:
     raise TooFewRowsError(
         f"{plural(n_features, 'prediction feature')} and an intercept need more than "
         f"{plural(n_features + 1, 'selected row')} of each class: of {n:,}, {fewest:,} {verb} of "
-        "the rarer class. Leave features out of the prediction equation, or collect more rows: a "
+        f"the rarer class. {FEWER_PREDICTING}, or collect more rows: a "
         "common rule is ten rows of the rarer class per feature."
     )
 

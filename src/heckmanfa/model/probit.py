@@ -29,6 +29,7 @@ from heckmanfa.model.linalg import (
     symmetric,
 )
 from heckmanfa.model.normal import log_cdf_and_mills, mills
+from heckmanfa.text.option_words import OR_DROP
 
 _MAX_ITERATIONS = 40
 # The Newton decrement is a squared distance in standard errors, and the covariance is taken one
@@ -99,7 +100,7 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
             ["constant", *names],
             range(len(features)),
             "the selection features are collinear",
-            "Leave these columns out, or pass on_collinear='drop'.",
+            f"Leave these columns out{OR_DROP}.",
         )
     return Coordinates.from_factor(r)
 

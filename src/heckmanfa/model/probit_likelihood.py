@@ -23,7 +23,9 @@ from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit, pilot_of
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
+from heckmanfa.text.option_words import instead, option
 
+_PICTURE = f"the picture over rho in the report ({option('report')})"
 _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
 # A sample whose rho is closer to one than this says little about that of all rows.
@@ -52,15 +54,16 @@ class ProbitMaximum(JointMaximum):
             return "use another set of features"
         return (
             "the likelihood rises up to |rho| = 1, as it often does with few rows: see "
-            "uncertainty_interval() for what smaller rho would mean, or use another set of features"
+            f"{instead('uncertainty_interval()', _PICTURE)} for what smaller rho would mean, or "
+            "use another set of features"
         )
 
     @property
     def cures(self) -> str:
         """What to do if rho is practically one, or not known."""
         return (
-            "Look for a stronger exclusion or let fewer features predict, and see profile_rho() "
-            "and uncertainty_interval(), which hold rho."
+            "Look for a stronger exclusion or let fewer features predict, and see "
+            f"{instead('profile_rho() and uncertainty_interval(), which hold rho', _PICTURE)}."
         )
 
     @property

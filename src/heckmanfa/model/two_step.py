@@ -32,6 +32,7 @@ from heckmanfa.model.linalg import (
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit, stacked_scores
+from heckmanfa.text.option_words import OUT_OF_PREDICTION
 
 LARGEST_RHO = 0.98
 """|beta_H| / sigma in a covariance that must be positive definite for any rho-hat"""
@@ -91,9 +92,9 @@ def refuse_unidentified(root: Floats) -> None:
     """Refuse a lambda that the features give exactly, from the factor of [1, X_S, lambda]."""
     if residual_share(root)[-1] <= DEPENDENT:
         raise NotIdentifiedError(
-            "the inverse Mills ratio is a linear combination of the prediction features among "
-            "the selected rows, so selection and prediction cannot be separated. Leave a feature "
-            "that drives selection out of prediction_features."
+            "the inverse Mills ratio is a linear combination of the prediction features among the "
+            "selected rows, so selection and prediction cannot be separated. Leave a feature that "
+            f"drives selection {OUT_OF_PREDICTION}."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heckmanfa.analysis.held_out import HeldOut
+from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Scene

@@ -13,13 +13,14 @@ from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import DroppedFeaturesWarning, InputError, warn
 from heckmanfa.model.linalg import Dependency, collinear_error, dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted, quoted_list
 
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"
 _DUMMIES = (
-    "column; its dummies are in or out as a whole: name all of them, or put each in its own group "
-    "in feature_groups"
+    "column; its dummies are in or out as a whole: name all of them, "
+    f"{instead('or put each in its own group in feature_groups', 'or none')}"
 )
 
 
@@ -36,15 +37,20 @@ class _Names:
     @property
     def outside(self) -> str:
         """Why a column may not be named."""
-        return (
-            f"which may not {self.does}: it is not in {self.features} (or in the {self.equation} "
-            "formula)"
+        return f"which may not {self.does}: it is not in {self.features}" + instead(
+            f" (or in the {self.equation} formula)", ""
         )
 
 
-_PREDICTION = _Names("always", "never", "prediction_features", "prediction", "predict")
+_PREDICTION = _Names(
+    option("always"), option("never"), option("prediction_features"), "prediction", "predict"
+)
 _SELECTION = _Names(
-    "selection_always", "selection_never", "selection_features", "selection", "drive selection"
+    option("selection_always"),
+    option("selection_never"),
+    option("selection_features"),
+    "selection",
+    "drive selection",
 )
 
 
@@ -296,8 +302,8 @@ def feasible_choices(
             found,
             ["constant", *(names[column] for column in choices.always)],
             choices.always,
-            "always cannot be held among the selected rows",
-            "Leave a column out of always.",
+            f"{option('always')} cannot be held among the selected rows",
+            f"Leave a column out of {option('always')}.",
         )
     away: list[int] = []
     clauses: list[str] = []

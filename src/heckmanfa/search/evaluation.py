@@ -29,6 +29,7 @@ from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.search.rho_window import check_window
 from heckmanfa.text.option_types import Criterion as Criterion
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
@@ -460,6 +461,6 @@ def no_feasible(
     return NoFeasibleAssignmentError(
         f"none of the {n_evaluated} assignments evaluated has rho in [{low:g}, {high:g}]. "
         f"Their rho runs from {quantiles[0]:.4g} to {quantiles[4]:.4g}, with quartiles "
-        f"{quantiles[1]:.4g}, {quantiles[2]:.4g} and {quantiles[3]:.4g}; the nearest: {listed}. "
-        "Widen rho_range or leave it out." + extra
+        f"{quantiles[1]:.4g}, {quantiles[2]:.4g} and {quantiles[3]:.4g}; the nearest: "
+        f"{listed}. Widen {option('rho_range')} or leave it out." + extra
     )

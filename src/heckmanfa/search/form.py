@@ -31,6 +31,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.linalg import inverse_root, is_singular, symmetric
 from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.text.option_words import option
 
 # How far the log scale of an assignment may lie from that of the model of everything.
 _REACH = 20.0
@@ -259,12 +260,16 @@ class Form:
         """Refuse a covariance that is not known, or singular in the free parameters."""
         if not is_singular(self.covariance[np.ix_(self.free, self.free)]):
             return self
-        names, fewer = "", "prediction_features, or leave some out with never=[...]"
+        names, fewer = (
+            "",
+            f"{option('prediction_features')}, or leave some out with {option('never', [...])}",
+        )
         if self.searched:
             names = f", of the {len(self.searched)} that may drive selection"
-            fewer = "prediction_features or selection_features"
+            fewer = f"{option('prediction_features')} or {option('selection_features')}"
         raise NotIdentifiedError(
             f"assignments are weighed by the covariance of all {len(self.columns)} features that "
             f"may predict{names} and of the correction, and it is singular or not known. Name "
-            f"fewer in {fewer}; with cov_type='cluster' there must be more clusters than features."
+            f"fewer in {fewer}; with {option('cov_type', 'cluster')} there must be more clusters "
+            "than features."
         )

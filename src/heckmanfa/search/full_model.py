@@ -37,6 +37,7 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.exact_refits import AllFeatures
 from heckmanfa.search.form import wald_excess
 from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
+from heckmanfa.text.option_words import OR_DROP, option
 
 _HELD_DECREMENT = 1e-6
 # A log-likelihood this much below its approximation may be the lower of two maxima.
@@ -227,7 +228,7 @@ def without_collinear(
         columns,
         "the search fits all features that may predict at once, and they are collinear among the "
         "selected rows",
-        "Leave some out with never=[...], or pass on_collinear='drop'.",
+        f"Leave some out with {option('never', [...])}{OR_DROP}.",
     )
     if on_collinear != "drop":
         raise error
@@ -245,9 +246,9 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     k = len(columns)
     if moments.n_selected <= k + 2:
         raise TooFewRowsError(
-            f"the search fits all {k} features that may predict at once: with an intercept and rho "
-            f"they need more than {k + 2} selected rows; there are "
-            f"{weighted_count(moments.n_selected)}. Name fewer in prediction_features."
+            f"the search fits all {k} features that may predict at once: with an intercept and "
+            f"rho they need more than {k + 2} selected rows; there are "
+            f"{weighted_count(moments.n_selected)}. Name fewer in {option('prediction_features')}."
         )
     naive = selection.outcome
     if naive is None or tuple(naive.features) != columns:
@@ -267,8 +268,8 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
             return FullModel(columns, problem, starts, *held, uncorrelated, rho)
     raise NotIdentifiedError(
         f"the model of all {k} features that may predict cannot be fitted, not even with rho held "
-        "at 0, and the search starts from it. Name fewer in prediction_features, or leave some out "
-        "with never=[...]."
+        f"at 0, and the search starts from it. Name fewer in {option('prediction_features')}, or "
+        f"leave some out with {option('never', [...])}."
     )
 
 

@@ -31,6 +31,7 @@ from heckmanfa.search.form import Form, wald_excess
 from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.search.strategies import Problem as Search
+from heckmanfa.text.option_words import option
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +150,6 @@ def _no_maximum(columns: Sequence[int], selection: Sequence[int]) -> NotIdentifi
     return NotIdentifiedError(
         f"the likelihood with all {len(columns)} features that may predict and all "
         f"{len(selection)} that may drive selection has no maximum with rho inside (-1, 1), and a "
-        "search of both equations starts from it. Name fewer in prediction_features or "
-        "selection_features, or use search_in='prediction'."
+        f"search of both equations starts from it. Name fewer in {option('prediction_features')} "
+        f"or {option('selection_features')}, or use {option('search_in', 'prediction')}."
     )

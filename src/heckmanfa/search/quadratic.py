@@ -30,6 +30,7 @@ from heckmanfa.model.linalg import (
 )
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+from heckmanfa.text.option_words import option
 
 _BATCH_BYTES = 2**25
 
@@ -173,10 +174,10 @@ def form_of_all(
     k = len(columns)
     if moments.n_selected <= k + 2:
         raise TooFewRowsError(
-            f"criterion='corrected_bic' fits all {k} features that may predict at once: with an "
-            f"intercept and the inverse Mills ratio they need more than {k + 2} selected rows; "
-            f"there are {weighted_count(moments.n_selected)}. Name fewer in prediction_features, "
-            "or use criterion='bic'."
+            f"{option('criterion', 'corrected_bic')} fits all {k} features that may predict at "
+            f"once: with an intercept and the inverse Mills ratio they need more than {k + 2} "
+            f"selected rows; there are {weighted_count(moments.n_selected)}. Name fewer in "
+            f"{option('prediction_features')}, or use {option('criterion', 'bic')}."
         )
     found = dependencies(moments.subset(columns, outcome=False))
     if found:
@@ -184,9 +185,9 @@ def form_of_all(
             found,
             ["constant", *(labels[column] for column in columns), "inverse Mills ratio"],
             (*columns, -1),
-            "criterion='corrected_bic' fits all features that may predict at once, and they are "
-            "collinear among the selected rows",
-            "Leave some out with never=[...], or use criterion='bic'.",
+            f"{option('criterion', 'corrected_bic')} fits all features that may predict at once, "
+            "and they are collinear among the selected rows",
+            f"Leave some out with {option('never', [...])}, or use {option('criterion', 'bic')}.",
         )
     assert moments.probit is not None
     fitted = fit_two_step(moments, moments.probit, columns, kind, rows, largest_rho=LARGEST_RHO)
@@ -201,6 +202,7 @@ def _refuse_singular(form: QuadraticForm, kind: CovarianceKind) -> None:
         return
     few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
     raise NotIdentifiedError(
-        f"criterion='corrected_bic' needs the covariance of the {len(form.columns)} coefficients "
-        f"of all features, and the {kind.cov_type} one is singular.{few} Use criterion='bic'."
+        f"{option('criterion', 'corrected_bic')} needs the covariance of the {len(form.columns)} "
+        f"coefficients of all features, and the {kind.cov_type} one is singular.{few} Use "
+        f"{option('criterion', 'bic')}."
     )

@@ -21,6 +21,7 @@ from heckmanfa.search.evaluation import Search, first_of_ties
 from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.strategies import Problem
+from heckmanfa.text.option_words import FEWER_SELECTING, NODE_LIMIT, instead, option
 from heckmanfa.text.progress import progress_line
 from heckmanfa.text.wording import plural
 
@@ -142,7 +143,10 @@ def _ranked(
 
 def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
     """Say that no assignment can be chosen, and what to change."""
-    advice = "Name features that drive selection alone in never=[...], or raise n_refits."
+    advice = (
+        "Name features that drive selection alone in "
+        f"{option('never', [...])}{instead(', or raise n_refits', '')}."
+    )
     probit = problem.moments.probit
     assert probit is not None
     p, m = len(probit.features), problem.goal.n_selected
@@ -151,9 +155,8 @@ def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
         kind = "selected" if fewest == m else "unselected"
         advice = (
             f"{plural(p, 'selection feature')} for {weighted_count(fewest):,} {kind} rows fit "
-            "selection so closely that little is left to tell rho. Leave features out of the "
-            f"selection equation: a common rule is {_ROWS_PER_FEATURE} rows of the rarer kind "
-            "per feature."
+            f"selection so closely that little is left to tell rho. {FEWER_SELECTING}: a common "
+            f"rule is {_ROWS_PER_FEATURE} rows of the rarer kind per feature."
         )
     return NoFeasibleAssignmentError(
         "maximum likelihood has no maximum with rho inside (-1, 1) in any of the "
@@ -163,7 +166,7 @@ def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
 
 def _incomplete(found: Search, max_nodes: int) -> Search:
     """Warn that the tree was not searched to its end."""
-    reason = "was interrupted" if found.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+    reason = "was interrupted" if found.interrupted else f"stopped at {NODE_LIMIT}{max_nodes} nodes"
     gap = found.gap or 0.0
     warn(
         f"the search {reason}; by the quadratic approximation, "

@@ -31,10 +31,21 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
+from heckmanfa.text.option_words import OR_DROP, instead, option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
 
 Extraction = Literal["sample", "rank", "correlation"]
+_RETRAIN = instead(
+    "Use fewer epochs or a smaller learning_rate.",
+    f"Try another {option('seed')} or {option('search')}.",
+)
+_NO_GROUPS = instead(
+    "use another search, such as HeckmanBestSubset, or name each of these columns in its own "
+    "group in feature_groups",
+    f"use another search, such as {option('search', 'best-subset')}, or leave the column out with "
+    f"{option('exclude')}",
+)
 
 
 @dataclass(frozen=True)
@@ -245,9 +256,8 @@ def sample(
     if len(found) == 0:
         raise NoFeasibleAssignmentError(
             f"each of the {total} draws is empty, and an empty assignment is not allowed: the "
-            "training left every feature a probability "
-            f"of at most {np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. Use fewer epochs or a "
-            "smaller learning_rate."
+            "training left every feature a probability of at most "
+            f"{np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. {_RETRAIN}"
         )
     return evaluate(moments, goal.among(choices), choices.masks(found), names=names)
 
@@ -313,8 +323,7 @@ def lasso(
     if group is not None:
         raise InputError(
             "the lasso chooses single columns, and cannot keep a group together, such as that of "
-            f"{quoted(names[group[0]])}: use another search, such as HeckmanBestSubset, or name "
-            "each of these columns in its own group in feature_groups"
+            f"{quoted(names[group[0]])}: {_NO_GROUPS}"
         )
     columns = [unit[0] for unit in choices.units]
     if not columns:
@@ -337,7 +346,7 @@ def lasso(
             every,
             "the features are collinear among the selected rows",
             "The adaptive lasso then has no least-squares weights; leave some out with "
-            "never=[...], or pass on_collinear='drop'",
+            f"{option('never', [...])}{OR_DROP}",
         )
     # Rescaled: the path ends at a penalty of 1e-7 and treats shorter columns as collinear.
     features = features / scale

@@ -34,6 +34,7 @@ from heckmanfa.tables.marks import (
     other_mark,
     read_evidence,
 )
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 
 # The head of a file has at least a title, the names and a row, unless a line is very long.
@@ -268,8 +269,8 @@ def _check_header_row(header_row: int, n_lines: int, path: Path) -> None:
     """Refuse a row of names that the first lines do not have."""
     if not 1 <= header_row <= n_lines:
         raise InputError(
-            f"header_row=... is {header_row}, and names are in one of the first {n_lines} lines of "
-            f"{shown(path)}, the first of which is 1"
+            f"{option('header_row', ...)} is {header_row}, and names are in one of the first "
+            f"{n_lines} lines of {shown(path)}, the first of which is 1"
         )
 
 
@@ -354,7 +355,7 @@ def _refuse_title(text: str, path: Path) -> None:
             raise InputError(
                 f"{shown(path)}: the first line names 1 column, {quoted(first[0])}, and the rows "
                 f"have {len(rows[-1])} fields; put the names of all columns in the first line, or "
-                "pass header_row=... if another line has them"
+                f"pass {option('header_row', ...)} if another line has them"
             )
 
 
@@ -368,7 +369,7 @@ def _header(records: list[list[str]], path: Path) -> list[str]:
     raise InputError(
         f"{shown(path)}: the first line names {len(header)} columns, and the rows have "
         f"{len(rows[0])} fields; put one name for each column in the first line, or pass "
-        "header_row=... if another line has them"
+        f"{option('header_row', ...)} if another line has them"
     )
 
 

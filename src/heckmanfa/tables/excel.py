@@ -15,6 +15,7 @@ from heckmanfa.data.columns.column_names import tidy_names
 from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS
 from heckmanfa.data.files.sizes import refuse_archive
 from heckmanfa.errors import DataError, InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -91,7 +92,7 @@ def _read(
         return Sheet(_table(cells, path, raw, literal), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
-        f"{_listed(others)} as well: pass sheet={quoted(others[0])}"
+        f"{_listed(others)} as well: pass {option('sheet', others[0])}"
     )
     try:
         frame = _table(cells, path, raw, literal)
@@ -99,7 +100,7 @@ def _read(
         raise InputError(f"{error}{hint}") from error
     note = (
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
-        "sheet=...)."
+        f"{option('sheet', ...)})."
     )
     return Sheet(frame, note, hint, titles)
 
@@ -172,8 +173,8 @@ def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
         return names[int(sheet) - 1]
     raise UnknownFeatureError(
-        f"sheet=...: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
-        f"{nearest(sheet, names)}"
+        f"{option('sheet', ...)}: {shown(path)} has no sheet {quoted(sheet)}; it has "
+        f"{_listed(names)}{nearest(sheet, names)}"
     )
 
 
@@ -204,8 +205,8 @@ def _from_row(cells: pd.DataFrame, header_row: int, path: Path) -> pd.DataFrame:
     """Leave out what is above the row of the names."""
     if header_row - 1 not in cells.index:
         raise InputError(
-            f"header_row=... is {header_row}, and that row of {shown(path)} is empty; the first "
-            f"row with a value is {cells.index[0] + 1}"
+            f"{option('header_row', ...)} is {header_row}, and that row of {shown(path)} is "
+            f"empty; the first row with a value is {cells.index[0] + 1}"
         )
     return cells.loc[header_row - 1 :].dropna(how="all", axis="columns")
 

@@ -32,6 +32,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
@@ -184,15 +185,18 @@ class MarkOptions:
     def __post_init__(self) -> None:
         """Refuse anything that is not a mark."""
         if self.decimal not in (None, *DECIMALS):
-            raise InputError(f"decimal=... must be '.' or ','; got {quoted(self.decimal)}")
+            raise InputError(
+                f"{option('decimal', ...)} must be '.' or ','; got {quoted(self.decimal)}"
+            )
         if self.thousands not in (None, "none", *MARKS):
             raise InputError(
-                f"thousands=... must be ',', '.', a blank, an apostrophe, or none; got "
-                f"{quoted(self.thousands)}"
+                f"{option('thousands', ...)} must be ',', '.', a blank, an apostrophe, or none; "
+                f"got {quoted(self.thousands)}"
             )
         if self.decimal is not None and self.decimal == self.thousands:
             raise InputError(
-                f"decimal=... and thousands=... are both {quoted(self.decimal)}; they must differ"
+                f"{option('decimal', ...)} and {option('thousands', ...)} are both "
+                f"{quoted(self.decimal)}; they must differ"
             )
 
     @property
@@ -269,9 +273,9 @@ def decide(
         doubt = _doubt(column, decided, asked, found)
         if doubt is None and strange and column.either():
             doubt = (
-                f"column {quoted(column.name)} holds {quoted(column.either())}: ',' is the decimal "
-                "mark in the table of the fit, but delimits this one; pass decimal='.' or "
-                "decimal=','"
+                f"column {quoted(column.name)} holds {quoted(column.either())}: ',' is the "
+                "decimal mark in the table of the fit, but delimits this one; pass "
+                f"{option('decimal', '.')} or {option('decimal', ',')}"
             )
         if doubt:
             decided.doubts[column.name] = doubt
@@ -294,7 +298,8 @@ def _doubt(
         pair = " and ".join(quoted(label) for label in list(currencies.values())[:2])
         return (
             f"column {name} holds {pair}, of which not all have the same currency sign; write all "
-            f"of them one way, or name the column in categorical to take them as levels"
+            f"of them one way, or name the column in {option('categorical')} to take them as "
+            "levels"
         )
     if column.plain and currencies and "" not in currencies:
         return (
@@ -319,7 +324,7 @@ def _doubt(
         return (
             f"column {name} holds {quoted(text)}, and nothing in the file says whether "
             f"{quoted(mark)} is the decimal mark or separates thousands; pass "
-            f"decimal={quoted(mark)} or decimal={quoted(other_mark(mark))}"
+            f"{option('decimal', mark)} or {option('decimal', other_mark(mark))}"
         )
     bad = [
         label
@@ -334,12 +339,15 @@ def _doubt(
     if asked.settled is not None:
         what = f"where {quoted(mark)} is the decimal mark"
         if asked.thousands is not None:
-            what += f" and thousands=... is {quoted(asked.thousands)}"
+            what += f" and {option('thousands', ...)} is {quoted(asked.thousands)}"
         why = (
-            f"as in the table of the fit; pass decimal={quoted(other_mark(mark))} if this one is "
-            "written otherwise"
+            f"as in the table of the fit; pass {option('decimal', other_mark(mark))} if this one "
+            "is written otherwise"
             if asked.by_model
-            else "as asked; check decimal=... and thousands=..., or write the column another way"
+            else (
+                f"as asked; check {option('decimal', ...)} and {option('thousands', ...)}, or "
+                "write the column another way"
+            )
         )
         return f"column {name} holds {quoted(bad[0])}, which is not a number {what}, {why}"
     others = [name for name in found[mark] if name != column.name]
@@ -347,7 +355,7 @@ def _doubt(
     return (
         f"column {name} holds {quoted(bad[0])}, which is not a number where {quoted(mark)} is the "
         f"decimal mark, {why}; write the file one way, or pass "
-        f"decimal={quoted(other_mark(mark))} if that is right"
+        f"{option('decimal', other_mark(mark))} if that is right"
     )
 
 

@@ -34,6 +34,7 @@ from heckmanfa.tables.marks import (
     decide,
     read_evidence,
 )
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import called, quoted, shown
 from heckmanfa.text.wording import plural
 
@@ -279,15 +280,15 @@ def _check_options(path: Path, ending: str, asked: MarkOptions, place: _Place) -
     """Refuse options that do not apply to a file."""
     if place.header_row is not None and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
-            f"header_row=... is for text and Excel files; {shown(path)} stores the names of its "
-            "columns"
+            f"{option('header_row', ...)} is for text and Excel files; {shown(path)} stores the "
+            "names of its columns"
         )
     if place.sheet is not None and ending not in _EXCEL:
-        raise InputError(f"sheet=... is for Excel files, and {shown(path)} is not one")
+        raise InputError(f"{option('sheet', ...)} is for Excel files, and {shown(path)} is not one")
     if asked != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
-            f"decimal=... and thousands=... are for text and Excel files; {shown(path)} stores "
-            "numbers as numbers"
+            f"{option('decimal', ...)} and {option('thousands', ...)} are for text and Excel "
+            f"files; {shown(path)} stores numbers as numbers"
         )
 
 
@@ -347,7 +348,9 @@ def _notes(marked: MarkedTable) -> list[str]:
     if marked.thousands:
         parts.append(f"{' and '.join(MARKS[mark] for mark in marked.thousands)} between thousands")
     if decimal == "," or marked.thousands:
-        notes.append(f"Numbers were read with {' and '.join(parts)} (see decimal=...).")
+        notes.append(
+            f"Numbers were read with {' and '.join(parts)} (see {option('decimal', ...)})."
+        )
     for name in marked.percent:
         notes.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
     for name, sign in marked.money.items():

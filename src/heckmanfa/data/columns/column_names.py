@@ -15,6 +15,7 @@ import pandas as pd
 from heckmanfa.data.columns.values import as_number, label_of, shape_of
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, TooFewRowsError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -134,7 +135,7 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
     if 2 * len(given) < len(names):
         raise InputError(
             f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
-            "titles above the row of names, or pass header_row=..., its number"
+            f"titles above the row of names, or pass {option('header_row', ...)}, its number"
         )
     numbers: dict[str, list[str]] = {name: [] for name in given}
     for index, name in enumerate(names, start=1):

@@ -15,6 +15,7 @@ from sklearn.utils import column_or_1d
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
@@ -34,8 +35,8 @@ NOT_NUMBERS = (str, bytes, *_DURATIONS, date, np.datetime64, pd.Period, time, li
 _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
 _FEATURE_ADVICE: dict[HeldKind, str] = {
-    "text": f"{_TO_NUMERIC}; if it holds categories, name it in categorical_features",
-    "categories": f"name it in categorical_features, or leave that at its default; {_AMOUNTS}",
+    "text": f"{_TO_NUMERIC}; if it holds categories, name it in {option('categorical_features')}",
+    "categories": f"name it in {option('categorical_features')}; {_AMOUNTS}",
     "dates": "convert it first, for example to the year (.dt.year) or to the days since a date",
     "times": "convert it first, for example to the hours since midnight",
     "durations": "convert it first, for example to days: column / pandas.Timedelta(days=1)",

@@ -26,6 +26,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Unit
+from heckmanfa.text.option_words import MISSING
 from heckmanfa.text.printable import quoted
 
 Order = Literal["ymd", "dmy", "mdy"]
@@ -103,8 +104,8 @@ def _days(series: pd.Series[Any], name: str, order: Order) -> Floats:
         row = int(np.argmax(found.codes == found.labels.index(wrong[0]))) + 1
         raise InputError(
             f"column {quoted(name)} holds dates, and row {row} of the data holds "
-            f"{quoted(wrong[0], 30)}, which is not one{_two_digits(wrong[0])}; correct it, or mark "
-            "it missing with NaN"
+            f"{quoted(wrong[0], 30)}, which is not one{_two_digits(wrong[0])}; correct it, or "
+            f"mark it {MISSING}"
         )
     days = np.array([np.nan if day is None else day for day in read] + [np.nan])
     return np.asarray(days[found.codes])

@@ -25,6 +25,7 @@ from heckmanfa.data.columns.values import Levels, as_category, pandas_categories
 from heckmanfa.data.row_sources import CategoryType
 from heckmanfa.data.rows import Dummy, Positions
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 
@@ -242,7 +243,7 @@ def decide_levels(column: ColumnSpec, tally: TextTally) -> tuple[str, ...]:
     if not kind.is_feature and kind.kind != "constant":
         ways = "leave it out"
         if kind.can_override:
-            ways += ", or name it in categorical_features to use it all the same"
+            ways += f", or name it in {option('categorical_features')} to use it all the same"
         raise InputError(f"column {quoted(column.name)} {kind.reason}; {ways}")
     return tally.levels
 

@@ -30,21 +30,22 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Missing, Unit
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
 Unknown = Literal["error", "missing"]
 """what to do with a level of a category that the fit did not have"""
 UNSEEN_ADVICE = (
-    "Correct these cells, or pass unknown='missing' to count them as missing: a row that lacks a "
-    "feature gets no prediction"
+    f"Correct these cells, or pass {option('unknown', 'missing')} to count them as missing: a row "
+    "that lacks a feature gets no prediction"
 )
 """what to do about levels that the fit did not have"""
 
 
 UNSEEN_ADVICE_FILLED = (
-    "Correct these cells, or pass unknown='missing' to count them as missing: the means of the fit "
-    "then fill them"
+    f"Correct these cells, or pass {option('unknown', 'missing')} to count them as missing: the "
+    "means of the fit then fill them"
 )
 """the same, if means fill what is missing"""
 _SHOWN = 5
@@ -436,7 +437,10 @@ class Encoding:
             which = names if len(self.can_override) <= _NAMED else "such a column"
             if len(self.can_override) == len(self.left_out):
                 which = "a column"
-            sentences.append(f"To use {which} all the same, pass it to numeric or categorical.")
+            sentences.append(
+                f"To use {which} all the same, pass it to {option('numeric')} or "
+                f"{option('categorical')}."
+            )
         return sentences
 
 

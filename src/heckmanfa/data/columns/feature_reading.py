@@ -35,6 +35,7 @@ from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, columns_named, resolve
 from heckmanfa.data.row_sources import CategoryType, RowSource
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _T = TypeVar("_T")
@@ -90,9 +91,9 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
         found = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
         if found and table.tensors:
             raise InputError(
-                "categorical_features names columns of a tensor, which holds numbers alone: pass a "
-                "data frame, or make dummies first (pandas.get_dummies(frame, drop_first=True, "
-                "dtype=float)) and copy these with heckmanfa.to_device"
+                f"{option('categorical_features')} names columns of a tensor, which holds numbers "
+                "alone: pass a data frame, or make dummies first (pandas.get_dummies(frame, "
+                "drop_first=True, dtype=float)) and copy these with heckmanfa.to_device"
             )
     found = _used(found, table.fitted(estimator), lists)
     if not found:
@@ -132,8 +133,8 @@ def _is_by_type(categorical: Any) -> bool:
     """Whether types decide which columns are categories."""
     if isinstance(categorical, str) and categorical != "from_dtype":
         raise InputError(
-            "categorical_features must be 'from_dtype', a list of columns, a mask or None; got "
-            f"{quoted(categorical)}"
+            f"{option('categorical_features')} must be 'from_dtype', a list of columns, a mask or "
+            f"None; got {quoted(categorical)}"
         )
     return isinstance(categorical, str)
 

@@ -46,6 +46,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
+from heckmanfa.text.option_words import EXCLUDED, MISSING, option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -207,7 +208,7 @@ class LearnedColumn:
                 name, "category", f"is a category of {n_levels} levels, rare ones merged"
             )
             return replace(self, kind=kind, tally=tally, merged=merged)
-        reason = f"is a category without two levels of {fewest} rows (min_level_rows)"
+        reason = f"is a category without two levels of {fewest} rows ({option('min_level_rows')})"
         kind = ColumnKind(name, "constant", reason, can_override=False)
         return self if is_text else replace(self, kind=kind)
 
@@ -236,7 +237,7 @@ class LearnedColumn:
             if self.numbers.infinite:
                 raise MissingValueError(
                     f"column {quoted(name)} holds infinite values; correct them, mark them "
-                    "missing with NaN, or leave the column out"
+                    f"{MISSING}, or leave the column out{EXCLUDED}"
                 )
             return {name: self.numbers.mean}
         assert isinstance(self.tally, TextTally)
@@ -252,17 +253,20 @@ def asked_for(
 ) -> dict[str, Asked]:
     """Return what the user says each column is; columns not among ``names`` are refused."""
     known = {*(names or ())}
-    for option, wanted in (("categorical", categorical), ("numeric", numeric)):
+    for role, wanted in (("categorical", categorical), ("numeric", numeric)):
         for name in wanted:
             if names is not None and name not in known:
                 raise UnknownFeatureError(
-                    f"{option} names {quoted(name)}, which is not among the "
+                    f"{option(role)} names {quoted(name)}, which is not among the "
                     f"features{nearest(name, names)}"
                 )
     counted = {*numeric}
     both = [name for name in categorical if name in counted]
     if both:
-        raise InputError(f"{quoted(both[0])} is in both categorical and numeric; choose one")
+        raise InputError(
+            f"{quoted(both[0])} is in both {option('categorical')} and {option('numeric')}; "
+            "choose one"
+        )
     asked: dict[str, Asked] = dict.fromkeys(categorical, "category")
     return asked | dict.fromkeys(numeric, "number")
 
@@ -447,5 +451,7 @@ def kind_of_dates(name: str, time: Time = "dates") -> ColumnKind:
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
         can_override=False,
-        hint=" (dates='years' or dates='days')" if time == "dates" else "",
+        hint=(f" ({option('dates', 'years')} or {option('dates', 'days')})")
+        if time == "dates"
+        else "",
     )

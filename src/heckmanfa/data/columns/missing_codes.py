@@ -5,8 +5,7 @@ The user names -99 or ``refused``; -99 among incomes, or 999 among ages, only lo
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import pandas as pd
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import as_number, is_plain_number, label_of, with_columns
 from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, number, plural
 
@@ -50,11 +50,11 @@ def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, 
 
 def columns_named(given: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns of which ``column=value`` says what is missing."""
-    pairs = [split_item(item, columns, "--na-values") for item in given]
+    pairs = [split_item(item, columns, option("na_values")) for item in given]
     return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
 
 
-def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str] | None:
+def split_item(item: str, columns: Sequence[str], role: str) -> tuple[str, str] | None:
     """Return the column and the value of ``column=value``; None if no equals sign is in it."""
     # A column's name may hold an equals sign itself; the longest name counts.
     places = [place for place, sign in enumerate(item) if sign == "="]
@@ -65,19 +65,20 @@ def split_item(item: str, columns: Sequence[str], option: str) -> tuple[str, str
         return None
     name = item[: places[0]].strip()
     raise UnknownFeatureError(
-        f"{option}: the data has no column {quoted(name)}{nearest(name, columns)}"
+        f"{role}: the data has no column {quoted(name)}{nearest(name, columns)}"
     )
 
 
 def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
     """Return the columns that an item is about, and its value."""
-    found = split_item(item, columns, "--na-values")
+    found = split_item(item, columns, option("na_values"))
     if found is None:
         return columns, item.strip()
     name, code = found
     if not code:
         raise InputError(
-            f"--na-values: {quoted(item)} has no value after '='; empty cells are missing anyway"
+            f"{option('na_values')}: {quoted(item)} has no value after '='; empty cells are "
+            "missing anyway"
         )
     return [name], code
 
@@ -123,12 +124,9 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def na_option(name: str, code: str) -> str:
-    """Return the option that makes a value of a column missing, as a shell takes it."""
-    item = f"{name}={code}"
-    # A comma would end the value.
-    item = f'"{item}"' if "," in item else item
-    return f"--na-values {shown(shlex.quote(item))}"
+def na_option(name: str, codes: Iterable[object]) -> str:
+    """Name the option that makes values of a column missing."""
+    return option("na_values", [f"{name}={label_of(code)}" for code in codes])
 
 
 def notes_on_codes(
@@ -141,7 +139,7 @@ def notes_on_codes(
         rows = {name: n for (name, found), n in counts.items() if found == code}
         named = [f"{quoted(name)} ({plural(n, 'row')})" for name, n in rows.items()]
         if not named:
-            notes.append(f"{value}, of --na-values, is in no cell that it is about.")
+            notes.append(f"{value}, of {option('na_values')}, is in no cell that it is about.")
             continue
         more = f" and {len(named) - _NAMED} more columns" if len(named) > _NAMED else ""
         notes.append(f"{value} was taken as missing in {', '.join(named[:_NAMED])}{more}.")
@@ -175,7 +173,7 @@ class Suspicion:
     @property
     def option(self) -> str:
         """The option that makes it missing."""
-        return na_option(self.column, f"{self.code:g}")
+        return told(na_option(self.column, [self.code]), keywords=True)
 
     @property
     def words(self) -> str:
@@ -227,5 +225,7 @@ def notes_on_suspicions(found: tuple[Suspicion, ...]) -> list[str]:
     notes = [str(suspicion) for suspicion in found[:_MOST_NOTES]]
     if len(found) > _MOST_NOTES:
         more = len(found) - _MOST_NOTES
-        notes.append(f"{plural(more, 'more such code')} may mean missing: see --na-values.")
+        notes.append(
+            f"{plural(more, 'more such code')} may mean missing: see {option('na_values')}."
+        )
     return notes

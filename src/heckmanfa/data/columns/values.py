@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import DataError, InputError
+from heckmanfa.text.option_words import MISSING, option
 from heckmanfa.text.printable import quoted, shown
 
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
@@ -256,9 +257,9 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
-        f"correct {it} or mark {it} missing with NaN"
+        f"correct {it} or mark {it} {MISSING}"
         if asked
-        else f"correct {it}, mark {it} missing with NaN, or name {quoted(name)} in categorical"
+        else f"correct {it}, mark {it} {MISSING}, or name {quoted(name)} in {option('categorical')}"
     )
     if any(shape_of(text) is not None for text in numbers.bad.values()):
         way_out += (

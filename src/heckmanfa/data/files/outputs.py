@@ -29,6 +29,7 @@ from heckmanfa.data.files.paths import (
 )
 from heckmanfa.data.files.temporary import remove_leftovers, temporary_file, temporary_folder
 from heckmanfa.errors import InputError, needs_extra
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest_file
 
@@ -189,7 +190,7 @@ def _kind(found: os.stat_result) -> str:
 
 
 def _exists(target: Path) -> str:
-    return f"{shown(target)} exists; pass force=True to replace it"
+    return f"{shown(target)} exists; pass {option('force', True)} to replace it"
 
 
 def _refuse_no_parent(target: Path, real: Path) -> None:

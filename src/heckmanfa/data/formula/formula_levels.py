@@ -22,6 +22,7 @@ from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_
 from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
 from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
 
@@ -82,18 +83,19 @@ def read_references(
         if name not in factors:
             near = nearest(str(name), factors) or f"; they have {quoted_list([*factors], _SHOWN)}"
             raise UnknownFeatureError(
-                f"reference: the formulas have no category {quoted(name)}{near if factors else ''}"
+                f"{option('reference')}: the formulas have no category "
+                f"{quoted(name)}{near if factors else ''}"
             )
         if not factors[name]:
             raise InputError(
-                f"reference names {quoted(name)}, whose reference the formulas choose: write "
-                f"C({name}, contr.treatment({value!r}))"
+                f"{option('reference')} names {quoted(name)}, whose reference the formulas "
+                f"choose: write C({name}, contr.treatment({value!r}))"
             )
         levels = {label_of(level): level for level in frame[name].dropna().unique()}
         if label_of(value) not in levels:
             hint = nearest(label_of(value), levels)
             raise InputError(
-                f"reference: {quoted(name)} has no level {quoted(value)}"
+                f"{option('reference')}: {quoted(name)} has no level {quoted(value)}"
                 + (hint or f"; it has {quoted_list(sorted(levels), _SHOWN)}")
             )
         asked[name] = levels[label_of(value)]
@@ -113,8 +115,9 @@ def with_fitted_levels(
         first = asked.get(name, have[0])
         if first not in have:
             raise InputError(
-                f"reference: no row of the fit has the level {quoted(first)} of {quoted(name)}, so "
-                f"it cannot be the reference; rows of the fit have {quoted_list(have, _SHOWN)}"
+                f"{option('reference')}: no row of the fit has the level {quoted(first)} of "
+                f"{quoted(name)}, so it cannot be the reference; rows of the fit have "
+                f"{quoted_list(have, _SHOWN)}"
             )
         lost = column.notna() & ~column.isin(have)
         declared = isinstance(column.dtype, pd.CategoricalDtype)

@@ -31,6 +31,7 @@ from heckmanfa.search.averaging.weights import (
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.progress import progress_line
 
 # The same fit gets the same words.
@@ -108,8 +109,8 @@ def _refuse_empty(found: Enumeration) -> None:
         low, high = found.rule.rho_range
         window = f" with rho in [{low:g}, {high:g}]"
     raise NoFeasibleAssignmentError(
-        f"no assignment{window} has weight among {len(found.rho):,}{seen}. Widen rho_range, or "
-        "raise max_features."
+        f"no assignment{window} has weight among {len(found.rho):,}{seen}. Widen "
+        f"{option('rho_range')}{instead(', or raise max_features', '')}."
     )
 
 
@@ -123,10 +124,10 @@ def _sampled(
     """Average over sampled assignments."""
     if rule.rho_range is not None:
         raise InputError(
-            f"rho_range needs every assignment evaluated, and that takes at most {MOST_UNITS} "
-            "features and groups, the correction and the index among them; there are "
-            f"{len(columns.order)}. Leave it out, name fewer in prediction_features, or group some "
-            "with feature_groups."
+            f"{option('rho_range')} needs every assignment evaluated, and that takes at most "
+            f"{MOST_UNITS} features and groups, the correction and the index among them; there "
+            f"are {len(columns.order)}. Leave it out, name fewer in "
+            f"{option('prediction_features')}{instead(', or group some with feature_groups', '')}."
         )
     most = most_sweeps(len(columns.order), max_sweeps)
     line = progress_line(verbose, "average", "sweeps of the sampler", most, at_most=True)
@@ -136,7 +137,7 @@ def _sampled(
         warn(
             "the shares of weight are uncertain: two halves of the sampled chains differ by up to "
             f"{found.disagreement:.3f} after {len(found.cost)} sweeps. Nearly equal features do "
-            "this: group them with feature_groups.",
+            f"this{instead(': group them with feature_groups', '')}.",
             SearchWarning,
         )
     return sampled_estimates(found, columns, rule), sampled_kept(found, columns, rule)

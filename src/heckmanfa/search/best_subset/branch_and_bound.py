@@ -19,6 +19,7 @@ from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Progress, Tree
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import NEARLY, TIE, Goal, Search, distinct, evaluate, no_feasible
+from heckmanfa.text.option_words import NODE_LIMIT
 
 # A node costs about as much as its matrix has entries. The default budget is this many entries,
 # about a minute's work.
@@ -65,7 +66,7 @@ def best_subset(
     search(tree, progress)
     masks = tree.record.found()
     n_assignments, n_in_range = tree.record.n_assignments, tree.record.n_in_range
-    reason = "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+    reason = "was interrupted" if tree.interrupted else f"stopped at {NODE_LIMIT}{max_nodes} nodes"
     if not tree.complete and start is not None:
         known = len(masks)
         masks = distinct(np.concatenate([masks, start[1][None]]))
