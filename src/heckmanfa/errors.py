@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import printable
 
 __all__ = [
@@ -52,12 +53,24 @@ __all__ = [
 ]
 
 
-class HeckmanfaError(Exception):
-    """Base class of every error that heckmanfa raises on purpose."""
+class _Told(Exception):
+    """Something that is told in the words of its reader: see `heckmanfa.text.option_words`."""
 
     def __str__(self) -> str:
         # Column names that no call site escaped must not reach a terminal unescaped.
-        return printable(super().__str__())
+        return printable(told(super().__str__()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @property
+    def words(self) -> str:
+        """The message with its options as values."""
+        return str(self.args[0]) if self.args else ""
+
+
+class HeckmanfaError(_Told):
+    """Base class of every error that heckmanfa raises on purpose."""
 
 
 class InputError(HeckmanfaError, ValueError):
@@ -165,7 +178,7 @@ class NotSavedError(InputError, AttributeError):
         return type(self), (self.part,)
 
 
-class HeckmanfaWarning(UserWarning):
+class HeckmanfaWarning(_Told, UserWarning):
     """Base class of every warning that heckmanfa issues."""
 
 
@@ -250,7 +263,7 @@ def warn(message: str, category: type[HeckmanfaWarning], **values: Any) -> None:
 
     The warning has ``values`` as attributes, for code that records it.
     """
-    warning = category(printable(message))
+    warning = category(message)
     for name, value in values.items():
         setattr(warning, name, value)
     level, frame = 1, sys._getframe(0)

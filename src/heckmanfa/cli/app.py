@@ -14,6 +14,7 @@ from heckmanfa import __version__
 from heckmanfa.cli.commands import compare, demo, fit, predict, reproduce, simulate
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import at_command_line
 from heckmanfa.text.printable import printable
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -53,6 +54,7 @@ def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
     """Make errors end a command with one line and an exit status."""
 
     @functools.wraps(command)
+    @at_command_line()
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             _within_memory(command, *args, **kwargs)

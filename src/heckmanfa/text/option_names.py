@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from heckmanfa.text.option_words import at_command_line, told
+
 # Advice that takes another form on the command line, as whole phrases.
 _PHRASES = (
     (r",? or pass on_collinear=['\"]drop['\"]", ""),
@@ -157,6 +159,8 @@ _NAMED = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if name not in _WO
 
 def in_options(message: str) -> str:
     """Replace parameters in a message with options; quoted text, such as column names, stays."""
+    with at_command_line():
+        message = told(message)
     message = _EITHER.sub("--robust or --cluster", message)
     pieces, start = [], 0
     for quoted in _QUOTED.finditer(message):

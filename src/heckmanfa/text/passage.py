@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES
 
@@ -34,8 +35,8 @@ class Passage:
     parts: tuple[str | Name, ...] = ()
 
     def __str__(self) -> str:
-        """Return plain text; names are made printable."""
-        return "".join(str(part) for part in self.parts)
+        """Return plain text; names are made printable, and options are told to the reader."""
+        return told("".join(str(part) for part in self.parts))
 
     def __bool__(self) -> bool:
         return bool(self.parts)
