@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
-from heckmanfa.results.checks import Check, plain_check
-from heckmanfa.results.document import Level
+from heckmanfa.results.facts import Fact, Level
 from heckmanfa.text.printable import quoted, quoted_list, shown
 from heckmanfa.text.wording import count, listed, plural
 
@@ -19,16 +17,16 @@ _FEW_ROWS, _SMALL_SHARE = 10, 0.01
 _LISTED, _LEVELS_LISTED = 3, 6
 
 
-def checks_of_levels(prepared: Prepared, outcome: str) -> list[Check]:
+def level_facts(prepared: Prepared) -> list[Fact]:
     """Name references with few rows, levels that differ only in case, and numbers used as codes."""
     return [
-        *_of_references(prepared.encoding, outcome),
-        *_of_spellings(prepared.encoding, outcome),
-        *_of_codes(prepared, outcome),
+        *_of_references(prepared.encoding),
+        *_of_spellings(prepared.encoding),
+        *_of_codes(prepared),
     ]
 
 
-def _of_references(encoding: Encoding, outcome: str) -> list[Check]:
+def _of_references(encoding: Encoding) -> list[Fact]:
     said, dos = [], []
     level: Level = "note"
     for name, rows in encoding.level_rows.items():
@@ -51,8 +49,8 @@ def _of_references(encoding: Encoding, outcome: str) -> list[Check]:
     if not said:
         return []
     value = plural(len(said), "category", "categories")
-    check = plain_check("reference_rows", level, " ".join(said[:_LISTED]), outcome, value)
-    return [replace(check, do=" ".join(dos[:_LISTED]))]
+    advice = {"advice": " ".join(dos[:_LISTED])}
+    return [Fact("reference_rows", level, value, " ".join(said[:_LISTED]), values=advice)]
 
 
 def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
@@ -69,7 +67,7 @@ def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
     return found
 
 
-def _of_spellings(encoding: Encoding, outcome: str) -> list[Check]:
+def _of_spellings(encoding: Encoding) -> list[Fact]:
     found = spellings(encoding)
     if not found:
         return []
@@ -78,10 +76,10 @@ def _of_spellings(encoding: Encoding, outcome: str) -> list[Check]:
         pairs = listed([quoted_list(group, _LEVELS_LISTED) for group in groups[:_LEVELS_LISTED]])
         said.append(f"{pairs} are different levels of {quoted(name)}.")
     value = listed([shown(name) for name in found])
-    return [plain_check("level_spellings", "caution", " ".join(said), outcome, value)]
+    return [Fact("level_spellings", "caution", value, " ".join(said))]
 
 
-def _of_codes(prepared: Prepared, outcome: str) -> list[Check]:
+def _of_codes(prepared: Prepared) -> list[Fact]:
     codes = prepared.coded_numbers
     if not codes:
         return []
@@ -94,5 +92,4 @@ def _of_codes(prepared: Prepared, outcome: str) -> list[Check]:
     if any(one.n_values > MOST_LEVELS for one in codes):
         do += " Merge rare levels with --min-level-rows."
     value = listed([shown(one.column) for one in codes])
-    check = plain_check("coded_numbers", "caution", " ".join(said), outcome, value)
-    return [replace(check, do=do)]
+    return [Fact("coded_numbers", "caution", value, " ".join(said), values={"advice": do})]

@@ -24,7 +24,8 @@ from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.mills_ratios import MillsRatios
-from heckmanfa.results import caveats, coefficients, maketables
+from heckmanfa.results import coefficients, maketables
+from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reports import Report, read_reports
@@ -259,8 +260,7 @@ class ReportedModel(ScoredModel):
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
         fit = self.fit_
-        found = caveats.caveats_of_fit(fit)
-        return coefficients.summarize(fit, conf_level, read_reports(include), found)
+        return coefficients.summarize(fit, conf_level, read_reports(include), facts_of_fit(fit))
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.

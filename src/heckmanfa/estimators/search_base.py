@@ -29,7 +29,6 @@ from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.model.option_types import one_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
-from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
@@ -172,14 +171,8 @@ class ChoiceModel(SelectionModel):
         fit = self.fit_
         known = len(fit.feature_names) <= _QUICKLY_WEIGHED
         evidence = evidence_of(fit, thorough=known)
-        checks = checks_of(
-            self.diagnostics().checks(),
-            caveats_of_fit(fit, weighed=known),
-            evidence.outcome,
-            binary=fit.is_binary,
-        )
-        # Those of a binary outcome need the rows.
-        asked = evidence.no_exclusion and not fit.is_binary
+        checks = checks_of(self.diagnostics().facts, fit, evidence.outcome)
+        asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
         bounds = bounds_of(fit) if asked else None
         answer = answer_of(evidence, checks, bounds=bounds)
         return card_html(answer, forest_of(evidence), evidence.outcome)
