@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from dataclasses import replace
 
 import pytest
 from tests.recorded import compare, flat
@@ -13,12 +14,12 @@ from heckmanfa import HeckmanProbit
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import answer_of, roles_frame
-from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.reports import Report
+from heckmanfa.text.option_words import told
 
 # Left out: a direction whose sign rounding decides, and coefficients that are zero but for it.
 ROUNDED = ("5 clusters, ml", "outcome decided")
@@ -38,27 +39,32 @@ def scene(request):
 def test_every_sentence_is_the_recorded_one(scene):
     name, model, warned = scene
     fit = model.fit_
-    findings = model.diagnostics().checks()
+    facts = model.diagnostics().facts
     evidence = evidence_of(fit)
-    caveats = caveats_of_fit(fit, weights=evidence.weights)
-    checks = checks_of(findings, caveats, evidence.outcome, binary=fit.is_binary)
-    asked = evidence.no_exclusion and not fit.is_binary
+    checks = checks_of(facts, fit, evidence.outcome)
+    asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
     bounds = bounds_of(fit) if asked else None
     written = may_write(evidence, checks, bounds=bounds)
     answer = answer_of(evidence, checks, bounds=bounds, may_write=written)
     parts = [
         *(f"{one.category.__name__}: {one.message}" for one in warned),
         str(model.summary()),
-        flat(findings, "finding"),
-        flat(caveats, "caveat"),
+        *(flat(fact, fact.key) for fact in _told(facts)),
         flat(checks, "check"),
         flat(answer, "answer"),
-        *(str(claim) for claim in claims_of(evidence, caveats, checks)),
+        *(str(claim) for claim in claims_of(evidence, facts, checks)),
         flat(roles_frame(evidence), "roles"),
     ]
     if hasattr(model, "search_report"):
         parts.append(str(model.search_report()))
     compare(f"{name}/words", "\n".join(parts))
+
+
+def _told(facts):
+    """Facts as Python tells them, without the values of their titles, which checks have."""
+    words = ("meaning", "sentence", "because")
+    for fact in facts:
+        yield replace(fact, values=None, **{name: told(getattr(fact, name)) for name in words})
 
 
 def test_every_picture_is_the_recorded_one(scene):
@@ -167,7 +173,7 @@ def test_every_result_is_the_recorded_one(scene):
                 continue
         parts += [f"{one.category.__name__}: {one.message}" for one in caught]
         if isinstance(found, Report):
-            parts += [str(found), flat(found.findings(), "finding")]
+            parts += [str(found), *(flat(fact, fact.key) for fact in _told(found.findings()))]
         parts.append(flat(found, result))
     compare(f"{name}/results", "\n".join(parts))
 

@@ -19,44 +19,36 @@ from heckmanfa.analysis.refits import (
 )
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import MOST_LEVELS
-from heckmanfa.data.columns.missing_codes import Suspicion
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.assignment_words import kinds_finding
 from heckmanfa.results.average_tables import has_pseudo_weights
-from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH, FEWER_FEATURES
-from heckmanfa.results.checks import (
-    Check,
-    checks_of,
-    checks_of_warnings,
-    ordered_checks,
-    plain_check,
-)
-from heckmanfa.results.document import Caveat, Finding, Level
-from heckmanfa.results.log_words import about_ratio
-from heckmanfa.results.problems import ENOUGH_ROWS, is_crowded, rows_per_feature
+from heckmanfa.results.checks import Check, checks_of, checks_of_warnings, ordered_checks
+from heckmanfa.results.facts import Fact, Level
+from heckmanfa.results.fit_facts import ratio_facts
+from heckmanfa.results.fit_tests import ENOUGH_ROWS, is_crowded, rows_per_feature
+from heckmanfa.results.weight_facts import kinds_fact
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, quoted_list, shown
-from heckmanfa.text.wording import chance_text, count, listed, percent, plural
+from heckmanfa.text.wording import chance_text, count, listed, plural
 
 # Comparisons with so few rows, or with so small a share of them, are hardly known.
 _FEW_ROWS, _SMALL_SHARE = 10, 0.01
 _NAMED, _LEVELS_LISTED = 3, 6
 
 
-def checks_of_levels(prepared: Prepared, outcome: str) -> list[Check]:
+def level_facts(prepared: Prepared) -> list[Fact]:
     """Name references with few rows, levels that differ only in case, and numbers used as codes."""
     return [
-        *_of_references(prepared.encoding, outcome),
-        *_of_spellings(prepared.encoding, outcome),
-        *_of_coded_numbers(prepared, outcome),
+        *_of_references(prepared.encoding),
+        *_of_spellings(prepared.encoding),
+        *_of_coded_numbers(prepared),
     ]
 
 
-def _of_references(encoding: Encoding, outcome: str) -> list[Check]:
+def _of_references(encoding: Encoding) -> list[Fact]:
     said, dos = [], []
     level: Level = "note"
     for name, rows in encoding.level_rows.items():
@@ -77,8 +69,8 @@ def _of_references(encoding: Encoding, outcome: str) -> list[Check]:
     if not said:
         return []
     value = plural(len(said), "category", "categories")
-    check = plain_check("reference_rows", level, " ".join(said[:_NAMED]), outcome, value)
-    return [replace(check, do=told(" ".join(dos[:_NAMED]), keywords=True))]
+    advice = {"advice": " ".join(dos[:_NAMED])}
+    return [Fact("reference_rows", level, value, " ".join(said[:_NAMED]), values=advice)]
 
 
 def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
@@ -95,7 +87,7 @@ def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
     return found
 
 
-def _of_spellings(encoding: Encoding, outcome: str) -> list[Check]:
+def _of_spellings(encoding: Encoding) -> list[Fact]:
     found = spellings(encoding)
     if not found:
         return []
@@ -104,10 +96,10 @@ def _of_spellings(encoding: Encoding, outcome: str) -> list[Check]:
         pairs = listed([quoted_list(group, _LEVELS_LISTED) for group in groups[:_LEVELS_LISTED]])
         said.append(f"{pairs} are different levels of {quoted(name)}.")
     value = listed([shown(name) for name in found])
-    return [plain_check("level_spellings", "caution", " ".join(said), outcome, value)]
+    return [Fact("level_spellings", "caution", value, " ".join(said))]
 
 
-def _of_coded_numbers(prepared: Prepared, outcome: str) -> list[Check]:
+def _of_coded_numbers(prepared: Prepared) -> list[Fact]:
     codes = prepared.coded_numbers
     if not codes:
         return []
@@ -120,20 +112,19 @@ def _of_coded_numbers(prepared: Prepared, outcome: str) -> list[Check]:
     if any(one.n_values > MOST_LEVELS for one in codes):
         do += f" Merge rare levels with {option('min_level_rows')}."
     value = listed([shown(one.column) for one in codes])
-    check = plain_check("coded_numbers", "caution", " ".join(said), outcome, value)
-    return [replace(check, do=told(do, keywords=True))]
+    return [Fact("coded_numbers", "caution", value, " ".join(said), values={"advice": do})]
 
 
-# Tests of what a model assumes, and checks of a binary outcome that refit it.
-_N_TESTS, _N_BINARY_TESTS, _N_REFITS = 5, 4, 2
+# Tests of what a model assumes, without and with classes, and checks of classes that refit it.
+_N_TESTS, _N_CLASS_TESTS, _N_REFITS = 5, 4, 2
 # What a fit says of rows that it left out, by its count.
 _LEFT_OUT = {
     "left_out_outcome_missing": "are selected but lack the outcome",
     "left_out_zero_weight": "have a weight of zero",
     "left_out_separation": "have a selection that a column decides exactly",
 }
-# Findings about a search in all rows, which honest estimates do not rest on.
-_OF_ONE_SEARCH = frozenset({"assignment_weight", "left_out", "weight_kinds"})
+# Facts about a search in all rows, which honest estimates do not rest on.
+_OF_ONE_SEARCH = frozenset({"best_set", "left_out", "weight_kinds"})
 # Derived columns that are listed one by one.
 _LISTED = 4
 
@@ -146,9 +137,8 @@ class Subject:
     model: Model
     best_model: Callable[[], Model]
     make: Make
-    findings: Sequence[Finding]
-    """lines of the diagnostics"""
-    caveats: Sequence[Caveat]
+    facts: Sequence[Fact]
+    """those of the fit and of the table"""
     warned: Sequence[tuple[type[HeckmanfaWarning], str]]
     """warnings of the fit, with their kind"""
     row_counts: Mapping[str, int]
@@ -190,71 +180,64 @@ class _Missed:
 def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
     """Return every check of an answer, the gravest first."""
     fit, outcome, missed = subject.fit, subject.outcome, _Missed()
-    findings = [_in_table(finding, subject) for finding in subject.findings]
-    caveats = [*subject.caveats]
-    honest = None if fit.search is None else fit.search.honest
-    if isinstance(honest, Honest):
-        findings = [item for item in findings if item.key not in _OF_ONE_SEARCH]
-        caveats = [caveat for caveat in caveats if caveat.key not in _OF_ONE_SEARCH]
-        findings += honest.findings()
+    facts = [_in_table(fact, subject) for fact in subject.facts]
+    if fit.mode == "honest":
+        facts = [fact for fact in facts if fact.key not in _OF_ONE_SEARCH]
+        honest = None if fit.search is None else fit.search.honest
+        facts += honest.findings() if isinstance(honest, Honest) else []
     if fit.probit is not None:
-        findings += [*_specification(subject, missed), *_ratio_of_best(subject, missed)]
-        findings = _with_best_set(subject, findings, missed)
+        facts += [*_specification(subject, missed), *_ratio_of_best(subject, missed)]
+        facts = _with_best_set(subject, facts, missed)
         if subject.prepared.streamed:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
-    binary = fit.is_binary
-    found = [*checks_of(findings, caveats, outcome, binary=binary)]
-    found += [
+    facts += [
         *_of_crowding(subject),
         *_of_rows(subject),
         *_of_codes(subject),
         *_of_derived(subject),
-        *checks_of_levels(subject.prepared, outcome),
+        *level_facts(subject.prepared),
     ]
-    found += [_not_run(missed, outcome)] if missed.n else []
-    found = _with_form(found, ml=subject.prepared.question.estimated == "ml")
-    dos = DO_WITHOUT_SEARCH if subject.prepared.question.searched == "none" else {}
-    found = [
-        replace(one, do=dos[one.key])
-        if one.key in dos and one.do not in ("", FEWER_FEATURES)
-        else one
-        for one in found
-    ]
-    warned = checks_of_warnings(subject.warned, found, outcome, binary=binary)
+    if missed.n:
+        checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
+        words = f"{'. '.join(missed.reasons)}."
+        facts.append(Fact("not_run", "note", meaning=words, values={"checks": checks}))
+    if subject.prepared.question.searched == "none":
+        # Nothing can always be in a search that there is not.
+        facts = [replace(fact, case=fact.case or "given") for fact in facts]
+    found = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
+    warned = checks_of_warnings(subject.warned, found, fit, outcome)
     return ordered_checks([*found, *warned])
 
 
-def _in_table(finding: Finding, subject: Subject) -> Finding:
-    """Name the columns of the table in a finding about columns of X."""
+def _in_table(fact: Fact, subject: Subject) -> Fact:
+    """Name the columns of the table in a fact about columns of X."""
+    if fact.key not in ("weight_kinds", "stand_ins"):
+        return replace(fact, names=tuple(subject.sources(fact.names)))
     weights = subject.weights
-    if finding.key == "weight_kinds":
-        assert isinstance(weights, AssignmentWeights)
-        return kinds_finding(subject.fit, weights, subject.sources)
-    if not finding.names:
-        return finding
-    names = tuple(subject.sources(finding.names))
-    if finding.key != "stand_ins":
-        return replace(finding, names=names)
-    assert isinstance(weights, AssignmentWeights)
-    assert weights.stand_ins
+    if not isinstance(weights, AssignmentWeights):
+        return fact
+    if fact.key == "weight_kinds":
+        return kinds_fact(subject.fit, weights, subject.sources)
+    if not weights.stand_ins:
+        return fact
     first = weights.stand_ins[0]
     without, inside = chance_text(first.corrected_without), chance_text(first.corrected_with)
     short = f"without it, {without} of the BIC weight holds the correction; with it, {inside}"
-    return replace(finding, names=names, short=short)
+    return replace(fact, names=tuple(subject.sources(fact.names)), short=short)
 
 
-def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
+def _specification(subject: Subject, missed: _Missed) -> list[Fact]:
     """Test what the model assumes, where its rows are in memory."""
-    loaded, binary = subject.prepared.loaded, subject.fit.is_binary
-    n_tests = _N_BINARY_TESTS if binary else _N_TESTS
+    loaded, refitted = subject.prepared.loaded, subject.fit.family.has_classes
+    n_tests = _N_CLASS_TESTS if refitted else _N_TESTS
     if loaded is None:
-        missed.add(n_tests + _N_REFITS * binary, NOT_IN_MEMORY)
+        missed.add(n_tests + _N_REFITS * refitted, NOT_IN_MEMORY)
         return []
     if has_pseudo_weights(subject.fit):
         missed.add(n_tests, "Tests of normality and of forms are not known for sampling weights")
         return []
-    if binary and len(loaded.y) > QUICK_ROWS:
+    if refitted and len(loaded.y) > QUICK_ROWS:
         why = f"Checks that refit the model take too long with {len(loaded.y):,} rows"
         missed.add(n_tests + _N_REFITS, why)
         return []
@@ -271,20 +254,20 @@ def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
     return tests.findings()
 
 
-def _ratio_of_best(subject: Subject, missed: _Missed) -> list[Finding]:
+def _ratio_of_best(subject: Subject, missed: _Missed) -> list[Fact]:
     """Judge predictions of an averaged log outcome on its own scale, by those of the best set."""
-    if subject.fit.average is None or subject.fit.spec.outcome_transform is None:
+    if subject.fit.mode != "average" or subject.fit.spec.outcome_transform is None:
         return []
     best = ratio_model(subject.prepared, subject.model, subject.best_model)
     if isinstance(best, str):
         missed.add(1, best)
         return []
-    return about_ratio(
+    return ratio_facts(
         best.fit_.transform_ratio, set_words(subject.sources(best.prediction_features_))
     )
 
 
-def _with_form(checks: list[Check], *, ml: bool) -> list[Check]:
+def _with_form(checks: Sequence[Check], *, ml: bool) -> Sequence[Check]:
     """Say of errors that are not normal whether the form of the correction holds all the same."""
     form = next((item for item in checks if item.key == "correction_form"), None)
     if form is None or form.level != "ok":
@@ -305,28 +288,25 @@ def _with_form(checks: list[Check], *, ml: bool) -> list[Check]:
     ]
 
 
-def _with_best_set(subject: Subject, findings: list[Finding], missed: _Missed) -> list[Finding]:
+def _with_best_set(subject: Subject, facts: list[Fact], missed: _Missed) -> list[Fact]:
     """Say how often the best set wins in samples of the rows, in place of its weight alone."""
     fit = subject.fit
-    chose = fit.search is not None and fit.search.chose and fit.search.honest is None
-    if fit.average is None and not chose:
-        return findings
+    if fit.mode not in ("average", "chosen"):
+        return facts
     drawn = resample(subject.prepared, fit, subject.make)
     if isinstance(drawn, str):
         missed.add(1, drawn)
-        return findings
+        return facts
     best = [fit.feature_names[int(column)] for column in np.flatnonzero(drawn.best)]
     said = best_set_finding(fit, subject.weights, drawn, subject.sources(best))
-    others = [finding for finding in findings if finding.key != "assignment_weight"]
-    if len(others) < len(findings) and said.verdict == "ok":
-        # No sample contradicts it, but its weight may.
-        weight = next(finding for finding in findings if finding.key == "assignment_weight")
-        if weight.verdict != "ok":
-            said = replace(weight, meaning=f"{weight.meaning} {said.meaning}")
-    return [*others, said, *drawn.findings]
+    weight = next((fact for fact in facts if fact.key == "best_set"), said)
+    if said.level == "ok" and weight.level != "ok":
+        # No sample contradicts it, but its weight does.
+        said = replace(weight, meaning=f"{weight.meaning} {said.meaning}")
+    return [*(fact for fact in facts if fact.key != "best_set"), said, *drawn.findings]
 
 
-def _of_crowding(subject: Subject) -> list[Check]:
+def _of_crowding(subject: Subject) -> list[Fact]:
     """Say that the rows are few for the features of the selection equation."""
     fit = subject.fit
     if fit.probit is None or not is_crowded(fit):
@@ -336,76 +316,56 @@ def _of_crowding(subject: Subject) -> list[Check]:
         f"{rows_per_feature(fit):.1f} rows {rarer} an outcome for each of "
         f"{plural(len(fit.probit.features), 'coefficient')}, where {ENOUGH_ROWS} would do"
     )
-    return [plain_check("crowded", "caution", "", subject.outcome, value)]
+    return [Fact("crowded", "caution", value)]
 
 
-def _of_rows(subject: Subject) -> list[Check]:
-    """Count the rows that were left out, where no caveat does."""
-    counts, outcome = subject.row_counts, subject.outcome
-    total, found = counts["total"], []
-    lost = counts.get("left_out_regressor_missing", 0)
-    if lost and not any(caveat.key == "rows_lost" for caveat in subject.caveats):
-        words = f"{count(lost)} of {count(total)} ({percent(lost / total)}) lack a feature."
-        found.append(plain_check("rows_lost", "note", words, outcome, case="few"))
-    others = {
-        key: n
-        for key, n in counts.items()
-        if key.startswith("left_out_") and key != "left_out_regressor_missing" and n
-    }
-    if others:
-        clauses = [f"{count(n)} {_LEFT_OUT[key]}" for key, n in others.items()]
-        words = f"Of {count(total)} rows, {listed(clauses)}."
-        found.append(plain_check("rows_dropped", "note", words, outcome))
-    return found
+def _of_rows(subject: Subject) -> list[Fact]:
+    """Count the rows that were left out for other reasons than that they lack a feature."""
+    counts = subject.row_counts
+    clauses = [
+        f"{count(counts[key])} {words}" for key, words in _LEFT_OUT.items() if counts.get(key)
+    ]
+    if not clauses:
+        return []
+    words = f"Of {count(counts['total'])} rows, {listed(clauses)}."
+    return [Fact("rows_dropped", "note", meaning=words)]
 
 
-def _of_codes(subject: Subject) -> list[Check]:
+def _of_codes(subject: Subject) -> list[Fact]:
     """Name the numbers that look like codes for missing: in the outcome they spoil everything."""
-    codes = subject.prepared.suspicions
-    of_outcome = [code for code in codes if code.is_outcome]
-    of_features = [code for code in codes if not code.is_outcome]
-    found: list[Check] = []
-    levels: tuple[tuple[str, Level, list[Suspicion]], ...] = (
-        ("outcome_code", "problem", of_outcome),
-        ("feature_codes", "caution", of_features),
+    found: list[Fact] = []
+    levels: tuple[tuple[str, Level, bool], ...] = (
+        ("outcome_code", "problem", True),
+        ("feature_codes", "caution", False),
     )
-    for key, level, some in levels:
+    for key, level, of_outcome in levels:
+        codes = [one for one in subject.prepared.suspicions if one.is_outcome is of_outcome]
+        some = codes[:_LISTED]
         if some:
-            words = " ".join(code.words for code in some[:_LISTED])
-            held = listed(
-                [f"{code.code:g} in {plural(code.rows, 'row')}" for code in some[:_LISTED]]
-            )
-            check = plain_check(key, level, words, subject.prepared.question.outcome, held)
-            found.append(replace(check, do=" ".join(code.do for code in some[:_LISTED])))
+            words = " ".join(code.words for code in some)
+            held = listed([f"{code.code:g} in {plural(code.rows, 'row')}" for code in some])
+            advice = {"advice": " ".join(code.do for code in some)}
+            found.append(Fact(key, level, held, words, values=advice))
     return found
 
 
-def _of_derived(subject: Subject) -> list[Check]:
+def _of_derived(subject: Subject) -> list[Fact]:
     """Name the columns that are squares or products of others."""
     if not subject.derived:
         return []
     said = [_made_from(name, others) for name, others in subject.derived.items()]
-    fit = subject.fit
-    searched = fit.average is not None or (fit.search is not None and fit.search.chose)
+    searched = subject.fit.mode in ("average", "chosen", "honest")
     apart = "the search takes them apart" if searched else "each has a coefficient of its own"
     if len(said) == 1:
         all_of = "Both" if len(next(iter(subject.derived.values()))) == 1 else "All three"
-        check = plain_check(
-            "derived", "note", f"{all_of} are columns here; {apart}.", subject.outcome
-        )
-        return [replace(check, title=f"{said[0]}.")]
+        words = f"{all_of} are columns here; {apart}."
+        return [Fact("derived", "note", meaning=words, values={"made": said[0]})]
     more = f"; and {len(said) - _LISTED} more" if len(said) > _LISTED else ""
     words = f"{'; '.join(said[:_LISTED])}{more}. {apart[0].upper()}{apart[1:]}."
-    return [plain_check("derived", "note", words, subject.outcome, f"{len(said)} columns")]
+    made = {"made": "Some columns are squares or products of others"}
+    return [Fact("derived", "note", f"{len(said)} columns", words, values=made)]
 
 
 def _made_from(name: str, others: Sequence[str]) -> str:
     what = "square" if len(others) == 1 else "product"
     return f"{shown(name)} is the {what} of {listed(others)}"
-
-
-def _not_run(missed: _Missed, outcome: str) -> Check:
-    """Count the checks that were not run, and say why."""
-    check = plain_check("not_run", "note", f"{'. '.join(missed.reasons)}.", outcome)
-    were = "was" if missed.n == 1 else "were"
-    return replace(check, title=f"{plural(missed.n, 'check')} {were} not run.")

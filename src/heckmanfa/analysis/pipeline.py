@@ -37,16 +37,15 @@ from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.average_tables import ALWAYS, SURELY
-from heckmanfa.results.caveats import TableFacts, caveats_of_table
+from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
-from heckmanfa.text.option_names import in_options
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
@@ -208,8 +207,8 @@ class Analysis(Prepared):
         return self.comparison.with_errors(self.estimates)
 
     @cached_property
-    def caveats(self) -> list[Caveat]:
-        """Caveats of the answer, the most serious first."""
+    def facts(self) -> list[Fact]:
+        """Everything worth telling about the answer, in reading order."""
         table = TableFacts(
             n_rows=self.row_counts["total"],
             n_missing=self.row_counts.get("left_out_regressor_missing", 0),
@@ -217,12 +216,12 @@ class Analysis(Prepared):
             exclusions=self.exclusions,
             lost=self.lost,
         )
-        return [
-            replace(caveat, sentence=in_options(caveat.sentence), why=in_options(caveat.why))
-            for caveat in caveats_of_table(
-                self.model.fit_, self.diagnostics, table, self.evidence.weights
-            )
-        ]
+        return facts_of_answer(self.model.fit_, self.diagnostics, table)
+
+    @property
+    def caveats(self) -> list[Fact]:
+        """Facts that limit what the answer shows, or say what an estimate is."""
+        return [fact for fact in self.facts if fact.sentence or fact.claim]
 
     @cached_property
     def best_model(self) -> Model:
@@ -258,8 +257,7 @@ class Analysis(Prepared):
             model=self.model,
             best_model=lambda: self.best_model,
             make=self._make,
-            findings=self.diagnostics.checks(),
-            caveats=self.caveats,
+            facts=self.facts,
             warned=list(zip(self.warning_kinds, self.warnings, strict=True)),
             row_counts=self.row_counts,
             weights=self.evidence.weights,
@@ -271,7 +269,7 @@ class Analysis(Prepared):
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
-        return claims_of(self.evidence, self.caveats, self.checks)
+        return claims_of(self.evidence, self.facts, self.checks)
 
     def _make(self, question: Question) -> Model:
         """Return the unfitted estimator of another question about the same columns."""

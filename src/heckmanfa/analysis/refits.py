@@ -28,7 +28,8 @@ from heckmanfa.results.assignment_weights import (
     n_units_of,
 )
 from heckmanfa.results.average_tables import has_pseudo_weights
-from heckmanfa.results.document import Finding
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
@@ -108,7 +109,7 @@ class Resampled:
     """different sets that won"""
     share: float
     """of the samples, in which the best set won"""
-    findings: tuple[Finding, ...]
+    findings: tuple[Fact, ...]
     """about samples that could not be searched"""
 
     @classmethod
@@ -173,7 +174,7 @@ def _of_one(model: Model) -> Model:
 
 def best_set_finding(
     fit: Fit, found: AssignmentWeights | str | None, drawn: Resampled, names: Sequence[str]
-) -> Finding:
+) -> Fact:
     """Say how often the best set of features won; ``names`` are its columns in the table."""
     weight = ""
     if isinstance(found, AssignmentWeights):
@@ -183,13 +184,14 @@ def best_set_finding(
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM
     won = f"won in {percent(drawn.share, 0)} of {samples}"
-    return Finding(
-        key="best_set",
+    return tell(
+        fit,
+        "best_set",
+        "caution" if rare else "ok",
+        f"{plural(drawn.n_sets, 'different one')} in {samples}" if rare else won,
+        case="drawn" if fit.mode == "average" else "searched",
         name="best set",
-        value=f"{plural(drawn.n_sets, 'different one')} in {samples}" if rare else won,
-        verdict="caution" if rare else "ok",
-        meaning=f"{set_words(names)}{weight} {won}.",
-        case="" if fit.average is not None else "searched",
+        drawn=f"{set_words(names)}{weight} {won}.",
     )
 
 

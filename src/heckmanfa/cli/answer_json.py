@@ -16,6 +16,7 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.option_words import told
 
 
 def json_text(analysis: Analysis) -> str:
@@ -54,7 +55,16 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "kept_out": analysis.kept_out,
         "no_evidence": analysis.without_evidence,
         "not_tested": analysis.not_tested,
-        "caveats": [dataclasses.asdict(caveat) for caveat in analysis.caveats],
+        "caveats": [
+            {
+                "key": fact.key,
+                "severity": fact.level,
+                "sentence": told(fact.sentence, keywords=True),
+                "claim": fact.claim,
+                "why": told(fact.because, keywords=True),
+            }
+            for fact in analysis.caveats
+        ],
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,

@@ -24,8 +24,9 @@ from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.overlap_bars import MillsRatios
-from heckmanfa.results import caveats, coefficients, maketables
+from heckmanfa.results import coefficients, maketables
 from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reports import Report, read_reports
@@ -260,8 +261,8 @@ class ReportedModel(ScoredModel):
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
         evidence = evidence_of(self.fit_, effort="quick")
-        found = caveats.caveats_of_fit(self.fit_, weights=evidence.weights)
-        return coefficients.summarize(evidence, conf_level, read_reports(include), found)
+        facts = facts_of_fit(self.fit_, weights=evidence.weights)
+        return coefficients.summarize(evidence, conf_level, read_reports(include), facts)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.

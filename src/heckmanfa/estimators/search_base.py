@@ -25,7 +25,6 @@ from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
-from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
@@ -151,12 +150,8 @@ class ChoiceModel(SelectionModel):
         fit = self.fit_
         quick = len(fit.feature_names) <= QUICK_UNITS
         evidence = evidence_of(fit, effort="rough" if quick else "quick")
-        checks = checks_of(
-            diagnose_fit(fit, None, (), evidence.weights).checks(),
-            caveats_of_fit(fit, weights=evidence.weights),
-            evidence.outcome,
-            binary=fit.is_binary,
-        )
+        facts = diagnose_fit(fit, None, (), evidence.weights).facts
+        checks = checks_of(facts, fit, evidence.outcome)
         asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
         bounds = bounds_of(fit) if asked else None
         answer = answer_of(evidence, checks, bounds=bounds)

@@ -49,6 +49,7 @@ from heckmanfa.model.probit_likelihood import (
 )
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, outcome_slopes
 from heckmanfa.model.two_step import refuse_unidentified
+from heckmanfa.text.option_words import instead, option
 
 _ROUNDED = 1e-12
 
@@ -290,6 +291,22 @@ BINARY = register(
             correction_parameter="rho",
             searches="HeckmanProbitBestSubset",
             weighing="HeckmanProbitAverage or HeckmanProbitBestSubset",
+            effect="An effect on a probability",
+            changes="the probability by its average marginal effect",
+            likelihood_cure="predict with fewer features, or look for one that nearly decides the "
+            "outcome",
+            near_one=": the likelihood may rise up to the boundary, and the model is hardly "
+            "identified. Look for a stronger exclusion, or let fewer features predict."
+            f"{instead(' See profile_rho().', '')} Standard errors would be those of a known rho, "
+            "and are not given.",
+            only_normality="Only normality of the errors identifies the model, and a binary "
+            "outcome says little about their shape: rho and all effects rest on an assumption that "
+            "these data can hardly contradict.",
+            if_not_normal="Report the range over rho beside the estimate, and do not lean on "
+            "p-values near 5%.",
+            other_estimates=f"let fewer features predict ({option('prediction_features')})",
+            other_test="Do not take it as evidence for selection, or against it. Look at the "
+            "checks above first.",
             unit="percentage points",
             factor=100.0,
             separates="selection or the outcome",

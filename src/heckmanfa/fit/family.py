@@ -77,6 +77,22 @@ class FamilyWords:
     """the estimators that search for features"""
     weighing: str
     """the estimators that weigh assignments"""
+    effect: str
+    """what an effect is, at the start of a sentence"""
+    changes: str
+    """what a feature would change by its effect, if it were causal"""
+    likelihood_cure: str
+    """what to do about a likelihood that did not converge, in clauses"""
+    near_one: str
+    """what a rho near one means, after "practically one" """
+    only_normality: str
+    """what it means that nothing is excluded, in a sentence"""
+    if_not_normal: str
+    """what to do if the errors of the outcome are not normal"""
+    other_estimates: str
+    """what to do instead of trusting the estimates"""
+    other_test: str
+    """what to do instead of trusting a likelihood ratio"""
     unit: str = ""
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0

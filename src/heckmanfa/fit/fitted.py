@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
@@ -115,6 +115,11 @@ class Spec:
         return replace(self, cov_type=cov_type, start=start, guarded=False)
 
 
+Mode = Literal["given", "chosen", "honest", "average", "observed"]
+"""how estimates came about: of features named beforehand or chosen in the same rows, over halves of
+the rows, averaged over assignments, or with no outcome missing"""
+
+
 @dataclass(frozen=True)
 class Origin:
     """How rows were passed to the fit, for methods that take rows later."""
@@ -207,6 +212,17 @@ class Fit:
     def family(self) -> Family:
         """Return what makes the model the one that it is."""
         return self.spec.family
+
+    @property
+    def mode(self) -> Mode:
+        """How the estimates came about."""
+        if self.probit is None:
+            return "observed"
+        if self.average is not None:
+            return "average"
+        if self.search is not None and self.search.honest is not None:
+            return "honest"
+        return "chosen" if self.search is not None and self.search.chose else "given"
 
     @property
     def is_binary(self) -> bool:

@@ -329,6 +329,19 @@ LINEAR = register(
             correction_parameter="the inverse Mills ratio",
             searches="HeckmanFA or HeckmanBestSubset",
             weighing="HeckmanAverage or HeckmanBestSubset",
+            effect="A coefficient",
+            changes="the outcome by its coefficient",
+            likelihood_cure="use the two-step estimates, or predict with fewer features",
+            near_one=", which usually means that the model does not fit: look for outliers and "
+            "skewness in the outcome (take its logarithm?), look for a stronger exclusion, and "
+            "compare with the two-step estimates. Do not rely on its standard error.",
+            only_normality="Only normality of the errors identifies the model; estimates are often "
+            "unstable.",
+            if_not_normal=f"Do not lean on {option('method', 'ml')} or on p-values near 5%. If "
+            "the outcome is skewed, transform it, and report the range over rho.",
+            other_estimates=f"use {option('method', 'two-step')}",
+            other_test=f"Report the two-step test ({option('method', 'two-step')}, "
+            f"{option('cov_type', 'robust')}) in its place.",
         ),
         error_terms=(IMR, RHO, SIGMA),
         dependence="imr",

@@ -31,10 +31,12 @@ from heckmanfa.inference.replicates import (
     estimates_of,
     run,
 )
-from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.document import Section
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import weighing
 
@@ -182,36 +184,23 @@ class Bootstrap(Report):
             parts.append(Section(words, table=came_up.head(_SHOWN)))
         return parts
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         many = self.n_failed > 0.05 * self.n_boot
         found = [
-            Finding(
+            tell(
+                None,
                 "bootstrap",
-                "bootstrap",
-                f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} replicates succeeded",
                 "caution" if many else "ok",
-                "Replicates that cannot be fitted show how close the data are to not identifying "
-                "the model."
-                if many
-                else "The model can be fitted to resampled data.",
+                f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} replicates succeeded",
                 short=f"{self.n_failed:,} of {self.n_boot:,}",
             )
         ]
         if self.searched:
             share = float(np.mean((self.replicates.support == self.support).all(axis=1)))
-            rare = not share >= 0.5
-            found.append(
-                Finding(
-                    "bootstrap_search",
-                    "bootstrap of the search",
-                    f"the features chosen came up in {100 * share:.3g}% of replicates",
-                    "caution" if rare else "ok",
-                    "Other features are chosen from resampled data: report how often each is."
-                    if rare
-                    else "The choice is stable under resampling.",
-                )
-            )
+            value = f"the features chosen came up in {100 * share:.3g}% of replicates"
+            level: Level = "ok" if share >= 0.5 else "caution"
+            found.append(tell(None, "bootstrap_search", level, value))
         return found
 
     def _notes(self) -> list[str]:

@@ -26,7 +26,7 @@ from heckmanfa.inference.likelihood_profile import ProfileReport, why_no_interva
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point, in_order
 from heckmanfa.plots.rho_curves import ProfileCurve
 from heckmanfa.results.document import Section
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, number, some

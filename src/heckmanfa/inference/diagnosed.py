@@ -12,8 +12,8 @@ from heckmanfa.inference import prediction
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.caveats import search_findings
-from heckmanfa.results.diagnostics import Diagnostics, diagnose
+from heckmanfa.results.catalogue import diagnose
+from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.reports import Report, Untested, report_or_why
 
 _RHO_RANGE, _LEVEL, _GRID = (-0.3, 0.3), 0.95, 61
@@ -44,4 +44,4 @@ def diagnose_fit(
         )
     if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
         added.append(what_if_or_why(what_if, fit))
-    return diagnose(fit, index, [*added, *reports], search_findings(fit, weights))
+    return diagnose(fit, index, [*added, *reports], weights)

@@ -28,11 +28,13 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
 from heckmanfa.model.option_types import Method
 from heckmanfa.model.two_step import TwoStep, solve_two_step
-from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
+from heckmanfa.results.document import Section
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import p_equals
 
@@ -107,19 +109,16 @@ class ExclusionTest(Report):
             Section(title, table=table, notes=(*fits, *self.notes)),
         ]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         lowest = self.tests.sort_values("p_value").iloc[0]
         rejected = bool(lowest["p_value"] < 0.05)
         return [
-            Finding(
+            tell(
+                None,
                 "exclusion_test",
-                "joint test of exclusions",
-                f"smallest {p_equals(lowest['p_value'])}, with {_listed(lowest['stays_out'])} out",
                 "caution" if rejected else "ok",
-                "Some exclusions contradict others, or normality fails."
-                if rejected
-                else "The exclusions do not contradict one another, which proves none of them.",
+                f"smallest {p_equals(lowest['p_value'])}, with {_listed(lowest['stays_out'])} out",
             )
         ]
 

@@ -30,11 +30,12 @@ from heckmanfa.inference.profile_climb import Ascent, Climb, in_order
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import rho_text
 from heckmanfa.plots.rho_curves import ProfileCurve, draw_profile
-from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.problems import MAXIMA
+from heckmanfa.results.document import Section
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
 
 # A maximum near |rho| = 1 is inside; the points are closer to one another at both ends.
@@ -284,22 +285,21 @@ class RhoProfile(ProfileReport):
             ),
         ]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         if len(self.maxima) < 2:
             return []
         listed = ", ".join(rho_text(rho) for rho in self.maxima["rho"])
         lower = not self.maxima["reported"].head(1).all()
         return [
-            Finding(
+            tell(
+                None,
                 "maxima",
-                MAXIMA,
-                str(len(self.maxima)),
                 "problem" if lower else "caution",
-                f"They are at rho = {listed}, the highest first"
-                + (", which is not the one reported" if lower else "")
-                + ". A start at one of them fits it. One near |rho| = 1 is often a sign of "
-                "misspecification.",
+                str(len(self.maxima)),
+                case="profiled",
+                found=f"{listed}, the highest first"
+                + (", which is not the one reported" if lower else ""),
             )
         ]
 

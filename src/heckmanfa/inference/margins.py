@@ -34,12 +34,11 @@ from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
 from heckmanfa.model.expectation_parts import Parts
-from heckmanfa.results.caveats import caveat_sentences
-from heckmanfa.results.effect_words import class_label
-from heckmanfa.results.log_words import scale_notes
+from heckmanfa.results.catalogue import sentences_of
+from heckmanfa.results.effect_words import class_label, scale_notes
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import check_level, reference_of
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, nearest, weighing
 
@@ -297,7 +296,7 @@ def _notes(
         )
     if fit.probit is None:
         return notes
-    notes += caveat_sentences(fit, "not_converged", "search_ignored", "honest", "honest_target")
+    notes += sentences_of(fit, "convergence", "search_ignored", "honest", "honest_target")
     if {"selected", "unselected", "expected"} & {*kinds}:
         notes += search_notes(fit, "margins")
     if table["std_error"].isna().any():

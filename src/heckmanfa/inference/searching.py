@@ -40,10 +40,11 @@ from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import CovType
-from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.document import Section
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.centring import centred
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.evaluation import Criterion, Goal
@@ -252,13 +253,14 @@ class Honest(HonestSplits, Report):
         facts += count_facts("Failed", self.failures)
         sets = len({tuple(row) for row in self.support.tolist()})
         facts.append(("Distinct assignments", f"{sets:,}"))
+        target = tell(None, "honest_target", "caution").sentence
         return [
             Section("Honest estimates", facts=tuple(facts)),
-            Section(table=self.tidy(), notes=(HONEST_TARGET, *Reference(self.n_clusters).notes())),
+            Section(table=self.tidy(), notes=(target, *Reference(self.n_clusters).notes())),
         ]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         share = self.support.mean(axis=0)
         if self.chosen.any():
             least = float(share[self.chosen].min())
@@ -268,14 +270,11 @@ class Honest(HonestSplits, Report):
             least, words = 1.0 - most, f"no feature came up in more than {100 * most:.3g}%"
         shaky = not least >= 0.8
         return [
-            Finding(
+            tell(
+                None,
                 "honest_splits",
-                "honest splits",
-                f"{words} of {len(self.estimates):,} splits",
                 "caution" if shaky else "ok",
-                "Half of the rows do not always choose the same features."
-                if shaky
-                else "Half of the rows choose the same features.",
+                f"{words} of {len(self.estimates):,} splits",
             )
         ]
 

@@ -50,9 +50,9 @@ from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitMaximum
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.held_rho_words import held_value
+from heckmanfa.results.effect_words import held_value
 from heckmanfa.results.reference import Reference
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 
 # An added column with less than this share outside the span of the others adds nothing: its digits
 # are those of functions of estimates.

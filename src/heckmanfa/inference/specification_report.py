@@ -11,7 +11,8 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.errors import InputError
-from heckmanfa.results.document import Finding, Section, Verdict
+from heckmanfa.results.document import Section
+from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, p_equals
@@ -186,20 +187,20 @@ class AssumptionTests(Report):
             Section("What a rejection means", notes=tuple(meanings)),
         ]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         findings = []
         for test in self:
-            flag: Verdict = "caution"
+            flag: Level = "caution"
             case = ""
             if np.isnan(test.p_value):
-                case, meaning = "untested", "It could not be tested."
+                case, meaning = UNTESTED, "It could not be tested."
             elif test.p_value < 0.05:
                 meaning = f"Rejected at 5%: {test.about.rejection}."
             else:
                 flag, meaning = "ok", "Not rejected, which proves nothing."
             findings.append(
-                Finding(test.name, test.about.title, test.result, flag, meaning, case=case)
+                Fact(test.name, flag, test.result, meaning, test.about.title, case=case)
             )
         return findings
 

@@ -26,11 +26,13 @@ from heckmanfa.inference.profile_climb import Ascent
 from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
-from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
@@ -173,8 +175,8 @@ class UncertaintyInterval(Report):
             Section(notes=self.notes),
         ]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         table = self.tidy().iloc[1:]
         if table.empty:
             return []
@@ -182,18 +184,15 @@ class UncertaintyInterval(Report):
         turning = table[table["sign_change"].between(low, high)]["term"].tolist()
         clear = ((table["ui_low"] > 0) | (table["ui_high"] < 0)).sum()
         return [
-            Finding(
+            tell(
+                None,
                 "uncertainty",
-                f"rho from {low:g} to {high:g}"
-                + (f", features with a {BY} share of 50% or more" if self.averaged else ""),
+                "caution" if turning else "ok",
                 f"{len(turning)} of {plural(len(table), 'coefficient')} "
                 f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "
                 f"{'stays' if clear == 1 else 'stay'} significant",
-                "caution" if turning else "ok",
-                f"The sign of {listed(turning)} depends on rho; see uncertainty_interval()."
-                if turning
-                else "Every sign is the same for any rho in that range; see "
-                "uncertainty_interval().",
+                name=f"rho from {low:g} to {high:g}"
+                + (f", features with a {BY} share of 50% or more" if self.averaged else ""),
                 short=f"{len(table) - len(turning)} of {len(table)} stay for rho from {low:g} to "
                 f"{high:g}",
                 names=tuple(map(str, turning)),

@@ -28,11 +28,13 @@ from heckmanfa.inference.fit_rows import (
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.two_step import TwoStep, solve_two_step
-from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.held_rho_words import refuse_exclusions_of_held_rho
+from heckmanfa.results.document import Section
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
-from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import p_equals
 
@@ -100,8 +102,8 @@ class WhatIf(Report):
                 parts.append(Section(title, table=rows[columns], notes=tuple(notes)))
         return [*parts, Section(notes=self.notes)]
 
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return its facts for the diagnostics of the model."""
         back = self.changes[self.changes["change"] == "put back"].dropna(subset="p_value")
         if back.empty:
             return []
@@ -118,15 +120,12 @@ class WhatIf(Report):
             else f"largest |t| {abs(largest['t']):.2f}"
         )
         return [
-            Finding(
+            tell(
+                None,
                 "what_if",
-                "excluded features put back",
+                "caution" if wanted else "ok",
                 f"{size}{BY_CLASSICAL if self.errors_differ else ''} "
                 f"({shown(largest['feature'])}), which moves rho by {largest['rho_shift']:.3g}",
-                "caution" if wanted else "ok",
-                "It may belong in the prediction equation; see what_if()."
-                if wanted
-                else "None is significant, which proves no exclusion valid. See what_if().",
             )
         ]
 

@@ -21,6 +21,7 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numerals import figure, interval
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import chance_text, count, number, p_value, percent
@@ -239,7 +240,11 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
             "the outcome's error."
         )
     # What limits a claim is among the claims, and other cautions are among the checks.
-    return notes + [item.sentence for item in analysis.caveats if item.severity == "note"]
+    return notes + [
+        told(fact.sentence, keywords=True)
+        for fact in analysis.caveats
+        if fact.verdict == "ok" and not fact.claim
+    ]
 
 
 def best_blocks(evidence: Evidence) -> list[PageBlock]:

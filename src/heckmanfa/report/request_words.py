@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heckmanfa.estimators.averaged import AverageModel
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.results.held_rho_words import held_in_words
+from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus

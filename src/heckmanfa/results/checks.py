@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
-from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.results.binary_check_words import check_words
-from heckmanfa.results.check_keys import CHECK_OF_CAVEAT, CHECKS_OF_WARNING, NO_CHECKS
-from heckmanfa.results.check_kinds import UNTESTED, CheckWords, Kind
-from heckmanfa.results.check_words import CHECK_WORDS
-from heckmanfa.results.document import Caveat, Finding, Level
-from heckmanfa.text.option_names import in_options
+from heckmanfa import errors
+from heckmanfa.fit import Fit
+from heckmanfa.results.fact_words import FACT_WORDS, chosen
+from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Kind, Level, Text
+from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import listed, plural, true_minus
-
-LEVELS: tuple[Level, ...] = ("problem", "caution", "note", "ok")
-"""the gravest first"""
 
 _BADGES: dict[Level, str] = {
     "problem": "Do not rely on it",
     "caution": "Read with care",
 }
 _NO_WARNING = "No warning found"
-# Notes among the caveats that are about how far to trust an answer.
-_NOTED = frozenset({"honest_failures", "not_weighed", "trained_on_sample"})
+
+FACTS_OF_WARNING: dict[type[errors.HeckmanfaWarning], tuple[str, ...]] = {
+    errors.AllObservedWarning: ("selection",),
+    errors.NoExclusionWarning: ("exclusions",),
+    errors.LeakageWarning: ("leakage",),
+    errors.BinaryOutcomeWarning: ("binary_outcome",),
+    errors.TextNumbersWarning: ("text_numbers",),
+    errors.MissingFeaturesWarning: ("rows_lost",),
+    errors.UnderdeterminedWarning: ("underdetermined",),
+    errors.DroppedFeaturesWarning: ("dropped_features",),
+    errors.FrequencyWeightWarning: ("frequency_weights",),
+    errors.FewClustersWarning: ("clusters",),
+    errors.RowLabelsWarning: ("row_labels",),
+    errors.RhoOutsideWarning: ("rho",),
+    errors.RhoUncertainWarning: ("rho",),
+    errors.SecondMaximumWarning: ("maxima",),
+    errors.ConvergenceWarning: ("convergence",),
+    errors.SearchWarning: (
+        *("search_warning", "search_ended", "sampled", "outside_window", "search"),
+    ),
+    errors.CovarianceWarning: ("covariance", "standard_errors"),
+}
+"""The facts that say what a warning of the fit says; without any, it becomes the first."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class Check:
     words: str
     """what that means"""
     do: str = ""
-    """what to do about it, with options of the command line; empty if it is fine"""
+    """what to do about it; empty if it is fine"""
     name: str = ""
     """a label of a few words"""
 
@@ -67,18 +83,17 @@ def ordered_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Sort checks: the gravest level first, and in a level by the `Kind` of check.
 
     Of several with one key, the gravest stays. Checks of one level and kind keep the order of
-    `CHECK_WORDS`.
+    `FACT_WORDS`.
     """
     found: dict[str, Check] = {}
     for check in checks:
         known = found.get(check.key)
         if known is None or LEVELS.index(check.level) < LEVELS.index(known.level):
             found[check.key] = check
-    places = {key: place for place, key in enumerate(CHECK_WORDS)}
+    places = {key: place for place, key in enumerate(FACT_WORDS)}
 
     def gravity(check: Check) -> tuple[int, Kind, int]:
-        kind = CHECK_WORDS[check.key].kind
-        return LEVELS.index(check.level), kind, places[check.key]
+        return LEVELS.index(check.level), FACT_WORDS[check.key].kind, places[check.key]
 
     return tuple(sorted(found.values(), key=gravity))
 
@@ -107,109 +122,55 @@ def fine_words(checks: Sequence[Check]) -> str:
     return "; ".join(check.line for check in checks if check.level == "ok")
 
 
-def checks_of(
-    findings: Iterable[Finding], caveats: Iterable[Caveat], outcome: str, *, binary: bool = False
-) -> tuple[Check, ...]:
-    """Return findings and caveats as checks, in order; what a finding says, no caveat repeats.
-
-    ``binary`` is whether the outcome is, which has words of its own.
-    """
-    found = [
-        check_of_finding(item, outcome, binary=binary)
-        for item in findings
-        if item.key not in NO_CHECKS
-    ]
-    known = {check.key for check in found}
-    if "less_likely" in known:
-        known.add("exclusions")
-    if "best_set" in known:
+def checks_of(facts: Iterable[Fact], fit: Fit, outcome: str) -> tuple[Check, ...]:
+    """Return the facts of a fit that say how far to trust it as checks, in order."""
+    found = [check for fact in facts for check in check_of(fact, fit, outcome)]
+    if any(check.key == "best_set" for check in found):
         # The weights of all assignments say more than how many are nearly as good.
-        known.add("near_ties")
-    for caveat in caveats:
-        key = CHECK_OF_CAVEAT.get(caveat.key, caveat.key)
-        told = caveat.severity != "note" or key in _NOTED
-        if told and key not in known and key not in NO_CHECKS:
-            words = caveat.sentence
-            found.append(plain_check(key, caveat.severity, words, outcome, binary=binary))
+        found = [check for check in found if check.key != "near_ties"]
     return ordered_checks(found)
 
 
 def checks_of_warnings(
-    warnings: Iterable[tuple[type[HeckmanfaWarning], str]],
+    warnings: Iterable[tuple[type[errors.HeckmanfaWarning], str]],
     known: Iterable[Check],
+    fit: Fit,
     outcome: str,
-    *,
-    binary: bool = False,
 ) -> list[Check]:
     """Return the warnings of a fit that no check says already."""
-    said = {check.key for check in known if check.level != "ok"}
-    found = []
+    said, found = {check.key for check in known if check.level != "ok"}, []
     for kind, words in warnings:
-        keys = CHECKS_OF_WARNING.get(kind, ("fit_warning",))
+        keys = FACTS_OF_WARNING.get(kind, ("fit_warning",))
         if said.isdisjoint(keys):
-            found.append(plain_check(keys[0], "caution", words, outcome, binary=binary))
+            # Of exclusions, it can only say that there are none.
+            found += check_of(Fact(keys[0], "caution", meaning=words, case="none"), fit, outcome)
     return found
 
 
-def check_of_finding(finding: Finding, outcome: str, *, binary: bool = False) -> Check:
-    """Return a line of the diagnostics as a check of a table with this outcome."""
-    key = CHECK_OF_CAVEAT.get(finding.key, finding.key)
-    about = check_words(key, binary=binary)
-    level = _bounded(finding.verdict, about)
-    value = true_minus(finding.short or finding.value)
-    if level != "ok" and value == "none":
-        # The title says so.
-        value = ""
-    meaning = true_minus(in_options(finding.meaning))
-    name = _filled(about.name, finding, outcome)
-    if level == "ok":
-        return Check(key, level, f"{name}: {value}.", value, meaning, name=name)
-    untested = finding.case == UNTESTED
-    why = about.whys.get(finding.case, about.why)
-    return Check(
-        key=key,
-        # What could not be tested is no sign of a fault.
-        level="note" if untested else level,
-        title=_title(about, finding, outcome),
-        value=value,
-        words=_filled(why, finding, outcome) if why and not untested else meaning,
-        do=_filled(about.dos.get(finding.case, about.do), finding, outcome),
-        name=name,
-    )
+def check_of(fact: Fact, fit: Fit, outcome: str) -> list[Check]:
+    """Return a fact about a table with this outcome as a check; none if it checks nothing."""
+    about, untested = FACT_WORDS[fact.key], fact.case == UNTESTED
+    values = asdict(fit.family.words) | dict(fact.values or {})
+    values |= {"outcome": shown(outcome), "names": listed(fact.names)}
 
+    def said(text: Text) -> str:
+        words = chosen(text, fact.case, fact.level).format(**values)
+        return true_minus(told(words, keywords=True))
 
-def plain_check(
-    key: str,
-    level: Level,
-    words: str,
-    outcome: str,
-    value: str = "",
-    *,
-    case: str = "",
-    binary: bool = False,
-) -> Check:
-    """Return a check that is not fine, of what no finding says."""
-    about = check_words(key, binary=binary)
-    finding = Finding(key, about.name, value, "problem", words, case=case)
-    check = check_of_finding(finding, outcome, binary=binary)
-    return replace(check, level=_bounded(level, about))
-
-
-def _bounded(level: Level, about: CheckWords) -> Level:
-    """Return a level as grave as a check of this kind may be."""
-    if level == "ok":
-        return level
-    return max(min(level, about.mildest, key=LEVELS.index), about.gravest, key=LEVELS.index)
-
-
-def _title(about: CheckWords, finding: Finding, outcome: str) -> str:
-    """Say in a sentence what is not fine."""
-    title = about.titles.get(finding.case, about.title)
-    if finding.case == UNTESTED and UNTESTED not in about.titles:
-        title = f"Not tested: {about.name}."
-    return _filled(title, finding, outcome)
-
-
-def _filled(template: str, finding: Finding, outcome: str) -> str:
-    """Put the names into words of ours."""
-    return true_minus(template).format(outcome=shown(outcome), names=listed(finding.names))
+    name, title = said(about.name), said(about.title)
+    value = true_minus(fact.short or fact.value)
+    meaning = true_minus(told(fact.meaning, keywords=True))
+    fine = fact.level == "ok" or not title
+    if not name or (fine and not value):
+        return []
+    if fine:
+        return [Check(fact.key, "ok", f"{name}: {value}.", value, meaning, name=name)]
+    if untested and (isinstance(about.title, str) or UNTESTED not in about.title):
+        title = f"Not tested: {name}."
+    gravest, mildest = map(LEVELS.index, about.levels)
+    # What could not be tested is no sign of a fault.
+    level = "note" if untested else LEVELS[max(min(LEVELS.index(fact.level), mildest), gravest)]
+    why = "" if untested else said(about.why)
+    # The title says that there is none.
+    value = "" if value == "none" else value
+    return [Check(fact.key, level, title, value, why or meaning, said(about.do), name)]

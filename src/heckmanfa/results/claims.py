@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from heckmanfa.results.average_tables import UNTOLD
 from heckmanfa.results.checks import Check
-from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER, FeatureEvidence
 from heckmanfa.results.headline import weight_words
 from heckmanfa.results.selection_verdict import verdict
@@ -19,13 +20,12 @@ from heckmanfa.text.wording import chance_text, effects, plural, sets_count, tru
 # A set with more of the weight than this leaves little to others.
 _ALONE = 0.95
 
-# The gravest first; what is wrong with the fit itself comes before all of these.
+# The gravest first; what is a problem, or wrong with the fit itself, comes before all of these.
 _ORDER = (
-    *("all_observed", "no_exclusion", "window", "rho_held", "search_ignored", "best_interval"),
-    "honest_target",
+    *("selection", "window", "rho", "search_ignored", "best_interval", "honest_target"),
     *("average", "search", "best_weight", "near_ties", "stand_in", "no_selection"),
-    *("rho_not_found", "rho_near_boundary", "few_events", "weak_exclusions", "lambda_collinear"),
-    *("outside_weight", "sampled", "exclusions", "rows_lost", "filled_in", "extrapolated"),
+    *("rho_lr_test", "rho_test", "rho_near_boundary", "events", "exclusions", "imr_r2"),
+    *("outside_weight", "sampled", "valid_exclusions", "rows_lost", "filled_in", "outside_range"),
     *("selected_scores", "pseudo_weights", "normal_law", "chance", "not_causal"),
 )
 
@@ -46,21 +46,21 @@ class Claim:
         return f"{self.lead} {self.why}"
 
     @classmethod
-    def of(cls, caveat: Caveat) -> Claim:
-        """Return the claim that a caveat rules out."""
-        return cls(caveat.key, passage(f"{caveat.claim}:"), passage(true_minus(caveat.why)))
+    def of(cls, fact: Fact) -> Claim:
+        """Return the claim that a fact rules out."""
+        return cls(fact.key, passage(f"{fact.claim}:"), passage(true_minus(fact.because)))
 
 
 def claims_of(
-    evidence: Evidence, caveats: Iterable[Caveat], checks: Sequence[Check] = ()
+    evidence: Evidence, facts: Iterable[Fact], checks: Sequence[Check] = ()
 ) -> tuple[Claim, ...]:
     """Return what may not be claimed, the gravest first.
 
     Parameters
     ----------
     evidence : Evidence
-    caveats : iterable of Caveat
-        Those of the answer, the gravest first.
+    facts : iterable of Fact
+        Those of the answer.
     checks : sequence of Check
         Their numbers stand behind some claims.
     """
@@ -75,24 +75,23 @@ def claims_of(
     ]
     # The weight of the best set says more than how many are nearly as good.
     told = {"near_ties"} if any(claim.key == "best_weight" for claim in made) else set()
-    given = [caveat for caveat in caveats if caveat.claim and caveat.key not in told]
-    claims = [*(_with_checks(Claim.of(caveat), checks) for caveat in given), *made]
-    return tuple(sorted(claims, key=lambda claim: _rank(claim.key)))
+    ruled_out = [fact for fact in facts if fact.claim and fact.key not in told]
+    grave = {fact.key for fact in ruled_out if fact.level == "problem"}
+    claims = [*(Claim.of(_with_checks(evidence, fact, checks)) for fact in ruled_out), *made]
+
+    def rank(claim: Claim) -> int:
+        ranked = claim.key in _ORDER and claim.key not in grave
+        return _ORDER.index(claim.key) if ranked else -1
+
+    return tuple(sorted(claims, key=rank))
 
 
-def _rank(key: str) -> int:
-    return _ORDER.index(key) if key in _ORDER else -1
-
-
-def _with_checks(claim: Claim, checks: Sequence[Check]) -> Claim:
+def _with_checks(evidence: Evidence, fact: Fact, checks: Sequence[Check]) -> Fact:
     """Say of the normality of the errors whether it is rejected."""
-    if claim.key != "normal_law":
-        return claim
-    for check in checks:
+    for check in checks if fact.key == "normal_law" else ():
         if check.key == "normality_prediction" and check.level == "caution":
-            words = f"it rests on their being normal, and that is rejected here ({check.value})."
-            return Claim(claim.key, claim.lead, passage(words))
-    return claim
+            return tell(evidence.fit, fact.key, fact.level, check.value, case="rejected")
+    return fact
 
 
 def _search_ignored(evidence: Evidence) -> list[Claim]:
@@ -240,7 +239,7 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     if not parts:
         return []
     why = parts[0] if len(parts) == 1 else passage(parts[0], "; ", parts[1])
-    return [Claim("exclusions", lead, passage(why, ", and no data can show that."))]
+    return [Claim("valid_exclusions", lead, passage(why, ", and no data can show that."))]
 
 
 def _no_effect(features: Sequence[FeatureEvidence], y: Passage) -> Passage:

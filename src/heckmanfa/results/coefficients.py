@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.results.answer import opening
-from heckmanfa.results.average_caveats import summary_notes
 from heckmanfa.results.average_tables import all_features_terms, refuse_test
-from heckmanfa.results.document import Caveat
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import Evidence
-from heckmanfa.results.held_rho_words import refuse_test_of_held_rho
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.fit_tests import refuse_test_of_held_rho
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.inclusion import selection_sections
 from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_facts import summary_sentences
 from heckmanfa.results.side_by_side import CANNOT_SOLVE, form_of_both, side_by_side
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.summary_facts import (
@@ -104,13 +104,13 @@ def _refuse_linear_terms(hypothesis: str, names: Sequence[str]) -> None:
 
 
 def summarize(
-    evidence: Evidence, conf_level: float, reports: Sequence[Report], caveats: Sequence[Caveat]
+    evidence: Evidence, conf_level: float, reports: Sequence[Report], facts: Sequence[Fact]
 ) -> Summary:
-    """Summarize a fitted model, with other reports below, and the sentences of its caveats."""
+    """Summarize a fitted model, with other reports below, and what its facts say."""
     fit = evidence.fit
     left_out = rows_left_out(fit)
-    averaged = fit.average is not None
-    notes = summary_notes(fit, caveats) if averaged else [item.sentence for item in caveats]
+    averaged = fit.mode == "average"
+    notes = summary_sentences(fit, facts)
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     comparison = None
     if fit.search is not None and fit.search.result is not None:

@@ -1,4 +1,4 @@
-"""Documents: headings, paragraphs, facts, tables, notes and findings, as plain frozen values.
+"""Documents: headings, paragraphs, facts, tables and notes, as plain frozen values.
 
 Every report builds such values; `render_text`, `render_html`, `render_latex` and
 `render_markdown` turn them into output.
@@ -7,7 +7,7 @@ Every report builds such values; `render_text`, `render_html`, `render_latex` an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,49 +18,7 @@ from heckmanfa.text.wording import number, p_value
 if TYPE_CHECKING:
     import pandas as pd
 
-Verdict = Literal["ok", "caution", "problem"]
-Severity = Literal["note", "caution", "problem"]
-Level = Literal["problem", "caution", "note", "ok"]
 Pairs = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A line of the diagnostics."""
-
-    key: str
-    """which diagnostic it is, for programs"""
-    name: str
-    value: str
-    verdict: Verdict
-    meaning: str
-    """what it means, in a sentence or two"""
-    why: str = ""
-    """why it matters"""
-    case: str = ""
-    """which of several things is not fine, for programs"""
-    short: str = ""
-    """the value without names, where it has many"""
-    names: tuple[str, ...] = ()
-    """the features that it is about"""
-
-
-@dataclass(frozen=True)
-class Caveat:
-    """A limit on what an estimate shows."""
-
-    key: str
-    severity: Severity
-    sentence: str
-    claim: str = ""
-    """the claim that it rules out, a clause that begins with "That"; a note has none"""
-    why: str = ""
-    """why that may not be claimed"""
-
-    @property
-    def text(self) -> str:
-        """The claim with its reason, or a note's sentence, for the answer to a question."""
-        return f"{self.claim}: {self.why}" if self.claim else self.sentence
 
 
 @dataclass(frozen=True)
@@ -99,16 +57,16 @@ class Notes:
 
 @dataclass(frozen=True)
 class Findings:
-    """Findings, each with its verdict."""
+    """Lines of the diagnostics."""
 
-    items: tuple[Finding, ...]
+    lines: tuple[tuple[str, str, str, str], ...]
+    """name, value, verdict and meaning of each"""
 
     def blocks(self) -> list[Block]:
         """Return them as a table."""
         titles = ("diagnostic", "value", "verdict", "meaning")
         columns = tuple(Column(title, is_number=False) for title in titles)
-        rows = tuple((item.name, item.value, item.verdict, item.meaning) for item in self.items)
-        return [Table(columns, rows)]
+        return [Table(columns, self.lines)]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.option_types import OutcomeTransform
-from heckmanfa.results.log_words import log_points
 from heckmanfa.text.numerals import signed
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import effects, points
+from heckmanfa.text.wording import effects, points, true_minus
 
 NAIVE_PROBIT = "a probit of the rows with an outcome alone"
 """what ignores selection, where the outcome is binary"""
@@ -32,6 +31,39 @@ def class_label(label: Any) -> str:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     return quoted(label)
+
+
+def log_points(transform: OutcomeTransform | None) -> str:
+    """Say what an effect on a logarithm means, in a sentence; empty on other scales."""
+    if transform is None:
+        return ""
+    whole = "the outcome" if transform == "log" else "one plus the outcome"
+    return f"Effects are in log points: 0.05 is about 5% of {whole}."
+
+
+def scale_notes(
+    transform: OutcomeTransform | None, scale: str, predictions: bool = False
+) -> list[str]:
+    """Say which scale effects, or predictions, are on, if there are two."""
+    if transform is None:
+        return []
+    if scale == "link":
+        return ["Predictions are of the logarithm." if predictions else log_points(transform)]
+    return [
+        f"{'Predictions' if predictions else 'Effects'} are on the outcome's own scale, by the "
+        "model's formula for its mean: errors are normal on the log scale, and standard errors "
+        "allow for sigma."
+    ]
+
+
+def held_value(rho: float) -> str:
+    """Return "held at" and the value, with the digits that the user gave."""
+    return f"held at {rho:.10g}"
+
+
+def held_in_words(rho: float) -> str:
+    """Return the same with a proper minus sign, for sentences about an answer."""
+    return true_minus(held_value(rho))
 
 
 @dataclass(frozen=True)

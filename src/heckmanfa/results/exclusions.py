@@ -15,7 +15,7 @@ import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.fit import Fit
-from heckmanfa.results.problems import why_untested
+from heckmanfa.results.fit_tests import why_untested
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.text.wording import listed
 

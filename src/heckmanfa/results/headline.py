@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
+from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
-from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, plural
 

@@ -23,10 +23,11 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights
-from heckmanfa.results.document import Finding
-from heckmanfa.results.problems import is_crowded, problems_of
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.fit_facts import problems_of
+from heckmanfa.results.fit_tests import is_crowded, rho_lr, rho_wald
+from heckmanfa.results.probability_effects import separating_columns
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
-from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, Says, says
@@ -123,24 +124,24 @@ def lacks_exclusion(fit: Fit) -> bool:
 
 def doubt_of(fit: Fit) -> str:
     """Say why a fit is not to be relied on, in a clause; empty if nothing is known against it."""
-    grave = [problem for problem in problems_of(fit) if problem.verdict == "problem"]
+    grave = [problem for problem in problems_of(fit) if problem.level == "problem"]
     if grave:
         return clause_of(grave[0])
-    if fit.binary is not None and fit.binary.separated:
+    if separating_columns(fit):
         return "columns decide the outcome"
     if lacks_exclusion(fit):
         return "no feature drives selection alone"
     return "there are too few rows for so many features" if is_crowded(fit) else ""
 
 
-def clause_of(problem: Finding) -> str:
+def clause_of(problem: Fact) -> str:
     """Return a problem as a clause."""
     return f"{problem.name}: {problem.short or problem.value}"
 
 
 def rho_test(fit: Fit) -> Wald:
-    """Test rho = 0 in a model of features named beforehand: by likelihood ratio if binary."""
-    ratio = rho_lr(fit) if fit.is_binary else None
+    """Test rho = 0 for features named beforehand: by likelihood ratio if that is all there is."""
+    ratio = None if "two steps" in fit.family.supports else rho_lr(fit)
     return rho_wald(fit) if ratio is None or ratio.note else ratio
 
 

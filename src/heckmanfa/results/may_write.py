@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from heckmanfa.results.average_caveats import describe_average
 from heckmanfa.results.average_tables import SURELY, UNTOLD
 from heckmanfa.results.checks import Check, badge
+from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.headline import amount, halves, interval_words
-from heckmanfa.results.held_rho_words import held_in_words
-from heckmanfa.results.search_caveats import describe_search
+from heckmanfa.results.search_facts import describe_average, describe_search
 from heckmanfa.results.selection_verdict import correction_words, given_rho, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage

@@ -1,4 +1,4 @@
-"""Average marginal effects on the probability of the positive class, with 95% intervals.
+"""What a model of probabilities knows: classes, and average marginal effects with intervals.
 
 P(y = 1 | x) = Phi(x'beta) has the slope phi(x'beta) beta_j in feature j. Its average over the rows
 with an outcome is beta_j times the mean of phi(x'beta), which the fit knows, so no rows are read.
@@ -13,26 +13,45 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.model.binary_outcome import average_slopes
+from heckmanfa.model.binary_outcome import BinaryOutcome, average_slopes
 from heckmanfa.results.reference import reference_of
+
+
+def probability_of(fit: Fit) -> BinaryOutcome | None:
+    """Return what a fit knows of its classes and slopes; None unless it models probabilities."""
+    return fit.binary
+
+
+def separating_columns(fit: Fit) -> tuple[int, ...]:
+    """Return the columns that decide the outcome among the selected rows."""
+    found = probability_of(fit)
+    return () if found is None else found.separated
+
+
+def class_counts(fit: Fit) -> tuple[int | float | None, int | float | None]:
+    """Count the selected rows of the positive and of the negative class; None without classes."""
+    found = probability_of(fit)
+    return (None, None) if found is None else (found.n_positive, found.n_negative)
+
+
+def mean_slope(fit: Fit) -> float:
+    """Return what turns a coefficient into an average effect: 1 unless it is on a probability."""
+    found = probability_of(fit)
+    return 1.0 if found is None else found.mean_slope
 
 
 def own_slopes(fit: Fit) -> tuple[Floats, Floats]:
     """Return the average slopes of the prediction features of a fit, and their covariance."""
-    assert fit.binary is not None
+    found = probability_of(fit)
+    assert found is not None
     coef = np.array([fit.intercept, *fit.coef[fit.equation]])
     covariance = fit.covariance[: len(coef), : len(coef)]
-    return average_slopes(coef, covariance, fit.binary.mean_slope, fit.binary.mean_slope_gradient)
-
-
-def mean_slope(fit: Fit) -> float:
-    """Return what turns coefficients into effects: 1 unless these are on a probability."""
-    return 1.0 if fit.binary is None else fit.binary.mean_slope
+    return average_slopes(coef, covariance, found.mean_slope, found.mean_slope_gradient)
 
 
 def naive_slopes(fit: Fit) -> tuple[Floats, Floats]:
     """Return those of a probit of the rows with an outcome, which ignores selection."""
-    found = fit.binary
+    found = probability_of(fit)
     assert found is not None
     return average_slopes(
         found.naive_coef,

@@ -55,8 +55,8 @@ def _notes(notes: Sequence[str], width: int) -> list[str]:
 
 def _findings(findings: Findings) -> list[str]:
     return [
-        f"[{item.verdict:>7}] {item.name}: {item.value}\n          {item.meaning}"
-        for item in findings.items
+        f"[{verdict:>7}] {name}: {value}\n          {meaning}"
+        for name, value, verdict, meaning in findings.lines
     ]
 
 

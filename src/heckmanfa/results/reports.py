@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.results.check_kinds import UNTESTED
-from heckmanfa.results.document import Finding, Part, Section
+from heckmanfa.results.document import Part, Section
+from heckmanfa.results.facts import UNTESTED, Fact
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 
@@ -53,8 +53,8 @@ class Report(Printed):
         """Return the sections."""
         return self.sections()
 
-    def findings(self) -> list[Finding]:
-        """Return the findings that it adds to the diagnostics of the model."""
+    def findings(self) -> list[Fact]:
+        """Return the facts that it adds to those of the model."""
         return []
 
 
@@ -73,9 +73,9 @@ class Untested(Report):
         """Return the reason."""
         return [Section(self.name, notes=(self.why,))]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[Fact]:
         """Return the reason as a line of the diagnostics."""
-        return [Finding(self.key, self.name, "not known", "caution", self.why, case=UNTESTED)]
+        return [Fact(self.key, "caution", "not known", self.why, self.name, case=UNTESTED)]
 
 
 def report_or_why(

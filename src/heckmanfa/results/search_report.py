@@ -12,15 +12,24 @@ import pandas as pd
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
-from heckmanfa.results.assignment_words import weight_sections
-from heckmanfa.results.average_tables import shares_frame
-from heckmanfa.results.caveats import caveat_sentences
+from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
+from heckmanfa.results.catalogue import sentences_of
 from heckmanfa.results.document import Section
-from heckmanfa.results.inclusion import selection_frame
-from heckmanfa.results.refit_words import is_cut_short, refit_facts
+from heckmanfa.results.inclusion import selection_frame, selection_sections
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_facts import AGREE, is_cut_short, refit_pairs
+from heckmanfa.results.weight_facts import (
+    about,
+    assignments,
+    half,
+    kinds_fact,
+    left_out_facts,
+    stand_in_sentence,
+)
+from heckmanfa.search.averaging import KINDS
 from heckmanfa.search.evaluation import KEPT, NEARLY, Search
-from heckmanfa.text.wording import CRITERIA, number
+from heckmanfa.text.chances import BY, CHANCES_BY
+from heckmanfa.text.wording import CRITERIA, number, share_text
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
@@ -28,6 +37,9 @@ _NOTES = (
     *("search", "search_ignored", "honest", "honest_target", "honest_failures"),
     *("honest_and_all_rows", "window", "honest_window", "outside_window", "search_ended"),
     *("trained_on_sample", "adjusted_r2"),
+)
+_APPROXIMATED = (
+    "Weights follow the likelihood's quadratic approximation at the model of all candidates."
 )
 
 
@@ -142,14 +154,14 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         .head(_RUNNER_UPS)
         .drop(columns="in_range", errors="ignore"),
         spread=_spread(fit, search, near),
-        notes=(*caveat_sentences(fit, *_NOTES), *two_step),
+        notes=(*sentences_of(fit, *_NOTES), *two_step),
         weights=known,
         shares=None if known is None else shares_frame(fit, known.average, known.units),
         selection_shares=None
         if known is None or not known.average.searches_both
         else selection_frame(fit, known.average),
         weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
-        refit_facts=() if search.refits is None else tuple(refit_facts(search, search.refits)),
+        refit_facts=() if search.refits is None else tuple(refit_pairs(search, search.refits)),
     )
 
 
@@ -180,3 +192,52 @@ def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any
         "low": float(np.min(values)),
         "high": float(np.max(values)),
     }
+
+
+def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
+    """Return the weights of all assignments as parts of the search report."""
+    title = "Weight of the assignments"
+    if isinstance(found, str):
+        return [Section(title, notes=(found,))]
+    facts, some = [], about(found)
+    if found.chosen is not None:
+        most = ", the most of any" if found.chosen_is_best else ""
+        facts.append(("Chosen, BIC weight", f"{some}{share_text(found.chosen)}{most}"))
+    if not found.chosen_is_best:
+        facts.append(("Best, BIC weight", f"{some}{share_text(found.best)}"))
+    facts += [
+        ("Half of the weight in", f"{half(found)} {assignments(found.n_half)}"),
+    ]
+    if fit.family.has_imr:
+        facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
+    if found.correction is not None:
+        by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        facts.append((f"With {fit.family.words.correction}", by))
+    notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
+    notes += [fact.sentence for fact in left_out_facts(fit, found)]
+    if "two steps" not in fit.family.supports:
+        notes.append(_APPROXIMATED)
+    shares = shares_frame(fit, found.average, found.units)
+    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
+    shown = shares[["feature"]].copy()
+    for kind in KINDS:
+        shown[kind.upper()] = shares[kind].map(share_text)
+    shown[f"{BY} alone"] = shares[f"{CHANCES_BY}_alone"].map(share_text)
+    shown["role"] = shares["role"]
+    remarks = [
+        f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
+        f"{null_share(found.average.n_selected)}, on its own. Alone is without the index.",
+    ]
+    if found.moved():
+        remarks.append(kinds_fact(fit, found).meaning)
+    if found.average.disagreement is not None:
+        agree = "agree" if found.average.disagreement <= AGREE else "do not agree"
+        remarks.append(
+            "Assignments were sampled, since there are too many to evaluate all. The chains of the "
+            f"sampler {agree}: shares differ by up to {number(found.average.disagreement, 2)}."
+        )
+    sections = [
+        Section(title, facts=tuple(facts), notes=tuple(notes)),
+        Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
+    ]
+    return [*sections, *selection_sections(fit, found.average)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
-from heckmanfa.results.held_rho_words import held_in_words
 from heckmanfa.results.judgement import VerdictKind
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage

@@ -6,9 +6,9 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.average_tables import average_facts
 from heckmanfa.results.effect_words import EffectWords, class_label
-from heckmanfa.results.log_words import ratio_text
+from heckmanfa.results.fit_facts import ratio_text
+from heckmanfa.results.fit_tests import rho_lr, rho_wald
 from heckmanfa.results.naming import outcome_of
-from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, p_equals
 

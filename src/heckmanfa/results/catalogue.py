@@ -1,0 +1,126 @@
+"""The catalogue: every fact of a fit, in reading order, and of the table that it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.missing_features import LostRows
+from heckmanfa.fit import Fit
+from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.diagnostics import Diagnostics, measure
+from heckmanfa.results.exclusions import Exclusions
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact, Level
+from heckmanfa.results.fit_facts import (
+    class_facts,
+    cluster_facts,
+    condition_fact,
+    exclusion_fact,
+    guard_facts,
+    imr_facts,
+    note_facts,
+    range_facts,
+    ratio_facts,
+    rho_facts,
+    validity_facts,
+)
+from heckmanfa.results.reports import Report
+from heckmanfa.results.search_facts import search_facts
+from heckmanfa.results.weight_facts import weight_facts
+from heckmanfa.text.option_words import told
+from heckmanfa.text.wording import count, percent
+
+# Rows that lack a feature are many from this share on.
+_LARGE_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What is known about a table beyond the model fitted to it."""
+
+    n_rows: int
+    n_missing: int
+    """rows left out because they lack a feature"""
+    filled: bool
+    """whether missing cells were filled in"""
+    exclusions: Exclusions
+    """the features kept out of the prediction equation, the dummies of a column tested jointly"""
+    lost: LostRows | None = None
+    """the rows that lack a feature, counted by column"""
+
+
+def facts_of_fit(
+    fit: Fit,
+    found: Diagnostics | None = None,
+    reports: Sequence[Report] = (),
+    *,
+    weights: AssignmentWeights | str | None = None,
+) -> list[Fact]:
+    """Return the facts of a fitted model, in reading order, then those of reports on it.
+
+    ``found`` are its diagnostics, if they are computed already. Without the ``weights`` of all
+    assignments, facts that need them are left out.
+    """
+    found = measure(fit) if found is None else found
+    reported = [fact for report in reports for fact in report.findings()]
+    facts = [*validity_facts(fit), *ratio_facts(fit.transform_ratio)]
+    if fit.probit is None:
+        facts = [tell(fit, "selection", "caution", "none"), *facts]
+        facts += [*class_facts(fit), condition_fact(fit, found), *search_facts(fit)]
+        return [*facts, *note_facts(fit), *cluster_facts(fit), *reported]
+    profiled = any(fact.key == "maxima" for fact in reported)
+    facts += [exclusion_fact(fit, found), *imr_facts(fit, found), condition_fact(fit, found)]
+    facts += [*class_facts(fit), *rho_facts(fit, found, profiled=profiled), *guard_facts(fit)]
+    facts += [*search_facts(fit), *weight_facts(fit, weights)]
+    facts += [*range_facts(fit, found), *note_facts(fit), *cluster_facts(fit)]
+    return [*facts, *reported]
+
+
+def diagnose(
+    fit: Fit,
+    index: Floats | None,
+    reports: Sequence[Report],
+    weights: AssignmentWeights | str | None = None,
+) -> Diagnostics:
+    """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
+
+    ``index`` is the selection index of rows to predict for. The facts of ``reports`` are added.
+    """
+    found = measure(fit, index)
+    return replace(found, facts=tuple(facts_of_fit(fit, found, reports, weights=weights)))
+
+
+def sentences_of(fit: Fit, *keys: str) -> list[str]:
+    """Return the sentences of the facts with these keys that a fitted model has."""
+    facts = facts_of_fit(fit)
+    return [told(fact.sentence) for fact in facts if fact.key in keys and fact.sentence]
+
+
+def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Fact]:
+    """Return the facts of the answer to a question about a table, in reading order.
+
+    The diagnostics are those of the model for the rows of the table.
+    """
+    facts = [
+        exclusion_fact(fit, diagnostics, table.exclusions) if fact.key == "exclusions" else fact
+        for fact in diagnostics.facts
+    ]
+    if table.n_missing:
+        share = table.n_missing / table.n_rows
+        many = share > _LARGE_SHARE
+        rows = (
+            f"{count(table.n_missing)} of {count(table.n_rows)} "
+            f"({percent(share, 0 if many else 1)}) lack a feature."
+        )
+        advice = f" {table.lost.advice}".rstrip() if table.lost is not None else ""
+        level: Level = "caution" if many else "note"
+        case = "" if many else "few"
+        facts.append(tell(fit, "rows_lost", level, case=case, rows=rows, advice=advice))
+    if table.filled:
+        facts.append(tell(fit, "filled_in", "caution"))
+    if fit.probit is not None:
+        facts += [tell(fit, "selected_scores", "caution")] if fit.family.has_classes else []
+        facts.append(tell(fit, "normal_law", "caution"))
+    return [*facts, tell(fit, "not_causal", "caution")]

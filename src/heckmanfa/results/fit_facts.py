@@ -1,0 +1,534 @@
+"""Facts of a fitted model: each is decided here, once, from the fit and its diagnostics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from heckmanfa.fit import Fit
+from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
+from heckmanfa.results import fit_tests
+from heckmanfa.results.diagnostics import STRONG_CHI2, Diagnostics
+from heckmanfa.results.effect_words import EffectWords, class_label, held_value, log_points
+from heckmanfa.results.effects import CONF_LEVEL, rho_of
+from heckmanfa.results.estimates import tidy
+from heckmanfa.results.exclusions import Exclusions, find_exclusions
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import UNTESTED, Fact, Level
+from heckmanfa.results.naming import outcome_of
+from heckmanfa.results.probability_effects import (
+    class_counts,
+    naive_slopes,
+    own_slopes,
+    probability_of,
+    separating_columns,
+)
+from heckmanfa.results.reference import (
+    FEW_CLUSTERS,
+    LEVEL,
+    Reference,
+    Wald,
+    n_parameters,
+    reference_of,
+)
+from heckmanfa.text.chances import BY
+from heckmanfa.text.option_words import instead
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import effects, number, p_equals, percent, plural, points, some
+
+# Beyond this, a fit is practically exact.
+_NEARLY_ALL = 0.999
+# Rules of thumb of the literature on collinearity, and one of ours.
+_HIGH_CONDITION = 30.0
+_MANY_OUTSIDE = 0.05
+# Wald intervals of rho whose end is beyond this lean on the boundary.
+_NEAR_BOUNDARY = 0.95
+# A mean ratio is far from 1 if predictions are off by so much and chance hardly explains it;
+# beyond the last, a ratio that chance may explain rests on a few rows.
+_MUCH, _MANY_ERRORS, _VERY_MUCH = 0.05, 2.58, 0.2
+
+_CRITERIA = (
+    "AIC and BIC are of the joint likelihood of both equations, and count every parameter that is "
+    "estimated."
+)
+_PROFILE = instead(
+    " See profile() for intervals of slopes, which cover better than standard errors.", ""
+)
+
+
+# What can be wrong with a finished fit. ---------------------------------------------------------
+
+
+def problems_of(fit: Fit) -> list[Fact]:
+    """Return the problems of a fitted model, the most serious first.
+
+    A second maximum, few clusters and unequal variances are among them, even if they are only
+    cautions.
+    """
+    found = [*validity_facts(fit), *cluster_facts(fit)]
+    if not np.isnan(fit.rho) and fit.held_rho is None:
+        found += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
+    return [fact for fact in found if fact.level != "ok" and fact.case != UNTESTED]
+
+
+def validity_facts(fit: Fit) -> list[Fact]:
+    """Say that iterations did not converge, errors are missing, or the outcome is reproduced."""
+    found = []
+    which = fit_tests.unconverged(fit)
+    if which:
+        start = "" if fit.held_rho is not None else "start from another rho, "
+        cures = {
+            "probit": "rescale or leave out extreme features of the selection equation, and look "
+            "for one that nearly decides who is selected",
+            "likelihood": f"{start}{fit.family.words.likelihood_cure}",
+            "plain probit": "rescale or leave out extreme features, and look for one that nearly "
+            "decides the outcome",
+        }
+        cure = "; ".join(cures[name] for name in which)
+        why = fit_tests.why_untested(fit)
+        found.append(tell(fit, "convergence", "problem", why, cure=cure))
+    if fit_tests.lacks_errors(fit):
+        case = "withheld" if fit_tests.withholds_errors(fit) else ""
+        found.append(tell(fit, "standard_errors", "problem", "missing", case=case))
+    r2 = fit_tests.r2_of(fit)
+    if r2 > _NEARLY_ALL:
+        case = "saturated" if fit_tests.is_saturated(fit) else ""
+        found.append(tell(fit, "leakage", "problem", f"{r2:.6f}", case=case))
+    return found
+
+
+def cluster_facts(fit: Fit) -> list[Fact]:
+    """Say how many clusters a covariance rests on, and whether they are enough."""
+    n, parameters = fit.n_clusters, n_parameters(fit)
+    if n is None:
+        return []
+    level: Level = "ok"
+    judged = case = ""
+    # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
+    if n <= parameters:
+        level, case = "problem", "too few"
+        judged = (
+            f"With no more clusters than parameters, the covariance has rank {n - 1} at most, and "
+            "no more coefficients than that can be tested together. Do not rely on these standard "
+            "errors."
+        )
+    elif n < FEW_CLUSTERS:
+        level = "caution"
+        judged = (
+            f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and "
+            "tests reject too often."
+        )
+    return [
+        tell(
+            fit,
+            "clusters",
+            level,
+            f"{n:,}; {parameters:,} parameters",
+            case=case,
+            clusters=f"{n:,}",
+            parameters=f"{parameters:,}",
+            judged=judged,
+            distribution=Reference(n).name,
+        )
+    ]
+
+
+def rho_fact(fit: Fit) -> Fact:
+    """Say whether rho is a correlation, inside its bounds, and known, or at which value held."""
+    rho = fit.rho
+    if fit.held_rho is not None:
+        sigma = " and of sigma" if fit.family.has_sigma else ""
+        return tell(fit, "rho", "note", held_value(rho), case="held", and_sigma=sigma)
+    if not abs(rho) < 1:
+        return tell(fit, "rho", "problem", number(rho), case="outside", short=number(rho))
+    if abs(rho) > NEAR_ONE:
+        value = rho_text(rho)
+        return tell(fit, "rho", "problem", value, case="near one", short=value, limit=NEAR_ONE)
+    if "flat" in fit.doubts:
+        return tell(fit, "rho", "problem", number(rho), case="flat", short=number(rho))
+    return tell(fit, "rho", "ok", number(rho), short=f"{number(rho, 2)}, inside (-1, 1)")
+
+
+def maxima_facts(fit: Fit) -> list[Fact]:
+    """Say that the likelihood has two maxima, and which of them the estimates are at."""
+    second = fit.second_maximum
+    if second is None:
+        return []
+    height, other = second
+    mine = "" if fit.log_likelihood is None else f"log-likelihood {fit.log_likelihood:.4f}, "
+    value = (
+        f"reported: {mine}rho {rho_text(fit_tests.rho_of_maximum(fit))}; another: log-likelihood "
+        f"{height:.4f}, rho {rho_text(other)}"
+    )
+    if higher_maximum(fit.log_likelihood, second) is None:
+        words: dict[str, Any] = {"which": "higher", "ratio": "", "start": "the other"}
+        return [tell(fit, "maxima", "caution", value, other=rho_text(other), **words)]
+    words = {"which": "lower", "ratio": "", "start": "the higher one"}
+    if fit_tests.has_ratio(fit):
+        uses = "The likelihood-ratio test of rho = 0 uses the higher one. "
+        words |= {"ratio": uses, "start": "that one"}
+    return [tell(fit, "maxima", "problem", value, other=rho_text(other), **words)]
+
+
+def guard_facts(fit: Fit) -> list[Fact]:
+    """Say what the guards of a maximum-likelihood fit found; nothing for other fits."""
+    guards, found = fit.guards, []
+    hausman, variance = fit_tests.hausman_test(fit), fit_tests.equal_variance_test(fit)
+    where = " (in the model of all features)" if fit.mode == "average" else ""
+    if hausman is not None:
+        level, value, short, case = _judged(hausman, "problem")
+        if guards is not None and not hausman.note:
+            likelihood = guards.two_step - guards.difference
+            both = f"{number(guards.two_step)} and {number(likelihood)}; {hausman}"
+            value, short = f"beta_H {both}", f"coefficient of lambda {both}"
+        found.append(tell(fit, "hausman", level, value + where, case=case, short=short))
+    if variance is not None:
+        level, value, _, case = _judged(variance, "caution")
+        per_feature = guards is None or guards.per_feature
+        what = "the prediction features" if per_feature else "the fitted outcome"
+        found.append(tell(fit, "equal_variance", level, value + where, case=case, what=what))
+    return found
+
+
+def _judged(test: Wald, rejected: Level) -> tuple[Level, str, str, str]:
+    """Return the level of a test at 5%, its value, no short one, and its case."""
+    if test.note:
+        return "caution", str(test), "", UNTESTED
+    return rejected if test.p_value < LEVEL else "ok", str(test), "", ""
+
+
+# What identifies it. ------------------------------------------------------------------------------
+
+
+def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
+    """Say whether there are excluded features, and how strongly they drive selection.
+
+    An average excludes none: those with less than half of the weight are judged in their place.
+    """
+    averaged, test = found.averaged, found.excluded_wald
+    which = "features with less than half of the weight" if averaged else "exclusions"
+    values: dict[str, Any] = {
+        "excluded": f"The {which}",
+        "excluded_inside": f"the {which}",
+        "kept_out": "" if averaged else _kept_out(exclusions or find_exclusions(fit)),
+    }
+    name = f"selection features with a {BY} share below 50%" if averaged else ""
+    if fit.held_rho is not None:
+        value = str(len(found.excluded_features) or "none")
+        return tell(fit, "exclusions", "ok", value, case="held", name=name, **values)
+    if test is None:
+        # The chance of the correction allows for what little identifies it.
+        level: Level = "caution" if averaged else "problem"
+        case = "none, averaged" if averaged else "none"
+        return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
+    names, n = [shown(one) for one in found.excluded_features], found.n_excluded
+    single, strong, case = len(names) == 1, not found.weak_exclusions, ""
+    short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
+    drives = "It drives selection" if single else "For their number they drive selection"
+    valid = ", and may predict"
+    if strong:
+        drives = "It drives" if single else "Together they drive"
+    if strong and not averaged:
+        does = "it does" if single else "they do"
+        valid = f". That {does} not predict cannot be tested here"
+    if test.note:
+        case = UNTESTED
+    elif not strong:
+        case = "" if test.p_value < LEVEL else "undriving"
+        features = "one feature" if single else f"{n} features"
+        features = f"{n} coefficients" if n > len(names) else features
+        would = f"{STRONG_CHI2 * n:,g} would be strong"
+        short = f"chi2 = {number(test.chi2, 3)} for {features}; {would}"
+    # That line says why a covariance from few clusters tests little.
+    see = found.n_clusters is not None and test.lacks_clusters
+    return tell(
+        fit,
+        "exclusions",
+        "ok" if strong else "caution",
+        f"{len(names)} ({', '.join(names)}); {test}",
+        case=case,
+        name=name,
+        short=short,
+        drive="it drives" if single else "they drive",
+        drives=drives,
+        valid=valid,
+        see=": see the line on clusters" if see else "",
+        profile=_PROFILE if found.rho_lr is not None and not strong else "",
+        size=size,
+        p=p_equals(test.p_value),
+        note=test.note,
+        **values,
+    )
+
+
+def _kept_out(exclusions: Exclusions) -> str:
+    if not exclusions.features:
+        return ""
+    names = ", ".join(shown(str(name)) for name in exclusions.features)
+    words = exclusions.words()
+    return f"Only in the selection equation (excluded from prediction): {names}. {words}"
+
+
+def imr_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
+    """Say how much of lambda the prediction features explain, and how far apart these are."""
+    facts = []
+    if not fit.family.has_imr:
+        facts.append(tell(fit, "no_imr", "ok", "none"))
+    elif fit.held_rho is None:
+        value = f"R2 {found.imr_r2:.4f}, VIF {found.imr_vif:.2f}"
+        level: Level = "caution" if found.imr_collinear else "ok"
+        name = f"lambda on the features with a {BY} share of 50% or more"
+        facts.append(
+            tell(
+                fit,
+                "imr_r2",
+                level,
+                value,
+                name=name if found.averaged else "",
+                claims=found.n_excluded > 0,
+                vif=number(found.imr_vif, 3),
+            )
+        )
+    return facts
+
+
+def condition_fact(fit: Fit, found: Diagnostics) -> Fact:
+    """Say how far apart the columns of the prediction equation are."""
+    condition = found.condition_number
+    if condition < _HIGH_CONDITION:
+        return tell(fit, "condition", "ok", f"{condition:.1f}")
+    value = number(condition, 3)
+    return tell(fit, "condition", "caution", value, short=f"condition number {value}")
+
+
+def range_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
+    """Give the range of lambda in the fit, and the share of the rows given outside it."""
+    first, last = found.index_range
+    ends = f"{number(first)} to {number(last)}"
+    if fit.family.has_imr:
+        value = "{} to {}".format(*map(number, found.imr_range))
+        fitted = tell(fit, "imr_range", "ok", value, low=number(first), high=number(last))
+    else:
+        chances = " to ".join(percent(float(ndtr(end))) for end in (first, last))
+        name = "range of the selection index"
+        fitted = tell(fit, "imr_range", "ok", ends, case="index", name=name, chances=chances)
+    share = found.share_outside
+    if share is None:
+        return [fitted]
+    value = percent(share)
+    if found.n_without_index:
+        value += f" ({found.n_without_index} rows lack a feature and are not counted)"
+    level: Level = "ok" if share <= _MANY_OUTSIDE else "caution"
+    return [fitted, tell(fit, "outside_range", level, value, share=percent(share, 0))]
+
+
+# rho. ---------------------------------------------------------------------------------------------
+
+
+def rho_facts(fit: Fit, found: Diagnostics, *, profiled: bool) -> list[Fact]:
+    """Judge rho, the maxima of the likelihood, and the tests of rho = 0.
+
+    ``profiled`` is whether a profile of the likelihood, which knows more about its maxima, is told
+    as well.
+    """
+    first, maxima = rho_fact(fit), maxima_facts(fit)
+    if fit.held_rho is not None:
+        return [first]
+    guards = found.hausman, found.equal_variance
+    rejected = any(test is not None and test.p_value < LEVEL for test in guards)
+    doubtful = first.level == "problem" or bool(maxima) or profiled or rejected
+    facts = [first, *([] if profiled else maxima)]
+    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+    for key, test in (("rho_test", found.rho_wald), ("rho_lr_test", found.rho_lr)):
+        if test is None:
+            continue
+        case, level, words = _rho_test(test, found, doubtful=doubtful)
+        which = ("lower", found.maximum_rho)
+        if higher is not None and test is found.rho_lr:
+            which = ("higher", higher[1])
+        if higher is not None:
+            words += f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
+        told: dict[str, Any] = {
+            "rho": number(fit.rho, 3),
+            "p": p_equals(test.p_value),
+            "found": words,
+        }
+        claims = test is (found.rho_lr or found.rho_wald)
+        facts.append(tell(fit, key, level, str(test), case=case, claims=claims, **told))
+    return facts
+
+
+def _rho_test(test: Wald, found: Diagnostics, *, doubtful: bool) -> tuple[str, Level, str]:
+    """Return the case, the level and the words of a test of rho = 0."""
+    level: Level = "caution" if doubtful else "ok"
+    at_level = f"at {100 * LEVEL:g}%"
+    if test.note:
+        untested = "Whether there is selection on unobservables was not tested."
+        return UNTESTED, "caution", untested
+    if found.searched:
+        level = "caution" if test.p_value < LEVEL or doubtful else "ok"
+        return (
+            "searched",
+            level,
+            "The data chose the exclusions, so this proves nothing: the chance that selection "
+            "mattered decides.",
+        )
+    if not test.p_value < LEVEL:
+        words = f"rho = 0 is not rejected {at_level}, which does not show that it is 0."
+        return "not rejected", level, words
+    if not found.n_excluded:
+        words = f"rho = 0 is rejected {at_level}, but nothing is excluded: only normality says so."
+        return "rejected", "caution", words
+    if doubtful:
+        words = (
+            f"rho = 0 is rejected {at_level}, which may come from a model that does not fit rather "
+            "than from selection on unobservables."
+        )
+        return "rejected", level, words
+    words = f"rho = 0 is rejected {at_level}, if what is excluded does not predict."
+    return "rejected", level, words
+
+
+# Classes, and logarithms. -------------------------------------------------------------------------
+
+
+def class_facts(fit: Fit) -> list[Fact]:
+    """Return what only a model of probabilities is asked; nothing for other models."""
+    known = probability_of(fit)
+    if known is None:
+        return []
+    found = [*_events(fit), *_separation(fit)]
+    n, deciding = fit.row_counts.get("left_out_separation", 0), known.deciding
+    if n:
+        others = [column for column in fit.dropped if column not in deciding]
+        which = {"outcome decided by": deciding, "columns left out": others}
+        parts = [plural(n, "row") + " left out"]
+        for words, columns in which.items():
+            names = [str(name) for name in fit.spec.feature_names(columns)]
+            parts += [f"{words} {some(names)}"] if names else []
+        decided = "selection or outcome" if deciding else "selection"
+        found.append(tell(fit, "decided_rows", "caution", "; ".join(parts), decided=decided))
+    return [*found, *_moved(fit)]
+
+
+def events_per_coefficient(fit: Fit) -> float:
+    """Selected rows of the rarer class, for each coefficient that predicts."""
+    positive, negative = class_counts(fit)
+    rarer = min(positive or 0.0, negative or 0.0)
+    return float(rarer) / len(fit.features) if fit.features else float("inf")
+
+
+def _events(fit: Fit) -> list[Fact]:
+    """Compare the rows of the rarer class with the number of coefficients."""
+    if fit.classes is None or not fit.features:
+        return []
+    positive, negative = (count or 0 for count in class_counts(fit))
+    n = min(positive, negative)
+    each = events_per_coefficient(fit)
+    label = shown(class_label(fit.classes[1 if positive <= negative else 0]), 40)
+    amount = f"{each:,.0f}" if each >= 100.0 else f"{each:.1f}"
+    value = (
+        f"{n:,.10g} selected with {label} for {plural(len(fit.features), 'coefficient')}, "
+        f"{amount} each"
+    )
+    level: Level = "caution" if each < fit_tests.ENOUGH_ROWS else "ok"
+    short = f"{amount} for each coefficient"
+    return [tell(fit, "events", level, value, short=short, enough=fit_tests.ENOUGH_ROWS)]
+
+
+def _separation(fit: Fit) -> list[Fact]:
+    """Name the columns that decide the outcome among the selected rows."""
+    names = tuple(str(name) for name in fit.spec.feature_names(separating_columns(fit)))
+    return [tell(fit, "outcome_separation", "problem", some(names), names=names)] if names else []
+
+
+def _moved(fit: Fit) -> list[Fact]:
+    """Say how far the correction moves the average slopes of the probability."""
+    if fit.probit is None or not fit.features:
+        return []
+    own, covariance = own_slopes(fit)
+    naive, _ = naive_slopes(fit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = np.abs(own - naive) / np.sqrt(np.diag(covariance))
+    if not np.isfinite(moved).any():
+        return []
+    most = int(np.nanargmax(moved))
+    mine, other = points(float(own[most]), float(naive[most]))
+    value = (
+        f"{shown(fit.labels[fit.equation[most]])}: {mine} percentage points with the correction, "
+        f"{other} without; {number(float(moved[most]), 2)} standard errors apart"
+    )
+    target = EffectWords.of(fit, outcome_of(fit)).target
+    return [tell(fit, "naive_probit", "ok", value, target=str(target))]
+
+
+def boundary_facts(fit: Fit) -> list[Fact]:
+    """Say that the interval of rho leans on the boundary, where rho is all that is corrected by."""
+    # Other facts say of such a rho that it is not estimated at all.
+    if fit.family.has_imr or fit.probit is None or not fit.converged or fit.doubts:
+        return []
+    rho = rho_of(fit, tidy(fit, CONF_LEVEL))
+    if not rho.has_interval or max(-rho.low, rho.high) <= _NEAR_BOUNDARY:
+        return []
+    value = "{} to {}".format(*effects(rho.low, rho.high))
+    return [tell(fit, "rho_near_boundary", "caution", value)]
+
+
+def ratio_facts(ratio: tuple[float, float] | None, best: str = "") -> list[Fact]:
+    """Judge the mean over the selected rows of the outcome over its mean given selection.
+
+    An average has none of its own. ``best`` names its best set, if the ratio is of that model.
+    """
+    if ratio is None:
+        return []
+    level: Level = "ok"
+    case, apart = "", abs(ratio[0] - 1.0)
+    if not np.isfinite(ratio[0]) or (apart > _MUCH and not apart <= _MANY_ERRORS * ratio[1]):
+        level = "caution"
+    elif apart > _VERY_MUCH:
+        level, case = "caution", "few rows"
+    value = ratio_text(ratio) + (", of the best set" if best else "")
+    whose = f"This is of the best set alone, {best}: an average has none. " if best else ""
+    return [tell(None, "transform_ratio", level, value, case=case, whose=whose)]
+
+
+def ratio_text(ratio: tuple[float, float]) -> str:
+    """Format a mean ratio with its standard error."""
+    value, error = ratio
+    return f"{value:.3f} (s.e. {error:.3f})"
+
+
+# What the numbers are. ----------------------------------------------------------------------------
+
+
+def note_facts(fit: Fit) -> list[Fact]:
+    """Say what standard errors, criteria and scales are of."""
+    found = []
+    if fit.dropped:
+        names = tuple(shown(name) for name in fit.spec.feature_names(fit.dropped))
+        found.append(tell(fit, "dropped_features", "caution", names=names))
+    estimated = fit.mode not in ("average", "observed") and fit.held_rho is None
+    if estimated and fit.spec.method == "two-step":
+        found.append(tell(fit, "two_step_errors", "note"))
+    elif estimated and not fit.rho_is_conditioned:
+        found.append(tell(fit, "rho_scale", "note"))
+    if fit.probit is not None and fit.family.has_sigma:
+        case = "" if fit.log_likelihood is None else "likelihood"
+        if fit.log_likelihood is None and fit.held_rho is not None:
+            case = "held"
+        found.append(tell(fit, "adjusted_r2", "note", case=case, criteria=_CRITERIA))
+    averaged = fit.mode == "average"
+    if fit.probit is not None and fit.spec.errors_differ and (averaged or fit.search is not None):
+        case = "averaged" if averaged else ""
+        found.append(tell(fit, "classical_beside", "note", case=case))
+    if fit.spec.outcome_transform is not None:
+        words = log_points(fit.spec.outcome_transform)
+        outcome = shown(outcome_of(fit))
+        found.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
+    found += boundary_facts(fit)
+    if fit.family.has_classes:
+        found += [tell(fit, "slopes", "note"), tell(fit, "criteria", "note", criteria=_CRITERIA)]
+    notes = reference_of(fit).notes(joint=True)
+    return [*found, *(tell(fit, "reference_distribution", "note", note) for note in notes)]
