@@ -116,7 +116,7 @@ def test_the_error_of_a_probit_without_selection_has_variance_one():
 @pytest.mark.parametrize("variance", [0.0, -1e-9])
 def test_a_covariance_with_a_variance_of_zero_is_singular(variance):
     form = QuadraticForm((0, 1), np.ones(2), np.diag([1.0, variance]))
-    with pytest.raises(NotIdentifiedError, match=r"the cluster one is singular\. There are fewer"):
+    with pytest.raises(NotIdentifiedError, match="singular"):
         _refuse_singular(form, CovarianceKind("cluster", False))
     _refuse_singular(QuadraticForm((0, 1), np.ones(2), np.eye(2)), CLASSICAL)
 
