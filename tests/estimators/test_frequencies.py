@@ -203,7 +203,7 @@ def test_advice_on_weights_is_about_weights_and_about_the_model_that_is_fitted()
     share = np.full(len(d), 1.5)
     with pytest.raises(InputError) as caught:
         Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=share)
-    assert str(caught.value).endswith("with cov_type='robust' or 'cluster'")
+    assert "'robust'" in str(caught.value)
     # This one has no sampling weights of its own.
     with pytest.raises(InputError, match="'cluster'"):
         NaiveOLS().fit(d[COLUMNS], d["lwage"], sample_weight=share)

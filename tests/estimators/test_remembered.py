@@ -143,7 +143,6 @@ def test_what_is_given_goes_before_what_is_remembered(towns, named):
     other = towns.assign(count=2)
     with pytest.raises(InputError, match="not those of the fit") as told:
         named.specification_tests(other)
-    assert "values or weights differ" in str(told.value)
     assert not re.search(r"\d", str(told.value))
     named.specification_tests(other, sample_weight=towns["count"])
     assert named.bootstrap(towns, n_boot=2, unit="row", random_state=0).unit == "rows"

@@ -438,7 +438,7 @@ def test_without_a_missing_outcome_nothing_is_searched(search, frame, simulated)
     assert not hasattr(model, "optimal_")
     with pytest.warns(AllObservedWarning) as caught:
         search.set_params(max_features=2).fit(frame, simulated.complete_y)
-    assert any("max_features = 2 is not used" in str(one.message) for one in caught)
+    assert any("max_features" in str(one.message) for one in caught)
 
 
 def test_separating_columns_take_no_part(simulated):

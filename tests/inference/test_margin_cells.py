@@ -251,7 +251,7 @@ def test_cells_can_be_read(model):
     both = model.margins(X, kind=KINDS, at={"educ": [8, 12.5]}, over=GROUP, features=["city"])
     text = str(both)
     assert "old educ = 12.5 city 0 to 1" in " ".join(text.split())
-    assert "Rows in each group: old 291, young 462." in text
+    assert "old 291, young 462" in text
     assert both.vcov().index.names == ["target", "over", "at_educ", "term", "change"]
     odd = X.rename(columns={"educ": "my_<b>educ"})
     other = Heckman(["my_<b>educ", "exper"]).fit(odd, Y)
