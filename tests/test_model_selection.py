@@ -369,7 +369,7 @@ def test_weights_are_scored_where_they_are_asked_for_and_never_by_chance(routing
         "selected": True,
         "sample_weight": None,
     }
-    with pytest.raises(ValueError, match="should be either a"):
+    with pytest.raises(ValueError, match="should be either"):
         observed_mse.set_score_request(sample_weight=3.5)
 
 
@@ -605,5 +605,5 @@ def test_dask_features_are_neither_split_nor_compared():
         cross_validate(Heckman(["educ"]), rows[FEATURES], rows["lwage"], cv=SelectionKFold(3))
     with pytest.raises(InputTypeError, match="DataFrame"):
         compare_methods(rows[FEATURES], rows["lwage"])
-    with pytest.raises(InputTypeError, match="X is in memory, but y is a Dask Series"):
+    with pytest.raises(InputTypeError, match="Dask"):
         Heckman(["educ"]).fit(X, rows["lwage"])

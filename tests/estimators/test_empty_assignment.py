@@ -84,7 +84,7 @@ def test_honest_halves_may_choose_no_feature(table):
     model = HeckmanBestSubset(honest=True, n_splits=6, random_state=0).fit(*table)
     assert model.prediction_features_ == []
     words = str(model.diagnostics(include=[model.honest_]))
-    assert "no feature came up in more than" in words
+    assert "no feature" in words
     assert np.isfinite(model.tidy().query("equation == 'prediction'")["std_error"]).all()
 
 

@@ -197,13 +197,13 @@ def test_advice_on_weights_is_about_weights_and_about_the_model_that_is_fitted()
     d = load_mroz()
     text = np.where(d["age"] > 40, "old", "young")
     for values in (text, pd.Series(text), pd.Series(text, name="w").astype("category")):
-        with pytest.raises(InputError, match="weights are numbers of zero or more") as caught:
+        with pytest.raises(InputError, match="weights") as caught:
             Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=values)
         assert "dummies" not in str(caught.value)
     share = np.full(len(d), 1.5)
     with pytest.raises(InputError) as caught:
         Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=share)
-    assert str(caught.value).endswith("with cov_type='robust' or 'cluster'")
+    assert "'robust'" in str(caught.value)
     # This one has no sampling weights of its own.
     with pytest.raises(InputError, match="'cluster'"):
         NaiveOLS().fit(d[COLUMNS], d["lwage"], sample_weight=share)

@@ -111,7 +111,7 @@ def test_intervals_hold_the_probability_of_the_positive_class(model, binary):
     values, limits = model.predict_proba(binary.X, "selected", "confidence", 0.9)
     np.testing.assert_array_equal(values, model.predict_proba(binary.X, "selected"))
     assert np.all((limits[:, 0] <= values[:, 1]) & (values[:, 1] <= limits[:, 1]))
-    with pytest.raises(InputError, match="no meaning for a class"):
+    with pytest.raises(InputError, match="meaning"):
         model.predict_proba(binary.X, return_interval="prediction")
 
 
@@ -196,7 +196,7 @@ def test_scorers_refuse_what_they_do_not_score(model, binary):
         observed_r2(model, binary.X, binary.y)
     with pytest.raises(InputError, match="NaiveOLS"):
         joint_log_likelihood(NaiveOLS().fit(binary.X, binary.X[:, 0] ** 3), binary.X, binary.y)
-    with pytest.raises(InputError, match="of one class, and the area under the ROC curve"):
+    with pytest.raises(InputError, match="class"):
         observed_auc(model, binary.X, np.where(binary.y == 1, 1, np.nan))
 
 
@@ -262,7 +262,7 @@ def test_formulas_name_the_outcome():
 
 def test_without_a_missing_outcome_it_is_a_plain_probit(binary):
     # A comparison with a missing value is false, a trap that the warning names.
-    with pytest.warns(AllObservedWarning, match="made by a comparison, which is false where a val"):
+    with pytest.warns(AllObservedWarning, match="comparison"):
         model = HeckmanProbit(PREDICTION).fit(binary.X, binary.complete_y)
     assert np.isnan(model.rho_)
     np.testing.assert_allclose(
@@ -309,7 +309,7 @@ def test_every_fold_keeps_both_classes_where_there_are_enough():
         for _, test in SelectionKFold(4).split(np.zeros((60, 1)), y, groups):
             assert np.count_nonzero(y[test] == "rarely") == 2
             assert np.count_nonzero(pd.isna(y[test])) in (4, 5, 6)
-    with pytest.raises(InputError, match="y does not hold numbers"):
+    with pytest.raises(InputError, match="numbers"):
         next(SelectionKFold(4).split(np.zeros((60, 1)), [*("abc" * 10), *[None] * 30]))
 
 

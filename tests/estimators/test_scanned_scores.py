@@ -85,7 +85,7 @@ def test_who_is_selected_comes_from_the_scan(path, frame):
     model = Heckman(EQUATION).fit(rows)
     want = observed_r2(model, frame[FEATURES], frame["filled"], selected=frame["lfp"])
     assert model.score(rows) == pytest.approx(want, rel=1e-12)
-    with pytest.raises(InputError, match="was fitted with selected"):
+    with pytest.raises(InputError, match="selected"):
         model.score(scan(path, "filled", FEATURES))
 
 
@@ -116,7 +116,7 @@ def test_rows_that_lack_a_feature_are_refused_or_left_out_as_the_scan_says(frame
 
 
 def test_what_a_scan_cannot_be_scored_by_is_said(path, frame, model):
-    with pytest.raises(InputError, match=r"neither fitted nor scored.*outcome="):
+    with pytest.raises(InputError, match=r"neither.*outcome"):
         model.score(scan(path))
     with pytest.raises(InputError, match="already define y"):
         model.score(scan(path, "lwage", FEATURES), frame["lwage"])

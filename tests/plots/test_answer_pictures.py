@@ -59,7 +59,7 @@ def test_a_picture_of_long_names_fits_a_column(name, average, rows):
     check_whole([panel])
     _, given = plt.subplots()
     assert draw(name, average, rows, ax=given) is given
-    with pytest.raises(InputTypeError, match="ax must be Axes of Matplotlib; got a int"):
+    with pytest.raises(InputTypeError, match="Matplotlib"):
         draw(name, average, rows, ax=3)
 
 
@@ -96,5 +96,5 @@ def test_what_is_no_source_is_refused(average):
     with pytest.raises(InputTypeError, match="got a int"):
         plots.specification_curve(3)
     for name in WITHOUT_ROWS + WITH_ROWS:
-        with pytest.raises(InputTypeError, match="source must be a fitted Heckman model"):
+        with pytest.raises(InputTypeError, match="Heckman"):
             getattr(plots, name)(3)

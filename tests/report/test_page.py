@@ -296,7 +296,7 @@ def test_a_report_never_replaces_its_data_nor_a_device(case, mroz_file, tmp_path
     link.symlink_to(mroz_file)
     before = mroz_file.read_bytes()
     for path in (mroz_file, link):
-        with pytest.raises(InputError, match="which the analysis reads"):
+        with pytest.raises(InputError, match="analysis"):
             write_report(case("none"), path)
     assert mroz_file.read_bytes() == before
     os.mkfifo(tmp_path / "fifo.html")

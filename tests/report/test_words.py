@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.recorded import compare, flat
 
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.answer import MOST_UNSURE
@@ -38,83 +39,63 @@ def ends(row):
     return row["ci_low"], row["ci_high"]
 
 
-# The first screen of each special case, held to the model's own numbers. -------------------------
+# The words are in `tests/records/pages`; here they are held to the model's own numbers. ----------
+
+EFFECTS = ("average", "none", "ml", "observed", "honest", "clear")
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_the_first_screen_has_the_estimate_of_the_clearest_feature(case, name):
+    analysis = case(name)
+    row = estimate(analysis, analysis.evidence.main.name)
+    assert says(analysis.answer.how_much.title, abs(row["estimate"]))
+    if name != "clear":
+        assert says(analysis.answer.how_much.words, *ends(row))
+
+
+@pytest.mark.parametrize("name", ["average", "clear"])
+def test_the_first_screen_has_the_coefficient_of_lambda(case, name):
+    row = estimate(case(name), "imr", "errors")
+    assert says(case(name).answer.selection.words, row["estimate"], 95, *ends(row))
+    assert (row["ci_low"] > 0) == (name == "clear")
 
 
 def test_an_average_names_what_surely_predicts_and_what_cannot_be_told(case):
     analysis = case("average")
     answer, chances = analysis.answer, analysis.model.inclusion_.set_index("feature")["bic"]
     del chances["correction"]
-    sure = list(chances.index[chances >= 0.9])
+    assert [chip.name for chip in answer.sure] == list(chances.index[chances >= 0.9])
     unsure = chances[(chances >= 0.1) & (chances < 0.9)].sort_values(ascending=False)
-    assert sure == ["educ"]
-    assert str(answer.headline) == (
-        f"educ predicts lwage. For {len(unsure)} other features the data cannot say."
-    )
+    assert str(len(unsure)) in str(answer.headline)
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
         (name, chance_text(value)) for name, value in unsure[:MOST_UNSURE].items()
     ]
-    row = estimate(analysis, "educ")
-    assert re.fullmatch(r"0\.\d+ more lwage for one more educ", answer.how_much.title)
-    assert says(answer.how_much.title, row["estimate"])
-    assert says(answer.how_much.words, *ends(row))
-    row = estimate(analysis, "imr", "errors")
-    assert answer.selection.title == "Cannot be told"
-    assert says(answer.selection.words, row["estimate"], 95, *ends(row))
-    assert answer.trust.title == "Read with care"
 
 
-def test_without_a_search_there_are_no_chances(case):
-    analysis = case("none")
-    row = estimate(analysis, "educ")
-    headline = str(analysis.answer.headline)
-    assert headline.startswith("With selection accounted for, one more educ goes with 0.1")
-    assert says(headline, row["estimate"])
-    assert {chip.name for chip in analysis.answer.sure} == {"educ", "exper", "expersq"}
-    assert all(chip.chance == "" for chip in analysis.answer.sure)
-    assert "Taken to predict" in analysis.answer.sure_label
+@pytest.mark.parametrize("name", ["none", "sampling"])
+def test_without_a_search_or_with_sampling_weights_there_are_no_chances(case, name):
+    analysis = case(name)
+    assert all(chip.chance == "" for chip in (*analysis.answer.sure, *analysis.answer.unsure))
     assert analysis.roles["chance"].isna().all()
+    if name == "none":
+        assert {chip.name for chip in analysis.answer.sure} == {"educ", "exper", "expersq"}
 
 
-def test_maximum_likelihood_speaks_of_its_own_estimates(case):
-    analysis = case("ml")
-    main = analysis.evidence.main
-    row = estimate(analysis, main.name)
-    assert says(analysis.answer.how_much.title, abs(row["estimate"]))
-    assert says(analysis.answer.how_much.words, *ends(row))
-    assert dict(describe_question(analysis))["Estimation"].startswith("Maximum likelihood")
-
-
-def test_if_nothing_is_missing_it_is_least_squares(case, page_of):
-    analysis = case("observed")
-    row = estimate(analysis, analysis.evidence.main.name)
-    assert says(analysis.answer.headline, abs(row["estimate"]))
-    assert "selection accounted for" not in str(analysis.answer.headline)
-    assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)
-    said = page_of("observed").said("answer")
-    assert "lambda" not in said
-
-
-def test_an_honest_search_counts_halves_and_knows_no_chance(case, page_of):
-    analysis = case("honest")
-    honest = analysis.model.honest_
-    n = len(honest.estimates)
-    said = f"{analysis.answer.headline} {analysis.answer.which} {analysis.answer.how_much}"
-    assert "chance" not in said.lower()
-    for chip in (*analysis.answer.sure, *analysis.answer.unsure):
+def test_an_honest_search_counts_halves_and_knows_no_chance(case):
+    answer, n = case("honest").answer, len(case("honest").model.honest_.estimates)
+    assert "chance" not in f"{answer.headline} {answer.which} {answer.how_much}".lower()
+    for chip in (*answer.sure, *answer.unsure):
         assert re.fullmatch(rf"\d+ of {n}", chip.chance)
-    row = estimate(analysis, analysis.evidence.main.name)
-    assert says(analysis.answer.how_much.title, abs(row["estimate"]))
-    said = page_of("honest").said("claims")
 
 
-def test_a_window_of_rho_tests_nothing(case, page_of):
-    analysis = case("window")
-    assert "Not asked" in analysis.answer.selection.title
-    assert "[\u22120.4, 0.4]" in f"{analysis.answer.selection}"
-    assert "tests nothing" in page_of("window").said("claims")
-    rho = analysis.model.assignments_["rho"]
-    assert rho.between(-0.4, 0.4).all()
+def test_if_nothing_is_missing_nothing_is_said_of_selection(case, page_of):
+    assert 325 in [n for _, n in rows_by_use(case("observed"))]
+    assert "lambda" not in page_of("observed").said("answer")
+
+
+def test_a_window_holds_what_is_weighed(case):
+    assert "[\u22120.4, 0.4]" in f"{case('window').answer.selection}"
+    assert case("window").model.assignments_["rho"].between(-0.4, 0.4).all()
 
 
 def test_a_category_is_one_feature_compared_with_its_reference(case, page_of):
@@ -122,41 +103,14 @@ def test_a_category_is_one_feature_compared_with_its_reference(case, page_of):
     names = list(analysis.roles["feature"])
     assert names.count("region") == 1
     assert not any("[" in name for name in names)
-    reference = analysis.encoding.references["region"]
-    said = page_of("category").said("answer")
-    assert f"rather than {reference}" in said
-    table = [row[0] for row in page_of("category").tables["margins-table"]]
-    assert table.count("region") + sum(name.startswith("region") for name in table) >= 1
-
-
-def test_with_sampling_weights_chances_are_withheld(case):
-    analysis = case("sampling")
-    assert analysis.roles["chance"].isna().all()
-    assert all(chip.chance == "" for chip in (*analysis.answer.sure, *analysis.answer.unsure))
-    assert "sampling weights" in str(analysis.answer.which.words)
-    assert ", robust" in str(analysis.answer.how_much.words)
+    assert analysis.encoding.references["region"] in page_of("category").said("answer")
 
 
 def test_without_an_exclusion_a_range_replaces_the_estimate(case):
     analysis = case("no exclusion")
-    assert analysis.answer.trust.title == "Do not rely on it"
     assert analysis.answer.trust.kind == "problem"
-    bounds = analysis.uncertainty.tidy().set_index("term")
-    row = bounds.loc[analysis.evidence.main.name]
+    row = analysis.uncertainty.tidy().set_index("term").loc[analysis.evidence.main.name]
     assert says(analysis.answer.how_much.title, row["ui_low"], row["ui_high"])
-
-
-def test_details_are_those_of_the_case(case):
-    told = {name: dict(describe_question(case(name))) for name in ("observed", "ml", "sampling")}
-    assert "Search" not in told["observed"]
-    assert "selection equation" not in told["observed"]["Features"]
-    assert "Chances" not in told["sampling"]
-    dict(describe_question(case("window")))["Window of rho"]
-
-
-def test_what_may_be_written_says_which_assignments_and_says_it_once(case):
-    assert "137 assignments with rho in [\u22120.4, 0.4]" in str(case("window").answer.may_write)
-    assert str(case("observed").answer.may_write).lower().count("no outcome is missing") == 1
 
 
 def test_what_to_do_is_possible_for_the_question(case):
@@ -184,17 +138,13 @@ def test_no_check_says_a_thing_twice_or_that_a_feature_has_no_effect(case, name)
     assert "none" not in [check.value for check in checks]
 
 
-def test_a_badge_without_a_warning_says_what_was_not_checked(case, page_of):
-    assert "No warning found6 checks were not run." in page_of("sampling").said("answer")
-
-
 def test_too_many_features_for_the_rows_are_a_caution_and_no_reason_to_dismiss_selection(case):
     """The probit of 150 features overfits 361 rows, and makes the correction too small."""
     wide = case("crowded")
     found = {check.key: check for check in wide.checks}["crowded"]
     n, k = wide.row_counts["unselected"], len(wide.feature_columns)
     assert (found.level, k) == ("caution", 150)
-    assert found.value.startswith(f"{n / k:.1f} rows without an outcome for each of 150")
+    assert f"{n / k:.1f} " in found.value
     assert wide.answer.selection.title == "Not to be relied on"
     assert "crowded" not in {check.key for check in case("average").checks}
 
@@ -203,7 +153,7 @@ def test_streamed_rows_say_what_was_not_checked(case):
     analysis, loaded = case("streamed"), case("average")
     assert analysis.streamed
     assert any("not run" in check.title for check in analysis.checks)
-    assert str(analysis.answer.headline).startswith("educ and exper predict lwage.")
+    assert [chip.name for chip in analysis.answer.sure] == ["educ", "exper"]
     assert not loaded.streamed
 
 
@@ -216,62 +166,38 @@ def test_of_150_features_few_are_named(case, page_of):
     assert len(page.tables["margins-table"]) >= 150
 
 
-def test_if_no_feature_stands_in_the_lede_is_the_verdict(case, page_of):
-    analysis = case("clear")
-    assert analysis.evidence.stand_in is None
-    assert analysis.answer.selection.title.startswith("Yes")
-    assert str(analysis.answer.headline).startswith("x1 and x0 predict y.")
-    assert "Either" not in str(analysis.answer.lede)
-    row = estimate(analysis, "imr", "errors")
-    assert says(analysis.answer.selection.words, row["estimate"], 95, *ends(row))
-    assert row["ci_low"] > 0
-    assert "with x" not in page_of("clear").said("matter").split("rho, assignment")[1][:60]
-
-
 # Settings. ----------------------------------------------------------------------------------------
 
-
-def test_weights_and_clusters_are_told(ask):
-    said = dict(describe_question(ask(weights="weight", **SPECIFIED)))
-    assert said["Weights"] == "weight (frequency): a row counts as often as its weight says."
-    said = dict(
-        describe_question(
-            ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)
-        )
-    )
-    assert "that much of the population" in said["Weights"]
-    assert "the same county" in said["Standard errors"]
-    assert "Robust" in dict(describe_question(ask(robust=True, **SPECIFIED)))["Standard errors"]
-
-
-def test_rows_that_miss_a_feature_are_counted_and_not_claimed_for(ask):
-    analysis = ask(search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",))
-    fates = rows_by_use(analysis)
-    assert sum(n for _, n in fates) == 753
-    assert ("Left out: a feature is missing", 76) in fates
-    " ".join(map(str, analysis.claims))
-
-
-def test_filled_in_means_are_not_claimed_for(ask):
-    analysis = ask(
-        search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",), missing="mean"
-    )
-    assert sum(n for _, n in rows_by_use(analysis)) == 753
-    said = " ".join(map(str, analysis.claims))
-    assert "standard errors take the average as if it had been observed" in said
+GAPS = {"search": "none", "features": ("educ", "kids5", "gaps"), "predict_with": ("educ",)}
+SETTINGS = {
+    "frequency weights": {"weights": "weight", **SPECIFIED},
+    "sampling weights": {
+        "weights": "weight",
+        "weight_kind": "sampling",
+        "cluster": "county",
+        **SPECIFIED,
+    },
+    "robust": {"robust": True, **SPECIFIED},
+    "selected": {"selected": "lfp", **SPECIFIED},
+    "roles": {
+        "search": "best-subset",
+        "always": ("educ",),
+        "select_only": SELECT_ONLY,
+        "exclude": ("hushrs",),
+    },
+    "gaps": GAPS,
+    "means": {**GAPS, "missing": "mean"},
+}
 
 
-def test_selected_by_a_column(ask):
-    said = dict(describe_question(ask(selected="lfp", **SPECIFIED)))
-    assert said["Who is selected"] == "The rows in which lfp says so."
-
-
-def test_roles_are_told(ask):
-    options = {"always": ("educ",), "select_only": SELECT_ONLY, "exclude": ("hushrs",)}
-    said = dict(describe_question(ask(search="best-subset", **options)))
-    assert said["Always predict"] == "educ."
-    assert said["Kept out of prediction"] == "kids5, kids618 and nwifeinc."
-    assert "but hushrs" in said["Features"]
+def test_settings_and_claims_are_the_recorded_ones(ask, mroz_file):
+    parts = []
+    for name, options in SETTINGS.items():
+        analysis = ask(**options)
+        assert sum(n for _, n in rows_by_use(analysis)) == 753
+        parts += [f"== {name}", flat(dict(describe_question(analysis)), "setting")]
+        parts += [flat(rows_by_use(analysis), "rows"), *map(str, analysis.claims)]
+    compare("settings", "\n".join(parts).replace(str(mroz_file.parent), "FOLDER"))
 
 
 def test_comparison_is_that_of_the_summary(ask):

@@ -108,7 +108,7 @@ def test_equals_brute_force_on_random_problems():
             inside = (rho >= window[0]) & (rho <= window[1])
             brute = [item for item, use in zip(brute, inside, strict=True) if use]
         if not brute:
-            with pytest.raises(NoFeasibleAssignmentError, match="assignments evaluated has rho"):
+            with pytest.raises(NoFeasibleAssignmentError, match="assignments"):
                 best_subset(moments, choices, goal, names=names)
             continue
         found = best_subset(moments, choices, goal, names=names)
@@ -254,7 +254,7 @@ def test_what_cannot_be_fitted_together_is_refused(data):
         HeckmanBestSubset("corrected_bic", selection_features=[0]).fit(data.X[few], data.y[few])
     groups = np.arange(900) // 225
     model = HeckmanBestSubset("corrected_bic", cov_type="cluster")
-    with pytest.raises(NotIdentifiedError, match="fewer clusters than features"):
+    with pytest.raises(NotIdentifiedError, match="clusters"):
         model.fit(data.X, data.y, groups=groups)
     moments = compress(data.X, data.y).moments
     with pytest.raises(InputError, match="needs a form"):
