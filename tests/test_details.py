@@ -52,7 +52,7 @@ from heckmanfa.results.selection_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.search import full_model
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
-from heckmanfa.search.quadratic import QuadraticForm, _refuse_singular
+from heckmanfa.search.form import QuadraticForm, _refuse_singular
 from heckmanfa.text.wording import share_text
 
 

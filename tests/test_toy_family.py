@@ -23,7 +23,7 @@ from heckmanfa.fit import LINEAR, Family
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
 from heckmanfa.fit.fitted import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.joint_problem import Slopes, State, index_range
+from heckmanfa.model.joint_problem import Problem, Slopes, State, index_range
 from heckmanfa.model.likelihood import (
     Doubt,
     JointMaximum,
@@ -31,13 +31,12 @@ from heckmanfa.model.likelihood import (
     maximize_held,
     warn_of_likelihood,
 )
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.newton import (
     ProfileStarts,
     StartsByRho,
     read_start,
     starting_point,
 )
-from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.two_step import fit_two_step
 
 SIGMA_KNOWN = 1.0

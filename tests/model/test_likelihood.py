@@ -16,8 +16,7 @@ from heckmanfa.errors import (
     NoExclusionWarning,
     RhoOutsideWarning,
 )
-from heckmanfa.model.joint_problem import scores_of
-from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.joint_problem import Problem, scores_of
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 

@@ -20,9 +20,9 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, RhoUncertainWarning, SecondMaximumWarning
 from heckmanfa.inference.likelihood_profile import profile_rho
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import Problem
 from heckmanfa.model.likelihood import maximize
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.newton import ProfileStarts, starting_point
 from heckmanfa.model.two_step import fit_two_step
 
 SELECTION = ["age", "age2", "faminc", "kids", "educ"]

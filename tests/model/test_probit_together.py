@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
-from heckmanfa.model.probit_together import _HALVINGS, _Climb
+from heckmanfa.model.refit_together import _HALVINGS, _Climb
 
 TOP = np.array([0.4, -0.7, 0.2])
 CURVATURE = np.array([[3.0, 1.0, 0.3], [1.0, 2.0, 0.2], [0.3, 0.2, 1.0]])

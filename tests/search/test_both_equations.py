@@ -17,9 +17,9 @@ from heckmanfa import (
     compress,
 )
 from heckmanfa.datasets import make_selection
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
-from heckmanfa.model.probit_together import evaluate_many
+from heckmanfa.model.joint_problem import Problem
+from heckmanfa.model.probit_likelihood import ProbitProblem
+from heckmanfa.model.refit_together import evaluate_many
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.search.averaging.averages import with_drivers
 from heckmanfa.search.choices import Choices

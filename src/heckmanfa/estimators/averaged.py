@@ -24,7 +24,7 @@ from heckmanfa.model.option_types import (
 )
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
     CORRECTIONS,
@@ -32,8 +32,7 @@ from heckmanfa.search.averaging.weights import (
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices
-from heckmanfa.search.rho_window import check_window
+from heckmanfa.search.choices import Choices, check_window
 from heckmanfa.text.option_types import SearchIn
 
 if TYPE_CHECKING:

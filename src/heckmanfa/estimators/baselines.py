@@ -39,9 +39,9 @@ from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weigh
 from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import OnProblem, Unknown, one_of
+from heckmanfa.model.two_step import fit_least_squares
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, s
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.newton import read_start
 from heckmanfa.model.option_types import CovType, Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
 from heckmanfa.text.printable import quoted_list

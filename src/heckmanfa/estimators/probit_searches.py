@@ -11,9 +11,8 @@ from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch
 from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
-from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import Criterion, SearchIn
 
 _REFUSED = {
     "adjusted_r2": "a binary outcome has no sum of squares to compare",

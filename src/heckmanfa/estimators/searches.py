@@ -25,11 +25,10 @@ from heckmanfa.model.option_types import (
     WeightKind,
     one_of,
 )
-from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import Criterion, SearchIn
 
 
 class HeckmanFA(SearchModel, Heckman):

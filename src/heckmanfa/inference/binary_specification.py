@@ -27,11 +27,9 @@ from heckmanfa.inference.specification import (
     read_tested,
 )
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTest
-from heckmanfa.model.climbing import ascent, newton
-from heckmanfa.model.likelihood_starts import inner_parameters
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.probit_likelihood import ProbitMaximum
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.newton import ascent, inner_parameters, newton
+from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 
 # Heights are then known to this many units of log-likelihood.
 _DECREMENT = 1e-8

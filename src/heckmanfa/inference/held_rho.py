@@ -22,12 +22,12 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point
-from heckmanfa.model.climbing import ascent
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.newton import ascent
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
+from heckmanfa.model.probit_likelihood import ProbitProblem, mean_slopes
 
 # The furthest |rho| that is examined, and the distance of values of atanh rho.
 _FURTHEST, _APART = 0.99, 0.3

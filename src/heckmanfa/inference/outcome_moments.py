@@ -41,10 +41,10 @@ from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import Problem, standardized
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
-from heckmanfa.model.likelihood_starts import inner_parameters
-from heckmanfa.model.likelihood_terms import Problem, standardized
 from heckmanfa.model.linalg import Design
+from heckmanfa.model.newton import inner_parameters
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.two_step import fit_two_step
 

@@ -19,10 +19,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
-from heckmanfa.model.climbing import LARGEST_ATANH, ascent, climb_from, newton
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.newton import (
+    LARGEST_ATANH,
     StartsByRho,
+    ascent,
+    climb_from,
+    newton,
     read_start,
 )
 from heckmanfa.model.probit import Probit

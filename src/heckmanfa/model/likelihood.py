@@ -23,19 +23,19 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     warn,
 )
-from heckmanfa.model.binary_outcome import likelihood_criteria
-from heckmanfa.model.climbing import climb_from, higher_maxima, newton
 from heckmanfa.model.covariance import CovarianceKind, score_squares
-from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.joint_problem import JointProblem, Problem, State, index_range, scores_of
+from heckmanfa.model.linalg import symmetric
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import (
     ProfileStarts,
     Start,
     StartsByRho,
+    climb_from,
+    higher_maxima,
+    newton,
     starting_point,
 )
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.linalg import symmetric
-from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
@@ -47,6 +47,16 @@ NEAR_ONE = 0.98
 Doubt = Literal["boundary", "flat", "lower"]
 """why a maximum says little: rho is practically one there, the likelihood is level in rho, or it is
 higher elsewhere"""
+
+
+def likelihood_criteria(log_likelihood: Any, n_parameters: Any, n: float) -> tuple[Any, Any]:
+    """AIC and BIC of a likelihood, numbers or arrays.
+
+    A fit counts every parameter, and all n rows. A search compares prediction features, and counts
+    these and the selected rows alone: no other parameter of the joint likelihood ever changes.
+    """
+    deviance = -2.0 * log_likelihood
+    return deviance + 2.0 * n_parameters, deviance + n_parameters * float(np.log(n))
 
 
 @dataclass(frozen=True)

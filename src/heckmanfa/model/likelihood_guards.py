@@ -23,10 +23,10 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, compress, host, like, namespace, signs, zeros
 from heckmanfa.data.rows import Block, Rows
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
+from heckmanfa.model.joint_problem import Problem, row_slopes
 from heckmanfa.model.likelihood import MaximumLikelihood
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem, row_slopes
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProfileStarts, starting_point
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep

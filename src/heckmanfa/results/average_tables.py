@@ -24,9 +24,8 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.reference import check_level, reference_of, tails
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.result import Average
+from heckmanfa.search.averaging.result import Average, AverageOutcome
 from heckmanfa.search.averaging.weights import KINDS
 from heckmanfa.text.chances import CHANCES_BY, says
 from heckmanfa.text.wording import percent

@@ -10,8 +10,8 @@ import numpy as np
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
+from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import (
     FEW_CLUSTERS,

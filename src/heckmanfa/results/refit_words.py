@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from heckmanfa.results.document import Caveat
-from heckmanfa.search.evaluation import Search
-from heckmanfa.search.exact_refits import ExactRefits
-from heckmanfa.search.outcome import SearchOutcome
+from heckmanfa.search.searched import ExactRefits, Search, SearchOutcome
 from heckmanfa.text.wording import CRITERIA, count, number, percent, plural
 
 

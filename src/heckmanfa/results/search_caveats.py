@@ -9,8 +9,8 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.refit_words import best_refitted, caveat_of_refits, is_cut_short
-from heckmanfa.search.evaluation import KEPT, Search
-from heckmanfa.search.outcome import HonestSplits, SearchOutcome
+from heckmanfa.search.goal import KEPT
+from heckmanfa.search.searched import HonestSplits, Search, SearchOutcome
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, number, plural

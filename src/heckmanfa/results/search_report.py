@@ -19,7 +19,8 @@ from heckmanfa.results.document import Section
 from heckmanfa.results.inclusion import selection_frame
 from heckmanfa.results.refit_words import is_cut_short, refit_facts
 from heckmanfa.results.reports import Report
-from heckmanfa.search.evaluation import KEPT, NEARLY, Search
+from heckmanfa.search.goal import KEPT, NEARLY
+from heckmanfa.search.searched import Search
 from heckmanfa.text.wording import CRITERIA, number
 
 _RUNNER_UPS = 10

@@ -1,7 +1,9 @@
 """The model of all candidates, and its likelihood's quadratic approximation.
 
 A search of assignments needs it once: the approximation ranks all of them, and every refit starts
-from it.
+from it. Many features, or a selection equation that fits too well, leave the rho of the largest
+model nearly unidentified, while smaller models still have one. The approximation then holds rho
+where the best of them has it.
 """
 
 from __future__ import annotations
@@ -15,28 +17,33 @@ from scipy import linalg as sla
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
-from heckmanfa.model.binary_outcome import average_slopes
-from heckmanfa.model.climbing import newton
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood_starts import ProbitStarts, StartsByRho
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProbitStarts, StartsByRho, newton
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.outcome_probit import fit_outcome_probit
-from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, probit_start
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
-from heckmanfa.model.probit_together import (
+from heckmanfa.model.probit_likelihood import (
+    BOUNDARY_ATANH,
+    ProbitProblem,
+    average_slopes,
+    mean_slopes,
+    probit_start,
+)
+from heckmanfa.model.refit_together import (
     Climbed,
     climb_together,
     free_directions,
     restricted_start,
 )
 from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.search.best_subset.branch_and_bound import warm_start
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.exact_refits import AllFeatures
-from heckmanfa.search.form import wald_excess
-from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
+from heckmanfa.search.form import AtanhRho, QuadraticForm, wald_excess
+from heckmanfa.search.goal import Goal
+from heckmanfa.search.searched import AllFeatures
+from heckmanfa.text.option_types import Criterion
 
 _HELD_DECREMENT = 1e-6
 # A log-likelihood this much below its approximation may be the lower of two maxima.
@@ -48,6 +55,11 @@ _REFIT_ITERATIONS = 30
 _ALONE = 5
 _ALONE_WORK = 4e10
 _PASSES_ALONE = 20
+# Each round holds rho where the best assignment of the last one has it.
+_ROUNDS = 4
+# Held rho is given to two decimals; reports name it.
+_DECIMALS = 2
+_LARGEST = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,3 +329,51 @@ def _form(
             *known, np.asarray(back @ inverse[beta, -1]), wald_excess(*known, *likelihoods)
         )
     return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)
+
+
+def centred(
+    full: FullModel, rows: Rows, choices: Choices, criterion: Criterion, m: float
+) -> FullModel:
+    """Hold rho at that of a good assignment, if the model of all candidates has none of its own.
+
+    With rho held at either of two values, the best assignment by the approximation is fitted
+    exactly; the better of the two gives the next rho, until it is the same again. If neither has a
+    maximum inside (-1, 1), nothing changes.
+    """
+    if full.held_rho is None:
+        return full
+    fitted: dict[bytes, tuple[float, Climbed]] = {}
+
+    def look(at: FullModel) -> None:
+        """Fit the best assignment by an approximation, unless it was before."""
+        goal = Goal.of_form(at.form, choices, criterion, m)
+        start = warm_start(at.form.as_moments(choices.n_features, m), choices, goal)
+        if start is None or start[1].tobytes() in fitted:
+            return
+        mask = start[1]
+        climbed = at.climb(rows, mask)
+        value = _criterion(goal, climbed, mask) if climbed.converged else np.inf
+        fitted[mask.tobytes()] = value, climbed
+
+    look(full)
+    uncorrelated = full.held_at(rows, 0.0)
+    if uncorrelated is not None:
+        look(uncorrelated)
+    for _ in range(_ROUNDS):
+        value, best = min(fitted.values(), key=lambda pair: pair[0], default=(np.inf, None))
+        if best is None or np.isinf(value):
+            return full
+        rho = round(float(np.clip(np.tanh(best.theta[-1]), -_LARGEST, _LARGEST)), _DECIMALS)
+        if rho == full.held_rho:
+            break
+        nearer = full.held_at(rows, rho)
+        if nearer is None:
+            break
+        full = nearer
+        look(full)
+    return full
+
+
+def _criterion(goal: Goal, climbed: Climbed, mask: Mask) -> float:
+    penalty = goal.penalty(mask.sum()) + goal.unit_penalty(goal.count_units(mask[None]))[0]
+    return float(-2.0 * climbed.log_likelihood + goal.value(penalty))

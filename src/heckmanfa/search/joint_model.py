@@ -14,23 +14,21 @@ import numpy as np
 
 from heckmanfa.data.rows import Rows
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.climbing import newton
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection
-from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.joint_problem import JointProblem, Problem, State
 from heckmanfa.model.likelihood import outer_estimates
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProfileStarts, newton, starting_point
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices, join_equations
-from heckmanfa.search.evaluation import Criterion, Goal
-from heckmanfa.search.form import Form, wald_excess
+from heckmanfa.search.form import Form, QuadraticForm, wald_excess
 from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
-from heckmanfa.search.quadratic import QuadraticForm
+from heckmanfa.search.goal import Goal
 from heckmanfa.search.strategies import Problem as Search
+from heckmanfa.text.option_types import Criterion
 
 
 @dataclass(frozen=True, eq=False)

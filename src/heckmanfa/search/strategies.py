@@ -28,8 +28,9 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem, Standardize
 from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budget
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.full_model import FullModel
+from heckmanfa.search.goal import Goal, distinct
+from heckmanfa.search.searched import Search, evaluate
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line

@@ -1,9 +1,10 @@
-"""The result of averaging over assignments."""
+"""The result of averaging over assignments, and what a fit keeps of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ MOST_COMPONENTS = 5_000
 
 FEW_LEADING = 100
 """The most leading assignments in a model file without candidates; pictures show so many."""
+PROBABLE = 0.5
+"""A feature with at least this BIC share is a prediction feature of an average."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,3 +337,41 @@ def _beside(columns: Columns, estimates: Estimates, kind: Kind) -> Floats:
         if unit >= 0 and moved & {*columns.choices.units[unit]}:
             share[list(columns.choices.units[unit])] = max(whole - value, 0.0)
     return share
+
+
+@dataclass(frozen=True, eq=False)
+class AverageOutcome:
+    """The average over assignments behind the estimates of a fit."""
+
+    choices: Choices
+    """what the user allowed"""
+    average: Average
+    form: Form
+    """the model with everything in it, from which all assignments follow"""
+    selecting: Choices | None = None
+    """what the user allowed in the selection equation, if both equations are searched"""
+    two_step_chance: float | None = None
+    """chance of the correction by two-step estimates of the same rows; None unless a linear outcome
+    is averaged by maximum likelihood, which finds selection where errors are not normal"""
+
+    def without_candidates(self) -> AverageOutcome:
+        """Return what a small model file keeps: few leading assignments.
+
+        The components, which predictions average over, stay.
+        """
+        return replace(self, average=self.average.with_few_leading())
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns that could predict in these rows."""
+        return self.form.columns
+
+    @cached_property
+    def members(self) -> Members:
+        """The assignments behind averages of functions, by own weights."""
+        return self.average.members(self.form)
+
+    @cached_property
+    def interval_members(self) -> Members:
+        """The same and, last, everything, by the weights of intervals."""
+        return self.average.interval_members(self.form)

@@ -21,8 +21,7 @@ from scipy import special
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.search.choices import Choices
-from heckmanfa.search.rho_window import check_window
+from heckmanfa.search.choices import Choices, check_window
 
 Kind = Literal["aic", "bic", "ebic"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
