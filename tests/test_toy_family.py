@@ -23,7 +23,7 @@ from heckmanfa.fit import LINEAR, Family
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
 from heckmanfa.fit.fitted import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.joint_problem import Problem, Slopes, State, index_range
+from heckmanfa.model.joint_problem import LinearProblem, Slopes, State, index_range
 from heckmanfa.model.likelihood import (
     Doubt,
     JointMaximum,
@@ -43,7 +43,7 @@ SIGMA_KNOWN = 1.0
 
 
 @dataclass(frozen=True)
-class KnownScaleProblem(Problem):
+class KnownScaleProblem(LinearProblem):
     """The linear likelihood without its log sigma, which is known."""
 
     ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
@@ -66,8 +66,8 @@ class KnownScaleProblem(Problem):
         return [*slopes[:3], slopes[4]]
 
 
-def _linear(problem: KnownScaleProblem) -> Problem:
-    return Problem(**{field.name: getattr(problem, field.name) for field in fields(problem)})
+def _linear(problem: KnownScaleProblem) -> LinearProblem:
+    return LinearProblem(**{field.name: getattr(problem, field.name) for field in fields(problem)})
 
 
 @dataclass(frozen=True)

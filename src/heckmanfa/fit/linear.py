@@ -26,7 +26,7 @@ from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
-from heckmanfa.model.joint_problem import Problem
+from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.likelihood import (
     MaximumLikelihood,
@@ -266,7 +266,7 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
 def begin_linear(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
     """Set up the joint likelihood, from the two-step estimates."""
     two_step = fit_two_step(moments, probit, features, CLASSICAL, rows)
-    problem = Problem.build(moments, probit, two_step.features)
+    problem = LinearProblem.build(moments, probit, two_step.features)
     starts = ProfileStarts.build(moments, probit, two_step.features, problem)
     return Beginning(two_step, problem, starts, starting_point(problem, probit, two_step))
 

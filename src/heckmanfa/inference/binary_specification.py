@@ -28,7 +28,7 @@ from heckmanfa.inference.specification import (
 )
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTest
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.newton import ascent, inner_parameters, newton
+from heckmanfa.model.newton import inner_parameters, newton, newton_step
 from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 
 # Heights are then known to this many units of log-likelihood.
@@ -89,7 +89,7 @@ def _ratio_test(
     if not converged:
         note = "the likelihood has no maximum with what the test adds"
         return SpecificationTest(name, float("nan"), len(kept), note, binary=True)
-    gain = 0.5 * float(ascent(state, len(theta)) @ state.gradient)
+    gain = 0.5 * float(newton_step(state, len(theta)) @ state.gradient)
     ratio = 2.0 * (state.log_likelihood + gain - base.log_likelihood)
     return SpecificationTest(name, max(ratio, 0.0), len(kept), note, binary=True)
 

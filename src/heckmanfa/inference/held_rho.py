@@ -25,7 +25,7 @@ from heckmanfa.inference.profile_climb import Ascent, Climb, Point
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
-from heckmanfa.model.newton import ascent
+from heckmanfa.model.newton import newton_step
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitProblem, mean_slopes
 
@@ -218,7 +218,7 @@ def _at_maximum(
     """Return theta; the coefficients, their slopes in atanh rho, and covariance given rho."""
     state, problem = point.state, climbing.problem
     free = len(state.theta) - 1
-    theta = state.theta + ascent(state, free)
+    theta = state.theta + newton_step(state, free)
     half = sla.cho_factor(-state.hessian[:free, :free])
     slope = sla.cho_solve(half, state.hessian[:free, -1])
     inverse = sla.cho_solve(half, np.eye(free))

@@ -50,7 +50,7 @@ from heckmanfa.search.full_model import FullModel, centred, fit_all, without_col
 from heckmanfa.search.goal import Goal
 from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
-from heckmanfa.search.strategies import Problem, Strategy
+from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.option_types import Criterion
 from heckmanfa.text.progress import progress_line
 
@@ -119,7 +119,9 @@ class Searching:
         else:
             form = self._form(spec, selection, moments, choices, kind)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state, full)
+        problem = SearchProblem(
+            moments, selection.rows, choices, goal, spec.labels, random_state, full
+        )
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
 

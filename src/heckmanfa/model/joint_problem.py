@@ -237,7 +237,7 @@ def _block_range(block: Block, problem: JointProblem, theta: Floats) -> tuple[fl
 
 
 @dataclass(frozen=True)
-class Problem(JointProblem):
+class LinearProblem(JointProblem):
     """The model of a linear outcome."""
 
     ends: ClassVar[tuple[str, ...]] = ("log sigma", "atanh rho")
@@ -270,7 +270,7 @@ class Problem(JointProblem):
         return [value, -d_e / sigma, cosh * ratio, *in_ends]
 
 
-def _evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
+def _evaluate(rows: Rows, problem: LinearProblem, theta: Floats) -> State:
     """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         scalars, others, other_gram, vectors, gram = total(
@@ -325,7 +325,9 @@ class _Selected:
     d_e: Array
 
 
-def standardized(block: Block, problem: Problem, theta: Floats) -> tuple[Design, Array, Array]:
+def standardized(
+    block: Block, problem: LinearProblem, theta: Floats
+) -> tuple[Design, Array, Array]:
     """The design of a block of selected rows, and their u and e."""
     p, j = problem.sizes
     design = problem.union.design(block.features)
@@ -334,7 +336,7 @@ def standardized(block: Block, problem: Problem, theta: Floats) -> tuple[Design,
     return design, u, ((block.outcome - problem.centre) / problem.scale - mean) / sigma
 
 
-def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
+def _selected(block: Block, problem: LinearProblem, theta: Floats) -> _Selected:
     design, u, e = standardized(block, problem, theta)
     _, cosh, sinh = _scales(theta)
     a = cosh * u + sinh * e
@@ -353,7 +355,7 @@ def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
 
 
 def _terms(
-    block: Block, problem: Problem, theta: Floats
+    block: Block, problem: LinearProblem, theta: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Sums over a block for the log-likelihood and its derivatives.
 
@@ -402,8 +404,8 @@ def _terms(
     )
 
 
-def row_slopes(block: Block, problem: Problem, theta: Floats, direction: Floats) -> Array:
-    """(b,) `Problem.row_scores` times a direction, without the (b, d) scores."""
+def row_slopes(block: Block, problem: LinearProblem, theta: Floats, direction: Floats) -> Array:
+    """(b,) `LinearProblem.row_scores` times a direction, without the (b, d) scores."""
     p, j = problem.sizes
     slopes = zeros(block.features, len(block.selected))
     z = problem.unselected(block)[1]

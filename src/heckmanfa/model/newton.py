@@ -18,7 +18,7 @@ from scipy import linalg as sla
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import ArrayRows, Positions, Rows
 from heckmanfa.errors import InputError
-from heckmanfa.model.joint_problem import JointProblem, Problem, State
+from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import Method
@@ -39,8 +39,8 @@ _MOST_GAIN = 10.0
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
 LARGEST_ATANH = 12.0
-"""the atanh rho at which a climb ends: rho is 1 to ten digits"""
-# How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
+"""the atanh rho at which Newton's method ends: rho is 1 to ten digits"""
+# How close to |rho| = 1 it may start, and how precisely the rest is optimised there.
 _START_ATANH = 6.0
 _HELD_DECREMENT = 1e-4
 _START_RHO = 0.95
@@ -50,10 +50,10 @@ Start = float | Floats | None
 """nothing, a rho, or a parameter vector"""
 
 
-def climb_from(
+def maximum_from(
     rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho, start: Start
 ) -> tuple[State, int, bool]:
-    """Climb to the maximum reached from a start; from ``usual`` by default."""
+    """Find the maximum reached from a start; from ``usual`` by default."""
     if start is None:
         return newton(rows, problem, usual)
     if not isinstance(start, float):
@@ -64,7 +64,7 @@ def climb_from(
                 "data or other units. Start from a rho, or from params_ of a fit to such data."
             )
         return newton(rows, problem, theta)
-    # The other parameters are first optimised at that rho, so the ascent starts on the profile.
+    # The other parameters are first optimised at that rho, so Newton's method starts on the profile.
     target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
     theta = starts.at(target)
     held, before, _ = newton(rows, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT)
@@ -72,7 +72,7 @@ def climb_from(
     return state, before + passes, converged
 
 
-def ascent(state: State, free: int | Floats) -> Floats:
+def newton_step(state: State, free: int | Floats) -> Floats:
     """Newton step over the free parameters, modified if it would not ascend.
 
     ``free`` is how many of the first parameters are free, or a (d, f) basis of free directions.
@@ -108,9 +108,9 @@ def newton(
     max_iterations: int = _MAX_ITERATIONS,
     largest_atanh: float = LARGEST_ATANH,
 ) -> tuple[State, int, bool]:
-    """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default.
+    """Safeguarded Newton over parameters that are ``free``, as in `newton_step`; all by default.
 
-    A climb of which an atanh rho reaches ``largest_atanh`` ends there, and has not converged.
+    If an atanh rho reaches ``largest_atanh``, it ends there, and has not converged.
     """
     state = problem.evaluate(rows, theta)
     passes = 1
@@ -118,7 +118,7 @@ def newton(
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
     rhos = problem.correlations
     while passes < max_iterations and np.abs(state.theta[rhos]).max() < largest_atanh:
-        step = ascent(state, free)
+        step = newton_step(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:
             return state, passes, bool(np.isfinite(decrement))
@@ -130,7 +130,7 @@ def newton(
                 break
             step = 0.5 * step
         else:
-            # Only rounding is left to climb.
+            # Only rounding is left to gain.
             return state, passes, decrement < 1e-10
         state = trial
     return state, passes, False
@@ -145,8 +145,8 @@ def higher_maxima(
 ) -> list[State]:
     """Search for points higher than the maximum reached, at other rho.
 
-    The likelihood is profiled at eight fixed rho, on a sample if there are many rows. A full ascent
-    starts where the profile rises on the way from the optimum or, if it is of all rows, rises to a
+    The likelihood is profiled at eight fixed rho, on a sample if there are many rows. Newton's
+    method starts where the profile rises on the way from the optimum or, if it is of all rows, rises to a
     height that could exceed it.
     """
     free, at = len(found.theta) - 1, float(found.theta[-1])
@@ -165,7 +165,7 @@ def higher_maxima(
             max_iterations=_PROFILE_ITERATIONS,
         )
         # The last step, not taken, would gain half its decrement.
-        return state, state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
+        return state, state.log_likelihood + 0.5 * float(newton_step(state, free) @ state.gradient)
 
     # A sample has an optimum of its own at this rho, as at the others.
     here = found.log_likelihood if exact else profiled(found.theta)[1]
@@ -221,7 +221,7 @@ def elsewhere(start: Start) -> float | None:
     return float(np.clip(np.tanh(start[-1]), -_LARGEST_RHO, _LARGEST_RHO))
 
 
-def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
+def starting_point(problem: LinearProblem, probit: Probit, start: TwoStep) -> Floats:
     """Two-step values in inner coordinates; a rho-hat outside (-1, 1) starts just inside."""
     beta = start.coef[:-1].copy()
     beta[0] -= problem.centre

@@ -22,7 +22,7 @@ from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, z
 from heckmanfa.data.rows import Block, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.held_two_step import RhoScores, held_bread
-from heckmanfa.model.joint_problem import Problem, scores_of, standardized
+from heckmanfa.model.joint_problem import LinearProblem, scores_of, standardized
 from heckmanfa.model.likelihood import MaximumLikelihood
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
@@ -278,7 +278,7 @@ def likelihood_own_scale(
     moments: Moments, probit: Probit, found: MaximumLikelihood, kind: CovarianceKind, rows: Rows
 ) -> OwnScale:
     """Read the rows once, at maximum-likelihood estimates."""
-    problem, theta = Problem.build(moments, probit, found.features), found.inner_params
+    problem, theta = LinearProblem.build(moments, probit, found.features), found.inner_params
     model = _Likelihood(problem, theta)
     middle, (gradient,) = score_squares_and_sums(
         rows,
@@ -298,7 +298,7 @@ def likelihood_own_scale(
 class _Likelihood:
     """The joint likelihood at its maximum, for a pass over blocks of rows."""
 
-    problem: Problem
+    problem: LinearProblem
     theta: Floats
 
     @property

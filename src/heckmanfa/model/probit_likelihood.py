@@ -39,7 +39,7 @@ from heckmanfa.model.joint_problem import (
 from heckmanfa.model.likelihood import Doubt, JointMaximum, maximize, maximize_held
 from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import ProbitStarts, Start, ascent, newton
+from heckmanfa.model.newton import ProbitStarts, Start, newton, newton_step
 from heckmanfa.model.probit import Probit, pilot_of
 
 _PILOT_DECREMENT = 1e-3
@@ -119,7 +119,7 @@ class ProbitMaximum(JointMaximum):
 
     @property
     def instead(self) -> str:
-        """What to do if the climb does not converge."""
+        """What to do if Newton's method does not converge."""
         if abs(self.atanh_rho) < BOUNDARY_ATANH:
             return "use another set of features"
         return (
@@ -216,7 +216,7 @@ def _corrected(rows: Rows, problem: JointProblem, starts: ProbitStarts, atanh_rh
     state = problem.evaluate(rows, starts.at(atanh_rho))
     if not np.isfinite(state.log_likelihood):
         return starts.at(atanh_rho)
-    return starts.at(float(state.theta[-1] + ascent(state, len(state.theta))[-1]))
+    return starts.at(float(state.theta[-1] + newton_step(state, len(state.theta))[-1]))
 
 
 @dataclass(frozen=True)

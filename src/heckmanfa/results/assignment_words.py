@@ -29,7 +29,7 @@ from heckmanfa.results.average_tables import (
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.results.inclusion import selection_sections
 from heckmanfa.results.judgement import VerdictKind, judgement_of
-from heckmanfa.search.averaging import KINDS
+from heckmanfa.search.averaging import WEIGHT_CRITERIA
 from heckmanfa.text.chances import BY, CHANCES_BY
 from heckmanfa.text.wording import (
     chance_text,
@@ -104,7 +104,9 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
 def _of_imr(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     if found.correction is None:
         return []
-    by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+    by = ", ".join(
+        f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
+    )
     words = f"Assignments with {_correction(fit)} carry this much of the weight: {by}."
     return [Caveat("imr_optional", "note", words)]
 
@@ -312,13 +314,17 @@ def _moved(found: AssignmentWeights, moved: Sequence[str]) -> str:
     """Say which of these features only some kinds of weights favour."""
     parts: dict[tuple[bool, ...], list[str]] = {}
     for unit, unit_name in zip(found.moved(), moved, strict=True):
-        favoured = tuple(found.share(unit, kind) >= 0.5 for kind in KINDS)
+        favoured = tuple(found.share(unit, kind) >= 0.5 for kind in WEIGHT_CRITERIA)
         parts.setdefault(favoured, []).append(unit_name)
     clauses = []
     for favoured, names in parts.items():
         by, others = (
             listed(
-                [kind.upper() for kind, holds in zip(KINDS, favoured, strict=True) if holds is side]
+                [
+                    kind.upper()
+                    for kind, holds in zip(WEIGHT_CRITERIA, favoured, strict=True)
+                    if holds is side
+                ]
             )
             for side in (True, False)
         )
@@ -343,7 +349,7 @@ def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     if judged.kind == "unknown" and judged.rival:
         words += " What drives selection may move the outcome too."
     by, short = (
-        ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA)
         for text in (share_text, chance_text)
     )
     name = "chance that selection mattered"
@@ -379,7 +385,9 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     if not fit.is_binary:
         facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
     if found.correction is not None:
-        by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        by = ", ".join(
+            f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
+        )
         facts.append((f"With {_correction(fit)}", by))
     notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     if found.left_out is not None:
@@ -389,7 +397,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares[["feature"]].copy()
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         shown[kind.upper()] = shares[kind].map(share_text)
     shown[f"{BY} alone"] = shares[f"{CHANCES_BY}_alone"].map(share_text)
     shown["role"] = shares["role"]

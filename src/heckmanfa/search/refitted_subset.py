@@ -18,7 +18,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
 from heckmanfa.model.equations import weighted_count
 from heckmanfa.model.likelihood import likelihood_criteria
-from heckmanfa.model.refit_together import Climbed
+from heckmanfa.model.refit_together import Refit
 from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_start
 from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Tree
@@ -27,7 +27,7 @@ from heckmanfa.search.form import QuadraticForm
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct, first_of_ties
 from heckmanfa.search.searched import ExactRefits, Search
-from heckmanfa.search.strategies import Problem
+from heckmanfa.search.strategies import SearchProblem
 from heckmanfa.text.option_types import Criterion
 from heckmanfa.text.progress import progress_line
 from heckmanfa.text.wording import plural
@@ -132,7 +132,7 @@ class RefittedSubset:
     max_nodes: int | None = None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Search the tree of all assignments, then refit the best of them."""
         full = problem.full
         assert full is not None
@@ -171,10 +171,10 @@ class RefittedSubset:
 
 
 def _ranked(
-    problem: Problem,
+    problem: SearchProblem,
     full: FullModel,
     found: BestOfForm,
-    refits: list[Climbed],
+    refits: list[Refit],
     max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
@@ -182,8 +182,8 @@ def _ranked(
     m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
     k = problem.moments.n_features
     both = masks.shape[1] > k
-    good = np.array([climbed.converged for climbed in refits], dtype=bool)
-    fitted = np.array([climbed.log_likelihood for climbed in refits]) + full.offset
+    good = np.array([refit.converged for refit in refits], dtype=bool)
+    fitted = np.array([refit.log_likelihood for refit in refits]) + full.offset
     if both:
         # With no feature in the selection equation, there is nothing to correct with.
         good &= masks[:, k:].any(axis=1)
@@ -195,7 +195,7 @@ def _ranked(
     exact = -2.0 * log_likelihood + penalty
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
     aic, bic = likelihood_criteria(log_likelihood, held, m)
-    theta = [climbed.theta for climbed in refits]
+    theta = [refit.theta for refit in refits]
     rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
     offset = -2.0 * full.log_likelihood + float(goal.value(goal.penalty(full.n_fixed)))
     coef = np.array([full.coef(point, k) for point in theta])
@@ -233,7 +233,7 @@ def _ranked(
     return result if found.complete else _incomplete(result, max_nodes)
 
 
-def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
+def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentError:
     """Say that no assignment can be chosen, and what to change."""
     advice = "Name features that drive selection alone in never=[...], or raise n_refits."
     probit = problem.moments.probit

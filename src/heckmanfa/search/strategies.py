@@ -39,7 +39,7 @@ Extraction = Literal["sample", "rank", "correlation"]
 
 
 @dataclass(frozen=True)
-class Problem:
+class SearchProblem:
     """The problem that a search solves."""
 
     moments: Moments
@@ -56,7 +56,7 @@ class Problem:
 class Strategy(Protocol):
     """A way to search."""
 
-    def __call__(self, problem: Problem) -> tuple[Search, Trained | None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
         """Search; return the training as well if there was one."""
         ...
 
@@ -73,7 +73,7 @@ class BestSubset:
     max_nodes: int | None = None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Search the tree of all assignments."""
         criterion = problem.goal.criterion
         most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
@@ -105,7 +105,7 @@ class AdaptiveLasso:
     power: float = 1.0
     on_collinear: OnProblem = "error"
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Follow the path; collinear candidates are refused or dropped."""
         moments, choices, goal = problem.moments, problem.choices, problem.goal
         try:
@@ -141,7 +141,7 @@ class FeatureAssignment:
     train_rows: int | None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, Trained | None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
         """Train, then draw or rank assignments (Algorithms 3 and 4)."""
         moments, choices, goal = problem.moments, problem.choices, problem.goal
         names = problem.labels
@@ -172,7 +172,7 @@ class FeatureAssignment:
         """Show no progress."""
         return replace(self, verbose=0)
 
-    def _train(self, problem: Problem, source: Any) -> Trained:
+    def _train(self, problem: SearchProblem, source: Any) -> Trained:
         with progress_line(self.verbose, "training", "epochs", self.epochs) as show:
             trained = train(
                 problem.moments,

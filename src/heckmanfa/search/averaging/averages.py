@@ -39,12 +39,12 @@ from heckmanfa.search.averaging.result import (
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
     EVEN,
-    KINDS,
     MOST_COLUMNS,
+    WEIGHT_CRITERIA,
     Correction,
-    Kind,
     Odds,
     Rule,
+    WeightCriterion,
 )
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
@@ -240,8 +240,10 @@ def sampled_estimates(found: Sampled, columns: Columns, rule: Rule) -> Estimates
         return np.asarray((by_kind * scale).mean(axis=0))
 
     return Estimates(
-        inclusion={kind: found.shares[found.chains(kind)].mean(axis=0) for kind in KINDS},
-        beside_index={kind: found.beside_index[found.chains(kind)].mean(axis=0) for kind in KINDS},
+        inclusion={kind: found.shares[found.chains(kind)].mean(axis=0) for kind in WEIGHT_CRITERIA},
+        beside_index={
+            kind: found.beside_index[found.chains(kind)].mean(axis=0) for kind in WEIGHT_CRITERIA
+        },
         effects=mean(found.effects),
         positive=mean(found.positive),
         negative=mean(found.negative),
@@ -268,7 +270,7 @@ def sampled_kept(found: Sampled, columns: Columns, rule: Rule) -> Kept:
     visited = _Visited(found, columns, rule)
     best_weight: dict[str, float] = {}
     n_half: dict[str, int] = {}
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         best_weight[kind], n_half[kind] = visited.heaviest((kind,))
     best_weight[rule.weights], n_half[rule.weights] = visited.heaviest(rule.own)
     places = visited.places(rule.own)
@@ -312,13 +314,13 @@ class _Visited:
         self.cost, self.rho = found.cost.ravel()[first], found.rho.ravel()[first]
         counts = columns.counts(self.inside.astype(np.intp), 0)
         holds_index = self.inside[:, 0] & columns.has_index
-        self._weights: dict[Kind, Floats] = {}
-        for kind in KINDS:
+        self._weights: dict[WeightCriterion, Floats] = {}
+        for kind in WEIGHT_CRITERIA:
             criterion = self.cost + columns.penalty(rule.penalties[kind], counts, holds_index)
             relative = np.exp(0.5 * (criterion.min() - criterion))
             self._weights[kind] = relative * self._factor(kind, relative)
 
-    def _factor(self, kind: Kind, relative: Floats) -> float:
+    def _factor(self, kind: WeightCriterion, relative: Floats) -> float:
         """Weight of an assignment whose relative weight is one."""
         places = self._place[:, self._found.chains(kind)]
         middle = places.shape[1] // 2
@@ -333,16 +335,16 @@ class _Visited:
         visited = float(relative[np.unique(places)].sum())
         return min(seen / expected, 1.0 / visited)
 
-    def weight(self, kinds: tuple[Kind, ...]) -> Floats:
+    def weight(self, kinds: tuple[WeightCriterion, ...]) -> Floats:
         """Weights of the distinct assignments, (N,), averaged over some kinds."""
         return np.asarray(np.mean([self._weights[kind] for kind in kinds], axis=0))
 
-    def places(self, kinds: tuple[Kind, ...]) -> NDArray[np.intp]:
+    def places(self, kinds: tuple[WeightCriterion, ...]) -> NDArray[np.intp]:
         """Which distinct assignments the chains of some kinds visited, one after another."""
         parts = [self._place[:, self._found.chains(kind)] for kind in kinds]
         return np.concatenate(parts, axis=1).ravel()
 
-    def heaviest(self, kinds: tuple[Kind, ...]) -> tuple[float, int]:
+    def heaviest(self, kinds: tuple[WeightCriterion, ...]) -> tuple[float, int]:
         """Weight of the heaviest assignment, and how many carry half of the weight."""
         weight, places = self.weight(kinds), self.places(kinds)
         ordered = np.sort(weight[np.unique(places)])[::-1]

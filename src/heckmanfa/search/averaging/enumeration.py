@@ -23,7 +23,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept, pack_states
 from heckmanfa.search.averaging.subsets import Subsets
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
 from heckmanfa.search.goal import KEPT, first_of_ties
 
 # The most inner units, and the most numbers in the estimates of a step: they stay in the cache.
@@ -73,7 +73,7 @@ class Enumeration:
     """(2^U,), infinite for assignments that weigh nothing"""
     rho: Floats
     """(2^U,), NaN for assignments that cannot be solved"""
-    sums: dict[Kind, Sums] = field(default_factory=dict)
+    sums: dict[WeightCriterion, Sums] = field(default_factory=dict)
 
     @cached_property
     def steps(self) -> _Steps:
@@ -86,7 +86,7 @@ class Enumeration:
         bits = [self.n_inner + e for e in range(n_outer)] + list(range(self.n_inner))
         return np.asarray((assignments[:, None] >> np.array(bits, dtype=np.intp)) & 1 > 0)
 
-    def weights(self, kind: Kind) -> Floats:
+    def weights(self, kind: WeightCriterion) -> Floats:
         """Weights of all assignments, (2^U,), summing to one."""
         steps, sums = self.steps, self.sums[kind]
         values = np.empty_like(self.cost)
@@ -125,7 +125,7 @@ class _Steps:
         """Whether a step holds the index, the first unit."""
         return self._columns.has_index and bool(outer & 1)
 
-    def penalty(self, rule: Rule, kind: Kind, outer: int) -> Floats:
+    def penalty(self, rule: Rule, kind: WeightCriterion, outer: int) -> Floats:
         """What a criterion adds to the cost, for every subset; infinite if it is not offered."""
         bits = (outer >> np.arange(self.n_outer)) & 1
         counts = self._columns.counts(bits, 0)
@@ -155,7 +155,7 @@ def enumerate_assignments(
         n_inner=n_inner,
         cost=np.full(1 << n_units, np.inf),
         rho=np.full(1 << n_units, np.nan),
-        sums={kind: Sums() for kind in KINDS},
+        sums={kind: Sums() for kind in WEIGHT_CRITERIA},
     )
     step = _Step(found)
     for outer in range(1 << (n_units - n_inner)):
@@ -181,7 +181,7 @@ class _Step:
         inner = self._values[self._steps.first_inner : n_columns + 1]
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
-        self._weights = np.empty((len(KINDS), n_subsets))
+        self._weights = np.empty((len(WEIGHT_CRITERIA), n_subsets))
         self._correction = columns.place_of(len(columns.form.columns))
 
     def run(self, outer: int) -> None:
@@ -247,7 +247,7 @@ class _Step:
     def _add(self, outer: int, cost: Floats) -> None:
         """Add the weights of a step to the sums."""
         rule, steps, sums = self._rule, self._steps, self._found.sums
-        for kind, weight in zip(KINDS, self._weights, strict=True):
+        for kind, weight in zip(WEIGHT_CRITERIA, self._weights, strict=True):
             np.add(cost, steps.penalty(rule, kind, outer), out=weight)
             sums[kind].rescale(float(weight.min()))
             np.subtract(sums[kind].best, weight, out=weight)
@@ -255,7 +255,7 @@ class _Step:
         held = np.zeros(steps.n_outer)
         held[steps.held(outer)] = 1.0
         inclusion, total = _inclusion(self._weights, self._found.n_inner)
-        for row, kind in enumerate(KINDS):
+        for row, kind in enumerate(WEIGHT_CRITERIA):
             shares = np.concatenate([held * total[row], inclusion[row]])
             sums[kind].total += total[row]
             sums[kind].inclusion += shares
@@ -264,7 +264,7 @@ class _Step:
         effects = values[: len(self._columns.places)]
         positive, negative = (effects > 0.0).astype(np.float64), (effects < 0.0).astype(np.float64)
         for kind in rule.own:
-            weight = self._weights[KINDS.index(kind)]
+            weight = self._weights[WEIGHT_CRITERIA.index(kind)]
             sums[kind].values += values @ weight
             sums[kind].positive += positive @ weight
             sums[kind].negative += negative @ weight
@@ -315,7 +315,7 @@ def kept_of(found: Enumeration, random: np.random.Generator) -> Kept:
     best_weight: dict[str, float] = {}
     n_half: dict[str, int] = {}
     own = np.zeros(0)
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         weight = found.weights(kind)
         best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
         if kind in rule.own:
