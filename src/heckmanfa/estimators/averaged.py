@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval
 
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError, NotSearchedError
-from heckmanfa.estimators.fitting import fit_rows
+from heckmanfa.estimators.fitting import fit_rows, one_of
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import SEARCH_IN, ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Unknown,
-    WeightKind,
-    one_of,
-)
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.result import AverageOutcome
@@ -33,7 +25,14 @@ from heckmanfa.search.averaging.weights import (
     Weighting,
 )
 from heckmanfa.search.choices import Choices, check_window
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    SearchIn,
+    WeightKind,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

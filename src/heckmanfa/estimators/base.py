@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.fitted_levels import levels_named
@@ -26,7 +27,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
-from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec, one_of
 from heckmanfa.estimators.inferred import InferredModel
 from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
@@ -36,7 +37,7 @@ from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.model.option_types import CovType, Unknown, one_of
+from heckmanfa.text.option_types import CovType
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 

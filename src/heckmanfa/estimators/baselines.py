@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
@@ -34,14 +35,14 @@ from heckmanfa.data.sample import Sample, check_parameters, find_row_source, rea
 from heckmanfa.data.settling import re_encode, references_asked, refuse_moved, settle_levels
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
-from heckmanfa.estimators.fitting import publish
+from heckmanfa.estimators.fitting import one_of, publish
 from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
 from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem, Unknown, one_of
 from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.text.option_types import OnProblem
 
 
 @dataclass(frozen=True)

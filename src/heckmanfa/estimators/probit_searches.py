@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval
 
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.fitting import one_of
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch
-from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
 from heckmanfa.search.refitted_subset import RefittedSubset
-from heckmanfa.text.option_types import Criterion, SearchIn
+from heckmanfa.text.option_types import CovType, Criterion, OnProblem, SearchIn, WeightKind
 
 _REFUSED = {
     "adjusted_r2": "a binary outcome has no sum of squares to compare",

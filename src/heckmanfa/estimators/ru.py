@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Array, Floats, host, like, on_host
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks, same
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Block, held
@@ -20,7 +21,6 @@ from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.model.moments import gather_moments
-from heckmanfa.model.option_types import Unknown
 from heckmanfa.text.progress import progress_line
 
 _UNITS = 64

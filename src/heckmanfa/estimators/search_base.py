@@ -21,12 +21,11 @@ from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec, one_of
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.inference.uncertainty import bounds_of
-from heckmanfa.model.option_types import one_of
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.caveats import caveats_of_fit

@@ -12,23 +12,24 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError
+from heckmanfa.estimators.fitting import one_of
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import SEARCH_IN, ProvenSearch, SearchModel
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Standardize,
-    Unknown,
-    WeightKind,
-    one_of,
-)
 from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
-from heckmanfa.text.option_types import Criterion, SearchIn
+from heckmanfa.text.option_types import (
+    CovType,
+    Criterion,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    SearchIn,
+    Standardize,
+    WeightKind,
+)
 
 
 class HeckmanFA(SearchModel, Heckman):

@@ -38,7 +38,6 @@ from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clu
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import elsewhere, read_start
-from heckmanfa.model.option_types import CovType
 from heckmanfa.model.probit_likelihood import BinaryOutcome
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
@@ -51,7 +50,7 @@ from heckmanfa.search.goal import Goal
 from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.strategies import SearchProblem, Strategy
-from heckmanfa.text.option_types import Criterion
+from heckmanfa.text.option_types import CovType, Criterion
 from heckmanfa.text.progress import progress_line
 
 

@@ -21,9 +21,9 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import Method
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
+from heckmanfa.text.option_types import Method
 
 _MAX_ITERATIONS = 100
 # As in the probit: an error of at most 1e-8 in the covariance, and far less in the estimates.

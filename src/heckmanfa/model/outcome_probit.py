@@ -25,9 +25,9 @@ from heckmanfa.model.equations import (
 )
 from heckmanfa.model.linalg import Coordinates, dependencies
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit
 from heckmanfa.model.separation import TOLERANCE, Separation, find_separation
+from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.printable import quoted_list
 from heckmanfa.text.wording import MAX_NAMES, plural
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.model.option_types import OutcomeTransform
 from heckmanfa.results.log_words import log_points
 from heckmanfa.text.numerals import signed
+from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import effects, points

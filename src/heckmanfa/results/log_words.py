@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from heckmanfa.fit import Fit
-from heckmanfa.model.option_types import OutcomeTransform
 from heckmanfa.results.document import Caveat, Finding
 from heckmanfa.results.naming import outcome_of
+from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.printable import shown
 
 # A mean ratio is far from 1 if predictions are off by so much and chance hardly explains it.

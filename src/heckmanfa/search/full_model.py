@@ -21,7 +21,6 @@ from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.linalg import collinear_error, dependencies, inverse_definite, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import ProbitStarts, StartsByRho, newton
-from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit_likelihood import (
     BOUNDARY_ATANH,
@@ -42,7 +41,7 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import AtanhRho, QuadraticForm, wald_excess
 from heckmanfa.search.goal import Goal
 from heckmanfa.search.searched import AllFeatures
-from heckmanfa.text.option_types import Criterion
+from heckmanfa.text.option_types import Criterion, OnProblem
 
 _HELD_DECREMENT = 1e-6
 # A log-likelihood this much below its approximation may be the lower of two maxima.

@@ -25,13 +25,13 @@ from heckmanfa.errors import (
 from heckmanfa.model.equations import say_dropped
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OnProblem, Standardize
 from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budget
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct
 from heckmanfa.search.searched import Search, evaluate
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
+from heckmanfa.text.option_types import OnProblem, Standardize
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
 
