@@ -31,8 +31,7 @@ from benchmarks.averaging_methods import (
 from heckmanfa import Heckman, HeckmanProbit, compress
 from heckmanfa.model.compressed import Compressed
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step
 
 WIDTH_DRAWS = 10
 MODES = ("always", "optional", "index", "never")

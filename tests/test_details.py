@@ -11,9 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from heckmanfa.results.assignment_words import _weight_finding
-from heckmanfa.results.caveats import _of_rows
-from heckmanfa.results.search_caveats import search_notes
 
 from heckmanfa import (
     Heckman,
@@ -24,6 +21,7 @@ from heckmanfa import (
     assignment,
     compress,
 )
+from heckmanfa.analysis.checking import _of_rows
 from heckmanfa.data.columns.features import FeatureTable, columns_named
 from heckmanfa.data.columns.missing_codes import _is_suspicious
 from heckmanfa.data.files.found_files import _LARGEST, _all_integers
@@ -43,13 +41,15 @@ from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.claims import _chance
-from heckmanfa.results.headline import CHOSEN, _of_halves
+from heckmanfa.results.feature_evidence import CHOSEN
+from heckmanfa.results.headline import _of_halves
 from heckmanfa.results.reference import Reference
+from heckmanfa.results.search_facts import search_notes
 from heckmanfa.results.selection_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.search import full_model
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
-from heckmanfa.search.quadratic import QuadraticForm, _refuse_singular
+from heckmanfa.search.form import QuadraticForm, _refuse_singular
 from heckmanfa.text.wording import share_text
 
 

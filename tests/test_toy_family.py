@@ -23,7 +23,7 @@ from heckmanfa.fit import LINEAR, Family
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
 from heckmanfa.fit.fitted import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.joint_problem import Slopes, State, index_range
+from heckmanfa.model.joint_problem import LinearProblem, Slopes, State, index_range
 from heckmanfa.model.likelihood import (
     Doubt,
     JointMaximum,
@@ -31,20 +31,19 @@ from heckmanfa.model.likelihood import (
     maximize_held,
     warn_of_likelihood,
 )
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.newton import (
     ProfileStarts,
     StartsByRho,
     read_start,
     starting_point,
 )
-from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.two_step import fit_two_step
 
 SIGMA_KNOWN = 1.0
 
 
 @dataclass(frozen=True)
-class KnownScaleProblem(Problem):
+class KnownScaleProblem(LinearProblem):
     """The linear likelihood without its log sigma, which is known."""
 
     ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
@@ -67,8 +66,8 @@ class KnownScaleProblem(Problem):
         return [*slopes[:3], slopes[4]]
 
 
-def _linear(problem: KnownScaleProblem) -> Problem:
-    return Problem(**{field.name: getattr(problem, field.name) for field in fields(problem)})
+def _linear(problem: KnownScaleProblem) -> LinearProblem:
+    return LinearProblem(**{field.name: getattr(problem, field.name) for field in fields(problem)})
 
 
 @dataclass(frozen=True)

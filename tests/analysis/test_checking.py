@@ -14,8 +14,8 @@ from heckmanfa.analysis.refits import N_BOOT, NOT_IN_MEMORY
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.check_words import CHECK_WORDS
-from heckmanfa.results.checks import LEVELS, badge, fine_words
+from heckmanfa.results.checks import badge, fine_words
+from heckmanfa.results.facts import LEVELS
 from heckmanfa.text.wording import chance_text
 
 FEATURES = [

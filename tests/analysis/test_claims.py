@@ -10,7 +10,7 @@ import pytest
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.checks import badge, plain_check
+from heckmanfa.results.checks import badge
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.may_write import may_write
 from heckmanfa.text.passage import Name

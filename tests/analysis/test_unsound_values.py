@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from heckmanfa import Heckman, load, save
 from heckmanfa.analysis import model_file
-from heckmanfa.analysis.model_classes import Rule, Sizes
+from heckmanfa.analysis.model_classes import Rule, Sizes, UnsoundError
 from heckmanfa.analysis.model_values import (
     Reader,
     UnsavableError,
-    UnsoundError,
     Writer,
     read_number,
     read_plain,

@@ -16,8 +16,7 @@ from heckmanfa.errors import (
     NoExclusionWarning,
     RhoOutsideWarning,
 )
-from heckmanfa.model.joint_problem import scores_of
-from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.joint_problem import LinearProblem, scores_of
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 
@@ -74,7 +73,7 @@ def random_problem(rng, weighted, wild):
     coordinates = selection_coordinates(rows, features, list("abc"))
     assert coordinates.plain != wild
     probit = fit_probit(rows, features, coordinates)
-    problem = Problem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
+    problem = LinearProblem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
     return rows, [0, 1, 3, 2], problem, rng.normal(size=10) * 0.3
 
 

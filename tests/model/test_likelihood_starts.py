@@ -20,9 +20,9 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, RhoUncertainWarning, SecondMaximumWarning
 from heckmanfa.inference.likelihood_profile import profile_rho
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.likelihood import maximize
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.newton import ProfileStarts, starting_point
 from heckmanfa.model.two_step import fit_two_step
 
 SELECTION = ["age", "age2", "faminc", "kids", "educ"]
@@ -288,7 +288,7 @@ def test_a_maximum_that_is_wanted_alone_is_not_compared_with_others(greene, star
     found = compress(X, y, selection_features=selection)
     rows, moments, probit = found.rows, found.moments, found.probit
     two_step = fit_two_step(moments, probit, prediction, CLASSICAL, rows)
-    problem = Problem.build(moments, probit, two_step.features)
+    problem = LinearProblem.build(moments, probit, two_step.features)
     given = (
         *(rows, problem, two_step.features, CLASSICAL),
         starting_point(problem, probit, two_step),

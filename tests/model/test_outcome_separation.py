@@ -20,7 +20,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.equations import count_rows
-from heckmanfa.model.outcome_rows import OutcomeRows
+from heckmanfa.model.outcome_probit import OutcomeRows
 from heckmanfa.text.option_words import at_command_line
 
 N = 400

@@ -19,8 +19,7 @@ from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit import fit_probit, selection_coordinates
-from heckmanfa.model.probit_likelihood import fit_probit_likelihood
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.probit_likelihood import ProbitProblem, fit_probit_likelihood
 
 PREDICTION = [0, 1]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(50)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from heckmanfa.results.caveats import caveats_of_fit
 
 from heckmanfa import HeckmanProbitAverage
 from heckmanfa.datasets import make_selection

@@ -25,7 +25,6 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
-from heckmanfa.results.assignment_words import caveats_of_weights
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.text.wording import share_text
 

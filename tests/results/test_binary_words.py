@@ -17,19 +17,16 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.binary_check_words import BINARY_CHECK_WORDS, check_words
-from heckmanfa.results.caveats import TableFacts, caveats_of_fit, caveats_of_table
-from heckmanfa.results.check_words import CHECK_WORDS
-from heckmanfa.results.checks import check_of_finding, checks_of
+from heckmanfa.results.catalogue import TableFacts
+from heckmanfa.results.checks import checks_of
 from heckmanfa.results.claims import claims_of
-from heckmanfa.results.document import Finding
 from heckmanfa.results.effect_words import EffectWords, class_label
 from heckmanfa.results.effects import assignments_of, effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
+from heckmanfa.results.fit_tests import rho_lr
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.rho_tests import rho_lr
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import selection_words, which_words
 from heckmanfa.results.side_by_side import side_by_side

@@ -9,18 +9,8 @@ import pytest
 
 import heckmanfa
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.results.check_keys import CHECK_OF_CAVEAT, CHECKS_OF_WARNING, NO_CHECKS
-from heckmanfa.results.check_kinds import Kind
-from heckmanfa.results.check_words import CHECK_WORDS
-from heckmanfa.results.checks import (
-    Check,
-    badge,
-    check_of_finding,
-    count_words,
-    fine_words,
-    ordered_checks,
-)
-from heckmanfa.results.document import Finding
+from heckmanfa.results.checks import Check, badge, count_words, fine_words, ordered_checks
+from heckmanfa.results.facts import Kind
 
 SOURCE = Path(heckmanfa.__file__).parent
 

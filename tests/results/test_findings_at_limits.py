@@ -7,27 +7,6 @@ import numpy as np
 import pytest
 from tests.recorded import compare, flat
 
-from heckmanfa.results.caveats import _strength
-from heckmanfa.results.exclusion_strength import about_exclusions
-from heckmanfa.results.held_rho_words import (
-    about_held_exclusions,
-    about_held_rho,
-    caveat_of_held_rho,
-)
-from heckmanfa.results.log_words import about_ratio
-from heckmanfa.results.problems import (
-    Basis,
-    about_clusters,
-    about_convergence,
-    about_equal_variance,
-    about_errors,
-    about_hausman,
-    about_maxima,
-    about_r2,
-    about_rho,
-    about_rho_test,
-    clusters_note,
-)
 from heckmanfa.results.reference import Reference, Wald
 
 NAN = float("nan")

@@ -9,7 +9,6 @@ from heckmanfa.analysis.request import check_question
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.results.answer import answer_of
-from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.may_write import may_write

@@ -5,9 +5,7 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
-from heckmanfa.results.checks import check_of_finding
 from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.log_words import about_ratio
 
 FEATURES = ["nwifeinc", "educ", "exper", "age", "kids5"]
 

@@ -11,10 +11,8 @@ from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
 from heckmanfa.model.likelihood import rho_text
-from heckmanfa.results.caveats import TableFacts, caveats_of_table
-from heckmanfa.results.exclusion_strength import about_exclusions
+from heckmanfa.results.catalogue import TableFacts
 from heckmanfa.results.exclusions import find_exclusions
-from heckmanfa.results.problems import about_r2, about_rho
 from heckmanfa.results.reference import Reference
 
 SILENT = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")

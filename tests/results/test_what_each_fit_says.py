@@ -9,7 +9,6 @@ from tests.scenes import FITS
 
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.caveats import caveats_of_fit
 
 MARKS = {"ok": "", "note": "", "caution": "?", "problem": "!"}
 

@@ -17,7 +17,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     SearchWarning,
 )
-from heckmanfa.search.averaging import KINDS, average, averages, enumeration, gibbs
+from heckmanfa.search.averaging import WEIGHT_CRITERIA, average, averages, enumeration, gibbs
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.weights import Odds
@@ -217,7 +217,7 @@ def test_equals_a_plain_loop_over_all_subsets(part):
         rows = [places[state.tobytes()] for state in states]
         assert not found.components_drawn
         assert found.component_weights == pytest.approx(weight[rows], abs=1e-10)
-        for each in KINDS:
+        for each in WEIGHT_CRITERIA:
             # A group acts with the index if any of its columns does.
             of_unit = direction.copy()
             for unit in choices.units:
@@ -427,7 +427,7 @@ def test_the_sampler_agrees_with_the_enumeration_of_sixteen_features(sixteen):
     assert exact.exhaustive
     assert not sampled.exhaustive
     assert sampled.disagreement <= 4 * gibbs.AGREEMENT
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         assert sampled.shares[kind] == pytest.approx(exact.shares[kind], abs=0.02), kind
         assert sampled.alone[kind] == pytest.approx(exact.alone[kind], abs=0.02), kind
         assert sampled.correction_share[kind] == pytest.approx(
@@ -461,7 +461,7 @@ def test_the_sampler_respects_groups_forced_features_and_limits():
     exact = average(form, choices, weights="mean")
     sampled = average(form, choices, weights="mean", max_units=0, random_state=1)
     assert sampled.leading_masks.sum(axis=1).max() <= 9
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         assert sampled.shares[kind] == pytest.approx(exact.shares[kind], abs=0.02), kind
     assert sampled.free == pytest.approx(exact.free, abs=0.01)
     places = {state.tobytes(): place for place, state in enumerate(exact.leading_states)}

@@ -17,9 +17,9 @@ from heckmanfa import (
     compress,
 )
 from heckmanfa.datasets import make_selection
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
-from heckmanfa.model.probit_together import evaluate_many
+from heckmanfa.model.joint_problem import LinearProblem
+from heckmanfa.model.probit_likelihood import ProbitProblem
+from heckmanfa.model.refit_together import evaluate_many
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.search.averaging.averages import with_drivers
 from heckmanfa.search.choices import Choices
@@ -291,7 +291,7 @@ def test_the_best_of_both_equations_is_the_best_of_all_pairs(make, search, k, se
     assert (table["selection_features"].map(len)[known] > 0).all()
 
 
-@pytest.mark.parametrize("problem", [Problem, ProbitProblem])
+@pytest.mark.parametrize("problem", [LinearProblem, ProbitProblem])
 def test_many_likelihoods_in_one_pass_are_those_of_each(problem):
     data = data_of("binary" if problem is ProbitProblem else "linear", 3, n=200)
     weight = np.arange(200) % 3 + 1

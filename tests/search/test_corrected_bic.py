@@ -19,9 +19,9 @@ from heckmanfa.errors import (
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import record
-from heckmanfa.search.best_subset.of_form import best_of_form
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.quadratic import QuadraticForm, form_of_all
+from heckmanfa.search.form import QuadraticForm, form_of_all
+from heckmanfa.search.refitted_subset import best_of_form
 
 
 def plain_form(data, probit, columns):

@@ -1,19 +1,18 @@
-"""A likelihood's quadratic form: its best assignments, its estimates in each, and their weights."""
+"""A likelihood's quadratic form: its best assignments, and refits beside it."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import gammaln
 from scipy.stats import kendalltau, rankdata
 
-from heckmanfa.search.best_subset.of_form import best_of_form
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.exact_refits import ExactRefits
-from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
+from heckmanfa.search.form import QuadraticForm
+from heckmanfa.search.refitted_subset import best_of_form
+from heckmanfa.search.searched import ExactRefits
 
 M = 500.0
 K = 6
@@ -23,40 +22,15 @@ MASKS = np.array(
 )
 
 
-def draw(seed: int) -> tuple[QuadraticForm, np.ndarray, np.ndarray]:
-    """Return a form with atanh rho, and the estimates and covariance of all K + 1."""
+def draw(seed: int) -> QuadraticForm:
     random = np.random.default_rng(seed)
-    root = random.normal(size=(K + 1, K + 1))
-    covariance = root @ root.T / 200
-    estimates = 0.3 * random.normal(size=K + 1)
-    rho = AtanhRho(float(estimates[K]), float(covariance[K, K]), covariance[:K, K])
-    form = QuadraticForm(tuple(range(K)), estimates[:K], covariance[:K, :K], rho)
-    return form, estimates, covariance
-
-
-def weigh(criterion: np.ndarray) -> np.ndarray:
-    weight = np.exp(0.5 * (criterion.min() - criterion))
-    return weight / weight.sum()
-
-
-def test_estimates_in_an_assignment_are_those_of_a_conditional_normal() -> None:
-    form, estimates, covariance = draw(0)
-    found = form.restricted(MASKS)
-    for row, mask in enumerate(MASKS):
-        away = np.flatnonzero(~mask)
-        share = covariance[:, away] @ np.linalg.inv(covariance[np.ix_(away, away)])
-        left = estimates - share @ estimates[away]
-        spread = np.diag(covariance - share @ covariance[away])
-        np.testing.assert_allclose(found.coef[row], np.where(mask, left[:K], 0.0), atol=1e-12)
-        np.testing.assert_allclose(found.variance[row], np.where(mask, spread[:K], 0.0), atol=1e-12)
-        assert found.atanh_rho[row] == pytest.approx(left[K], abs=1e-12)
-        assert found.atanh_rho_variance[row] == pytest.approx(spread[K], abs=1e-12)
-    assert np.isnan(replace(form, atanh_rho=None).restricted(MASKS).atanh_rho).all()
+    root = random.normal(size=(K, K + 1))
+    return QuadraticForm(tuple(range(K)), 0.3 * random.normal(size=K), root @ root.T / 200)
 
 
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
 def test_the_best_by_each_criterion_is_that_of_brute_force(criterion: str) -> None:
-    form, _, _ = draw(1)
+    form = draw(1)
     units = MASKS[:, [unit[0] for unit in CHOICES.units]].sum(axis=1)
     u = len(CHOICES.units)
     ways = gammaln(u + 1) - gammaln(units + 1) - gammaln(u - units + 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heckmanfa.search import Goal
-from heckmanfa.search.best_subset.penalties import Penalties
+from heckmanfa.search.best_subset.record import Penalties
 from heckmanfa.search.choices import Choices
 
 

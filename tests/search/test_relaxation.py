@@ -11,11 +11,11 @@ from heckmanfa.errors import SearchWarning
 from heckmanfa.model.linalg import diagonal_below
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset.branch_and_bound import warm_start
-from heckmanfa.search.best_subset.of_form import best_of_form
 from heckmanfa.search.best_subset.relaxation import IN, OUT, Relaxation, _Boxes
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import all_features
-from heckmanfa.search.quadratic import form_of_all
+from heckmanfa.search.form import form_of_all
+from heckmanfa.search.refitted_subset import best_of_form
 
 from .test_best_subset import everything, problem, worse
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from heckmanfa import HeckmanProbit
 from heckmanfa.inference.probabilities import predict_probability
-from heckmanfa.model.bivariate_normal import bivariate_cdf
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 
 pytestmark = pytest.mark.study
 
@@ -37,7 +37,7 @@ def _draw(seed: int) -> tuple[pd.DataFrame, pd.Series]:
 def _truths() -> dict[str, float]:
     mean = float(BETA[0] + POINT[0, :2] @ BETA[1:])
     index = float(GAMMA[0] + POINT[0] @ GAMMA[1:])
-    both = float(bivariate_cdf(mean, index, RHO))
+    both = float(np.exp(log_bivariate_cdf(mean, index, RHO)))
     inside = float(stats.norm.cdf(index))
     whole = float(stats.norm.cdf(mean))
     return {

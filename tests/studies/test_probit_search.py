@@ -16,7 +16,7 @@ import pytest
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.model.probit_together import BOUNDARY_ATANH
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 
 pytestmark = pytest.mark.study
 

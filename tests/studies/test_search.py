@@ -25,7 +25,7 @@ from scipy import stats
 from heckmanfa import Heckman, HeckmanBestSubset, assignment, compress
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
-from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.search import Goal, best_subset, correlations, rank, sample
 from heckmanfa.search.choices import all_features
 

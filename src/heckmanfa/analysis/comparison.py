@@ -39,10 +39,9 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.model.option_types import OnProblem, OutcomeKind
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import OnProblem, OutcomeKind, SearchIn
 from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from heckmanfa.data.columns.tally import MOST_FEW, NumberTally
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, label_of, shape_of
 from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
-from heckmanfa.model.option_types import OutcomeKind
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.tables.marks import amount
+from heckmanfa.text.option_types import OutcomeKind
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural

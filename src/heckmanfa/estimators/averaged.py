@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Unknown,
-    WeightKind,
-)
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices
-from heckmanfa.search.rho_window import check_window
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.search.choices import Choices, check_window
+from heckmanfa.text.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    SearchIn,
+    WeightKind,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

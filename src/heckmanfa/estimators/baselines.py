@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, resolve
 from heckmanfa.data.fitted_levels import (
@@ -42,9 +43,9 @@ from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weigh
 from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem, Unknown
+from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.text.option_types import OnProblem
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
@@ -30,9 +31,9 @@ from heckmanfa.data.sample import Sample, check_parameters, find_row_source, rea
 from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.model.likelihood_starts import read_start
-from heckmanfa.model.option_types import CovType, Method
+from heckmanfa.model.newton import read_start
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
 
@@ -185,6 +186,12 @@ class EncodedRows:
     rows: Any
     """what `fit` takes as X"""
     encoding: Encoding
+
+
+def one_of(*choices: str) -> StrOptions:
+    """Return scikit-learn's check of a parameter, whose message lists the choices in this order."""
+    # A view of keys is a set that keeps its order.
+    return StrOptions(dict.fromkeys(choices).keys())
 
 
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:

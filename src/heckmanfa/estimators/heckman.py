@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from heckmanfa.data.arrays import Floats, is_dask
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.dask_predict import predict_lazily
@@ -12,14 +13,7 @@ from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Unknown,
-    WeightKind,
-)
+from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
 
 if TYPE_CHECKING:
     pass

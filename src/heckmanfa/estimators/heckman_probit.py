@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
@@ -22,7 +23,7 @@ from heckmanfa.inference.probabilities import (
     predict_probability,
     predict_with_limits,
 )
-from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
+from heckmanfa.text.option_types import CovType, OnProblem, WeightKind
 
 if TYPE_CHECKING:
     pass

@@ -14,9 +14,9 @@ from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
-from heckmanfa.model.option_types import Method
 from heckmanfa.results import coefficients
 from heckmanfa.results.reference import Wald
+from heckmanfa.text.option_types import Method
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from heckmanfa.model.option_types import one_of
+from heckmanfa.estimators.fitting import one_of
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS
 from heckmanfa.text.wording import CRITERIA
 

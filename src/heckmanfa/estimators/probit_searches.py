@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.fitting import one_of
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.parameters import PARAMETERS
 from heckmanfa.estimators.search_base import ProvenSearch
-from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind, one_of
-from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import CovType, Criterion, OnProblem, SearchIn, WeightKind
 from heckmanfa.text.option_words import option
 
 _REFUSED = {

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, host, like, on_host
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks, same
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Block, held
@@ -18,7 +19,6 @@ from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.model.moments import gather_moments
-from heckmanfa.model.option_types import Unknown
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.progress import progress_line
 

@@ -29,9 +29,8 @@ from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
-from heckmanfa.search.choices import Choices, read_choices, read_selecting
-from heckmanfa.search.evaluation import Search
-from heckmanfa.search.rho_window import check_window
+from heckmanfa.search.choices import Choices, check_window, read_choices, read_selecting
+from heckmanfa.search.searched import Search
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
 from heckmanfa.text.option_words import option

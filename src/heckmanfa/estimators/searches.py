@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Standardize,
-    Unknown,
-    WeightKind,
-)
-from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
-from heckmanfa.text.option_types import SearchIn
+from heckmanfa.text.option_types import (
+    CovType,
+    Criterion,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    SearchIn,
+    Standardize,
+    WeightKind,
+)
 
 
 class HeckmanFA(SearchModel, Heckman):

@@ -23,31 +23,32 @@ from heckmanfa.fit.fitted import (
     spread_over,
 )
 from heckmanfa.fit.linear import log_not_selected
-from heckmanfa.model.binary_outcome import BinaryOutcome, likelihood_criteria
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
 from heckmanfa.model.expectation_parts import probability_parts
-from heckmanfa.model.likelihood import warn_of_likelihood
-from heckmanfa.model.likelihood_starts import ProbitStarts, Start, read_start
+from heckmanfa.model.likelihood import likelihood_criteria, warn_of_likelihood
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.newton import ProbitStarts, Start, read_start
 from heckmanfa.model.outcome_probit import (
+    OutcomeRows,
     fit_binary_selection,
     fit_outcome_probit,
     independent_columns,
     outcome_separation,
     separation_warning,
 )
-from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.model.probit_likelihood import (
     BOUNDARY_ATANH,
+    BinaryOutcome,
     ProbitMaximum,
+    ProbitProblem,
     fit_probit_likelihood,
+    outcome_slopes,
     probit_start,
 )
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, outcome_slopes
 from heckmanfa.model.two_step import refuse_unidentified
 from heckmanfa.text.option_words import instead, option
 

@@ -17,10 +17,10 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import JointProblem
 from heckmanfa.model.likelihood import JointMaximum
-from heckmanfa.model.likelihood_starts import StartsByRho
-from heckmanfa.model.option_types import Method
+from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
+from heckmanfa.text.option_types import Method
 
 Capability = Literal[
     "compressed data",

@@ -12,32 +12,26 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.fit.family import Family, family_named
-from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.likelihood import Doubt, JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import (
-    CovType,
-    Method,
-    OnProblem,
-    OutcomeTransform,
-    Unknown,
-    WeightKind,
-)
+from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
-from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
-from heckmanfa.search.outcome import SearchOutcome
+from heckmanfa.model.probit_likelihood import BinaryOutcome
+from heckmanfa.search.averaging.result import PROBABLE, AverageOutcome
+from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.text.chances import CHANCES_BY
+from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
 
 
 @dataclass(frozen=True)

@@ -22,23 +22,22 @@ from heckmanfa.fit.fitted import (
     rho_without_selection,
     spread_over,
 )
-from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
+from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import (
     MaximumLikelihood,
     fit_held_likelihood,
     fit_likelihood,
+    likelihood_criteria,
     warn_of_likelihood,
 )
 from heckmanfa.model.likelihood_guards import guard_likelihood
-from heckmanfa.model.likelihood_starts import ProfileStarts, Start, read_start, starting_point
-from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.newton import ProfileStarts, Start, read_start, starting_point
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import (
     held_own_scale,
@@ -47,7 +46,7 @@ from heckmanfa.model.own_scale import (
     two_step_own_scale,
 )
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step, solve_two_step
+from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step, solve_two_step
 from heckmanfa.text.option_words import instead, option
 
 
@@ -268,7 +267,7 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
 def begin_linear(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
     """Set up the joint likelihood, from the two-step estimates."""
     two_step = fit_two_step(moments, probit, features, CLASSICAL, rows)
-    problem = Problem.build(moments, probit, two_step.features)
+    problem = LinearProblem.build(moments, probit, two_step.features)
     starts = ProfileStarts.build(moments, probit, two_step.features, problem)
     return Beginning(two_step, problem, starts, starting_point(problem, probit, two_step))
 

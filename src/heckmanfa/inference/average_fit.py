@@ -28,10 +28,10 @@ from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging import average
-from heckmanfa.search.averaging.average_outcome import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.averages import with_drivers
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
+from heckmanfa.search.averaging.result import PROBABLE, AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
     MOST_COLUMNS,

@@ -26,7 +26,6 @@ from heckmanfa.inference.likelihood_profile import why_no_interval
 from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
-from heckmanfa.model.option_types import Method
 from heckmanfa.model.two_step import TwoStep, solve_two_step
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
@@ -35,6 +34,7 @@ from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
 from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
+from heckmanfa.text.option_types import Method
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import p_equals
 

@@ -26,8 +26,8 @@ from heckmanfa.fit import Fit, compress_sample
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.probit import Probit
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest

@@ -22,12 +22,12 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point
-from heckmanfa.model.climbing import ascent
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.newton import newton_step
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
+from heckmanfa.model.probit_likelihood import ProbitProblem, mean_slopes
 
 # The furthest |rho| that is examined, and the distance of values of atanh rho.
 _FURTHEST, _APART = 0.99, 0.3
@@ -218,7 +218,7 @@ def _at_maximum(
     """Return theta; the coefficients, their slopes in atanh rho, and covariance given rho."""
     state, problem = point.state, climbing.problem
     free = len(state.theta) - 1
-    theta = state.theta + ascent(state, free)
+    theta = state.theta + newton_step(state, free)
     half = sla.cho_factor(-state.hessian[:free, :free])
     slope = sla.cho_solve(half, state.hessian[:free, -1])
     inverse = sla.cho_solve(half, np.eye(free))

@@ -41,10 +41,10 @@ from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import LinearProblem, standardized
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
-from heckmanfa.model.likelihood_starts import inner_parameters
-from heckmanfa.model.likelihood_terms import Problem, standardized
 from heckmanfa.model.linalg import Design
+from heckmanfa.model.newton import inner_parameters
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.two_step import fit_two_step
 
@@ -135,7 +135,7 @@ def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
             "maximum likelihood, at which the test is made, did not converge, or its information "
             "is not positive"
         )
-    problem = Problem.build(moments, probit, features)
+    problem = LinearProblem.build(moments, probit, features)
     theta = inner_parameters(problem, np.concatenate([beta, gamma, [log_sigma, atanh_rho]]))
     statistic = _statistic(rows, problem, theta)
     if np.isnan(statistic):
@@ -148,7 +148,7 @@ def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
     return statistic, ""
 
 
-def _statistic(rows: Rows, problem: Problem, theta: Floats) -> float:
+def _statistic(rows: Rows, problem: LinearProblem, theta: Floats) -> float:
     """Chi-squared of the moments at the maximum of the likelihood."""
     parts = rows.map(_sums, problem, theta, columns=problem.columns)
     gap, spread, cross, information = total(parts)
@@ -162,7 +162,9 @@ def _statistic(rows: Rows, problem: Problem, theta: Floats) -> float:
     return float(standard @ standard)
 
 
-def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _sums(
+    block: Block, problem: LinearProblem, theta: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Sums over a block: moments, their variance, covariance with the scores, the information."""
     p, j = problem.sizes
     sigma, rho, t = float(np.exp(theta[-2])), float(np.tanh(theta[-1])), float(theta[-1])
@@ -217,7 +219,7 @@ def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats
 
 
 def _spread_out(
-    problem: Problem,
+    problem: LinearProblem,
     design: Design,
     weight: Floats,
     in_u: Floats,

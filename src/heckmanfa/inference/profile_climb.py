@@ -19,10 +19,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
-from heckmanfa.model.climbing import LARGEST_ATANH, ascent, climb_from, newton
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.newton import (
+    LARGEST_ATANH,
     StartsByRho,
+    maximum_from,
+    newton,
+    newton_step,
     read_start,
 )
 from heckmanfa.model.probit import Probit
@@ -75,7 +78,7 @@ class Ascent:
             state, _, converged = newton(rows, problem, usual, free=len(usual) - 1)
         else:
             start = read_start(fit.spec.start, fit.spec.method)
-            state, _, converged = climb_from(rows, problem, usual, starts, start)
+            state, _, converged = maximum_from(rows, problem, usual, starts, start)
         offset = -fit.moments.n_selected * float(np.log(problem.scale))
         top = state if converged else None
         return cls(rows, problem, begun.first, usual, starts, offset, top, held)
@@ -120,7 +123,7 @@ class Climb:
     """(d,) c"""
     origin: float
     free: int | Floats
-    """the free directions, as in `model.likelihood.ascent`"""
+    """the free directions, as in `model.newton.newton_step`"""
     top: Point | None
     """the maximum that maximum likelihood reports"""
 
@@ -147,7 +150,7 @@ class Climb:
     ) -> Climb:
         top, state = None, ascended.top
         if state is not None:
-            best = state.theta + ascent(state, ascended.n_free)
+            best = state.theta + newton_step(state, ascended.n_free)
             value = float(direction @ best) + origin
             top = Point(value, state.log_likelihood + ascended.offset, 0.0, state)
         return cls(ascended, direction, origin, free, top)
@@ -191,7 +194,7 @@ class Climb:
             return Point(value, float("nan"), float("nan"), state)
         state, left = max(reached, key=lambda found: found[0].log_likelihood)
         # The gain that Newton's last step, which is not taken, would add.
-        step = ascent(state, left)
+        step = newton_step(state, left)
         gain = 0.5 * float(step @ state.gradient)
         slope = self.direction @ (state.gradient + state.hessian @ step)
         slope /= self.direction @ self.direction

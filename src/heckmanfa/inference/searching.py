@@ -34,25 +34,24 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Choice, Fit, Spec, fit_model
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
-from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import CovType
+from heckmanfa.model.newton import elsewhere, read_start
+from heckmanfa.model.probit_likelihood import BinaryOutcome
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
-from heckmanfa.search.centring import centred
 from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.evaluation import Criterion, Goal
-from heckmanfa.search.full_model import FullModel, fit_all, without_collinear
+from heckmanfa.search.form import QuadraticForm, form_of_all
+from heckmanfa.search.full_model import FullModel, centred, fit_all, without_collinear
+from heckmanfa.search.goal import Goal
 from heckmanfa.search.joint_model import everything
-from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
-from heckmanfa.search.quadratic import QuadraticForm, form_of_all
-from heckmanfa.search.strategies import Problem, Strategy
+from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
+from heckmanfa.search.strategies import SearchProblem, Strategy
+from heckmanfa.text.option_types import CovType, Criterion
 from heckmanfa.text.option_words import IN_NEVER, option
 from heckmanfa.text.progress import progress_line
 
@@ -121,7 +120,9 @@ class Searching:
         else:
             form = self._form(spec, selection, moments, choices, kind)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state, full)
+        problem = SearchProblem(
+            moments, selection.rows, choices, goal, spec.labels, random_state, full
+        )
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
 

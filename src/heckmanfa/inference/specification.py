@@ -33,9 +33,7 @@ from heckmanfa.inference.specification_report import (
     SpecificationTest,
     SpecificationTests,
 )
-from heckmanfa.model.climbing import ascent, newton
 from heckmanfa.model.covariance import CLASSICAL, is_classical
-from heckmanfa.model.likelihood_starts import inner_parameters
 from heckmanfa.model.linalg import (
     Stacker,
     column_norms,
@@ -45,10 +43,10 @@ from heckmanfa.model.linalg import (
     subset_factor,
 )
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.newton import inner_parameters, newton, newton_step
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood import ProbitMaximum
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.results.effect_words import held_value
 from heckmanfa.results.reference import Reference
@@ -356,7 +354,7 @@ def _ratio_test(
     if not converged:
         note = "the likelihood has no maximum with what the test adds"
         return SpecificationTest(name, float("nan"), len(kept), note, binary=True)
-    gain = 0.5 * float(ascent(state, len(theta)) @ state.gradient)
+    gain = 0.5 * float(newton_step(state, len(theta)) @ state.gradient)
     ratio = 2.0 * (state.log_likelihood + gain - base.log_likelihood)
     return SpecificationTest(name, max(ratio, 0.0), len(kept), note, binary=True)
 

@@ -16,8 +16,8 @@ from heckmanfa.data.sample import find_row_source, read_sample
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
+from heckmanfa.text.option_types import Standardize
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
-from heckmanfa.model.option_types import CovType, WeightKind
+from heckmanfa.text.option_types import CovType, WeightKind
 from heckmanfa.text.option_words import option
 
 

@@ -25,9 +25,9 @@ from heckmanfa.errors import (
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.linalg import collinear_error, dependencies
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
+from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.option_words import (
     EXCLUDED,
     FEWER_PREDICTING,

@@ -1,7 +1,7 @@
 """Full-information maximum likelihood of the selection model.
 
-The climb of `climbing`, from the usual estimates or a given start, or with rho held at a value, and
-warnings afterwards. The fit of a linear outcome is here, and that of a binary one in
+Newton's method from the usual estimates or a given start, or with rho held at a value, and warnings
+afterwards. The fit of a linear outcome is here, and that of a binary one in
 `probit_likelihood`.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
@@ -23,24 +22,24 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     warn,
 )
-from heckmanfa.model.binary_outcome import likelihood_criteria
-from heckmanfa.model.climbing import climb_from, higher_maxima, newton
 from heckmanfa.model.covariance import CovarianceKind, score_squares
-from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
-from heckmanfa.model.likelihood_starts import (
+from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State, index_range, scores_of
+from heckmanfa.model.linalg import inverse_definite, symmetric
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import (
     ProfileStarts,
     Start,
     StartsByRho,
+    higher_maxima,
+    maximum_from,
+    newton,
     starting_point,
 )
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.linalg import symmetric
-from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.text.option_words import instead, option
 
-# Two ascents that end this far apart in atanh rho have found two maxima.
+# Two maxima are this far apart in atanh rho, or the same.
 _APART = 0.01
 NEAR_ONE = 0.98
 """a rho of larger size is practically one"""
@@ -50,12 +49,22 @@ Doubt = Literal["boundary", "flat", "lower"]
 higher elsewhere"""
 
 
+def likelihood_criteria(log_likelihood: Any, n_parameters: Any, n: float) -> tuple[Any, Any]:
+    """AIC and BIC of a likelihood, numbers or arrays.
+
+    A fit counts every parameter, and all n rows. A search compares prediction features, and counts
+    these and the selected rows alone: no other parameter of the joint likelihood ever changes.
+    """
+    deviance = -2.0 * log_likelihood
+    return deviance + 2.0 * n_parameters, deviance + n_parameters * float(np.log(n))
+
+
 @dataclass(frozen=True)
 class JointMaximum(ABC):
     """Estimates for one assignment S of J features and p selection features."""
 
     usual_start: ClassVar[str]
-    """what the climb starts from unless told otherwise"""
+    """what Newton's method starts from unless told otherwise"""
     hiding: ClassVar[frozenset[Doubt]]
     """doubts under which the curvature at the estimates does not give their standard errors"""
     features: tuple[int, ...]
@@ -87,7 +96,7 @@ class JointMaximum(ABC):
     @property
     @abstractmethod
     def instead(self) -> str:
-        """What to do if the climb does not converge."""
+        """What to do if Newton's method does not converge."""
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -164,7 +173,7 @@ class MaximumLikelihood(JointMaximum):
 
     @property
     def instead(self) -> str:
-        """What to do if the climb does not converge."""
+        """What to do if Newton's method does not converge."""
         return f"use {option('method', 'two-step')}, or another set of features"
 
     @property
@@ -211,7 +220,7 @@ def fit_likelihood(
     parameter vector. The classical covariance is the inverse observed information.
     """
     features = two_step.features
-    problem = Problem.build(moments, probit, features)
+    problem = LinearProblem.build(moments, probit, features)
     usual = starting_point(problem, probit, two_step)
     starts = ProfileStarts.build(moments, probit, features, problem)
     found = maximize(rows, problem, features, kind, usual, starts, start)
@@ -232,14 +241,14 @@ def fit_held_likelihood(
     tests for selectivity bias and a more robust likelihood estimator", International Economic
     Review 23), so there is no other maximum. The covariance takes rho as given.
     """
-    problem = Problem.build(moments, probit, features)
+    problem = LinearProblem.build(moments, probit, features)
     starts = ProfileStarts.build(moments, probit, features, problem)
     found = maximize_held(rows, problem, features, kind, starts, rho)
     return _of_outcome(moments, problem, rows, found)
 
 
 def _of_outcome(
-    moments: Moments, problem: Problem, rows: Rows, found: dict[str, Any]
+    moments: Moments, problem: LinearProblem, rows: Rows, found: dict[str, Any]
 ) -> MaximumLikelihood:
     """Turn what was found for the scaled outcome into estimates for the outcome."""
     offset = moments.n_selected * float(np.log(problem.scale))
@@ -266,13 +275,13 @@ def maximize(
     *,
     alone: bool = False,
 ) -> dict[str, Any]:
-    """Climb to a maximum, look for others, and return the fields of a `JointMaximum`.
+    """Find a maximum, look for others, and return the fields of a `JointMaximum`.
 
     Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows on which others are
     looked for, unless the maximum reached is wanted ``alone``; few are enough if they tell much
     about rho.
     """
-    state, passes, converged = climb_from(rows, problem, usual, starts, start)
+    state, passes, converged = maximum_from(rows, problem, usual, starts, start)
     others = [] if alone else higher_maxima(rows, problem, state, starts, pilot)
     if start is not None and not alone:
         other, _, reached = newton(rows, problem, usual)
@@ -294,7 +303,7 @@ def maximize_held(
     starts: StartsByRho,
     rho: float,
 ) -> dict[str, Any]:
-    """Climb to the maximum at a given rho, and return the fields of a `JointMaximum`."""
+    """Find the maximum at a given rho, and return the fields of a `JointMaximum`."""
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
     state, passes, converged = newton(rows, problem, theta, free=free, largest_atanh=np.inf)
@@ -363,13 +372,9 @@ def _inverse_information(state: State, free: int) -> tuple[Floats, bool]:
     Only the first parameters are ``free``: the others do not vary.
     """
     inverse = np.zeros_like(state.hessian)
-    try:
-        half = sla.cho_factor(-state.hessian[:free, :free])
-        inverse[:free, :free] = sla.cho_solve(half, np.eye(free))
-        return inverse, True
-    except (np.linalg.LinAlgError, ValueError):
-        inverse[:free, :free] = np.nan
-        return inverse, False
+    known = inverse_definite(-state.hessian[:free, :free])
+    inverse[:free, :free] = np.nan if known is None else known
+    return inverse, known is not None
 
 
 def rho_text(rho: float) -> str:
@@ -389,7 +394,7 @@ def higher_maximum(
 
 
 def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
-    """Warn if the climb did not converge, or ended at a saddle or at the lower of two maxima."""
+    """Warn if Newton's method did not converge, or ended at a saddle or a lower maximum."""
     if not fit.converged:
         cure = f"{fit.instead[0].upper()}{fit.instead[1:]}."
         if start is not None:

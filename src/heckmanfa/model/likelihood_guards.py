@@ -23,10 +23,10 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, compress, host, like, namespace, signs, zeros
 from heckmanfa.data.rows import Block, Rows
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
+from heckmanfa.model.joint_problem import LinearProblem, row_slopes
 from heckmanfa.model.likelihood import MaximumLikelihood
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem, row_slopes
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProfileStarts, starting_point
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
@@ -70,7 +70,7 @@ def guard_likelihood(
     """
     if not (probit.converged and found.converged and found.information_is_positive):
         return None
-    problem = Problem.build(moments, probit, two_step.features)
+    problem = LinearProblem.build(moments, probit, two_step.features)
     count = kind.n_groups if kind.cov_type == "cluster" else n_selected
     at = _Estimates.build(moments, probit, two_step, found, problem, count)
     p, q = problem.sizes[0], at.columns.shape[1]
@@ -117,7 +117,7 @@ def _uncorrelated(total: Floats, covariance: Floats, count: float) -> Floats:
 class _Estimates:
     """Both estimates in the coordinates of the likelihood, for a pass over blocks of rows."""
 
-    problem: Problem
+    problem: LinearProblem
     theta: Floats
     """maximum likelihood"""
     influence: Floats
@@ -144,7 +144,7 @@ class _Estimates:
         probit: Probit,
         two_step: TwoStep,
         found: MaximumLikelihood,
-        problem: Problem,
+        problem: LinearProblem,
         count: float,
     ) -> _Estimates:
         """Take both regressions of the second step from the compressed data."""
@@ -179,7 +179,9 @@ class _Estimates:
         )
 
 
-def _means(moments: Moments, probit: Probit, features: tuple[int, ...], problem: Problem) -> Floats:
+def _means(
+    moments: Moments, probit: Probit, features: tuple[int, ...], problem: LinearProblem
+) -> Floats:
     """Means of the prediction features and of z'gamma among the selected rows, (j + 1,)."""
     first = moments.factor[0] / moments.factor[0, 0]
     mean_x = first[[0, *moments.places(features)]] @ problem.prediction_back

@@ -137,6 +137,14 @@ def solve_upper(r: Floats, right: Floats, *, transposed: bool = False) -> Floats
     return np.asarray(linalg.solve_triangular(r, right, trans=1 if transposed else 0))
 
 
+def inverse_definite(matrix: Floats) -> Floats | None:
+    """Inverse of a symmetric matrix, or None if it is not positive definite."""
+    try:
+        return np.asarray(linalg.cho_solve(linalg.cho_factor(matrix), np.eye(len(matrix))))
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+
+
 def symmetric(matrix: Floats) -> Floats:
     """Average a covariance with its transpose, to remove rounding differences."""
     return 0.5 * (matrix + matrix.T)

@@ -6,10 +6,12 @@ estimates are compared with, and a proof that no feature decides the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from heckmanfa.data.arrays import Array, Floats, like, namespace
-from heckmanfa.data.rows import Block, Positions, Rows
+from heckmanfa.data.rows import Block, BlockFunction, Mask, Merge, Positions, Rows, RowsView
 from heckmanfa.errors import ConstantOutcomeError, TooFewRowsError
 from heckmanfa.model.equations import (
     OUTCOME,
@@ -23,13 +25,38 @@ from heckmanfa.model.equations import (
 )
 from heckmanfa.model.linalg import Coordinates, dependencies
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OnProblem
-from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import Probit, fit_probit
 from heckmanfa.model.separation import TOLERANCE, Separation, find_separation
+from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.option_words import FEWER_PREDICTING
 from heckmanfa.text.printable import quoted_list
 from heckmanfa.text.wording import MAX_NAMES, plural
+
+
+@dataclass(frozen=True)
+class OutcomeRows(RowsView):
+    """Selected rows of a fit; ``selected`` of their blocks is whether the outcome is 1."""
+
+    def map(
+        self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for the selected rows of every block, in row order."""
+        return self.rows.map(_on_outcome, function, args, columns=columns, merge=merge)
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> OutcomeRows:
+        """Return the rows where ``function(block, *args)`` is False; unselected rows all stay."""
+        return OutcomeRows(self.rows.without(_marked, function, args, columns=columns))
+
+
+def _on_outcome(block: Block, function: BlockFunction, args: tuple[Any, ...]) -> Any:
+    chosen = block.only_selected()
+    return function(replace(chosen, selected=chosen.outcome > 0.5), *args)
+
+
+def _marked(block: Block, function: Callable[..., Mask], args: tuple[Any, ...]) -> Array:
+    marks = namespace(block.selected).zeros_like(block.selected)
+    marks[block.selected] = _on_outcome(block, function, args)
+    return marks
 
 
 def fit_outcome_probit(moments: Moments, rows: Rows, features: Positions) -> Probit:

@@ -22,16 +22,21 @@ from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, z
 from heckmanfa.data.rows import Block, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.held_two_step import RhoScores, held_bread
-from heckmanfa.model.joint_problem import scores_of
-from heckmanfa.model.least_squares import LeastSquares
+from heckmanfa.model.joint_problem import LinearProblem, scores_of, standardized
 from heckmanfa.model.likelihood import MaximumLikelihood
-from heckmanfa.model.likelihood_terms import Problem, standardized
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.rho_curve import RhoCurve
-from heckmanfa.model.two_step import LARGEST_RHO, Equations, TwoStep, shift_of, slope_in_gamma
+from heckmanfa.model.two_step import (
+    LARGEST_RHO,
+    Equations,
+    LeastSquares,
+    TwoStep,
+    shift_of,
+    slope_in_gamma,
+)
 
 # Below this share of its variance, an estimate does not differ from a multiple of another.
 _DISTINCT = 1e-10
@@ -273,7 +278,7 @@ def likelihood_own_scale(
     moments: Moments, probit: Probit, found: MaximumLikelihood, kind: CovarianceKind, rows: Rows
 ) -> OwnScale:
     """Read the rows once, at maximum-likelihood estimates."""
-    problem, theta = Problem.build(moments, probit, found.features), found.inner_params
+    problem, theta = LinearProblem.build(moments, probit, found.features), found.inner_params
     model = _Likelihood(problem, theta)
     middle, (gradient,) = score_squares_and_sums(
         rows,
@@ -293,7 +298,7 @@ def likelihood_own_scale(
 class _Likelihood:
     """The joint likelihood at its maximum, for a pass over blocks of rows."""
 
-    problem: Problem
+    problem: LinearProblem
     theta: Floats
 
     @property

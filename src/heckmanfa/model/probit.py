@@ -23,6 +23,7 @@ from heckmanfa.model.linalg import (
     block_factor,
     collinear_error,
     dependencies,
+    inverse_definite,
     merge_factors,
     residual_share,
     stack,
@@ -112,7 +113,7 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
     """
     start = _pilot_start(rows, features, coordinates)
     likelihood = _Likelihood(rows, features, coordinates)
-    state, passes, converged = likelihood.climb(start, None, _MAX_ITERATIONS)
+    state, passes, converged = likelihood.maximize(start, None, _MAX_ITERATIONS)
     inverse = _inverse(state.information)
     back = coordinates.back()
     last = state.coef + inverse @ state.gradient if converged else state.coef
@@ -149,7 +150,7 @@ def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> F
     if pilot is rows:
         return zero
     likelihood = _Likelihood(pilot, features, coordinates)
-    state, _, converged = likelihood.climb(zero, _PILOT_DECREMENT, _PILOT_ITERATIONS)
+    state, _, converged = likelihood.maximize(zero, _PILOT_DECREMENT, _PILOT_ITERATIONS)
     if not converged:
         return zero
     larger = _Likelihood(rows.pilot(len(rows) // 4), features, coordinates)
@@ -184,7 +185,7 @@ class _Likelihood:
     features: Positions
     coordinates: Coordinates
 
-    def climb(
+    def maximize(
         self, start: Floats, tolerance: float | None, max_iterations: int
     ) -> tuple[_State, int, bool]:
         """Newton's method with step halving: the last state, passes, and whether it converged."""
@@ -238,13 +239,12 @@ def _newton_step(state: _State) -> Floats:
 
 def _inverse(information: Floats) -> Floats:
     """Inverse of an information matrix; zero in directions without information."""
-    try:
-        half = sla.cho_factor(information)
-        return np.asarray(sla.cho_solve(half, np.eye(len(information))))
-    except (np.linalg.LinAlgError, ValueError):
-        if not np.all(np.isfinite(information)):
-            return np.zeros_like(information)
-        return np.asarray(np.linalg.pinv(information, hermitian=True))
+    inverse = inverse_definite(information)
+    if inverse is not None:
+        return inverse
+    if not np.all(np.isfinite(information)):
+        return np.zeros_like(information)
+    return np.asarray(np.linalg.pinv(information, hermitian=True))
 
 
 def probit_covariance(rows: Rows, probit: Probit, kind: CovarianceKind) -> Floats:

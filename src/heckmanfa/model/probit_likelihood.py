@@ -1,8 +1,13 @@
 """Full-information maximum likelihood of the Heckman probit, the model of a binary outcome.
 
-The climb is that of `likelihood`. It starts from two separate probits, which are the maximum at
-rho = 0, corrected to first order for a rho that one step from there or, with many rows, a sample
-gives: all rows are then read three or four times.
+With u = z'gamma, eta = x'beta and q = 2y - 1, a selected row contributes
+log Phi2(q eta, u; q rho) and an unselected one log Phi(-u). The first derivatives in h = q eta, u
+and t = atanh rho come with Phi2. Since the derivative of Phi2 in rho is its density, the second
+ones are products of these: nothing else is integrated.
+
+The likelihood is maximised as in `likelihood`. Newton's method starts from two separate probits,
+which are the maximum at rho = 0, corrected to first order for a rho that one step from there or,
+with many rows, a sample gives: all rows are then read three or four times.
 """
 
 from __future__ import annotations
@@ -12,17 +17,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Rows
-from heckmanfa.model.climbing import ascent, newton
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    empty,
+    highest,
+    host,
+    lowest,
+    namespace,
+)
+from heckmanfa.data.rows import Block, Rows, total
+from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
 from heckmanfa.model.covariance import CovarianceKind
-from heckmanfa.model.joint_problem import JointProblem
+from heckmanfa.model.joint_problem import (
+    JointProblem,
+    Slopes,
+    State,
+    unselected_terms,
+    widest,
+)
 from heckmanfa.model.likelihood import Doubt, JointMaximum, maximize, maximize_held
-from heckmanfa.model.likelihood_starts import ProbitStarts, Start
-from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProbitStarts, Start, newton, newton_step
 from heckmanfa.model.probit import Probit, pilot_of
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
 from heckmanfa.text.option_words import instead, option
 
 _PICTURE = f"the picture over rho in the report ({option('report')})"
@@ -33,6 +51,60 @@ _PILOT_ATANH = 2.0
 BOUNDARY_ATANH = 5.0
 """Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum. A climb
 that stops there was on its way to |rho| = 1."""
+_ROOT_2PI = float(np.sqrt(2.0 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryOutcome:
+    """A binary outcome among the selected rows, and the models that ignore selection.
+
+    J is the number of prediction features.
+    """
+
+    n_positive: int | float
+    """selected rows of the positive class"""
+    n_negative: int | float
+    """selected rows of the negative class"""
+    independent_log_likelihood: float
+    """of two separate probits, which is the model with rho = 0"""
+    naive_coef: Floats
+    """(1 + J,) plain probit of the selected rows, intercept first"""
+    naive_covariance: Floats
+    """(1 + J, 1 + J)"""
+    mean_slope: float
+    """average of phi(x'beta) over the selected rows: times a coefficient, it is the average
+    marginal effect on P(y = 1)"""
+    mean_slope_gradient: Floats
+    """(1 + J,) its derivative in beta"""
+    naive_mean_slope: float
+    """average of phi(x'b) over the selected rows, b being the plain probit's coefficients"""
+    naive_mean_slope_gradient: Floats
+    """(1 + J,) its derivative in b"""
+    separated: tuple[int, ...] = ()
+    """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
+    deciding: tuple[int, ...] = ()
+    """columns that decided the outcome of rows which were left out for it"""
+
+
+def average_slopes(
+    coef: Floats, covariance: Floats, mean_slope: float, gradient: Floats
+) -> tuple[Floats, Floats]:
+    """Return average slopes of a probit, (J,), and their covariance, (J, J).
+
+    Parameters
+    ----------
+    coef : array of shape (1 + J,)
+        The intercept first.
+    covariance : array of shape (1 + J, 1 + J)
+    mean_slope : float
+        Average of phi(x'coef).
+    gradient : array of shape (1 + J,)
+        Its derivative in the coefficients.
+    """
+    slopes = coef[1:] * mean_slope
+    jacobian = np.outer(coef[1:], gradient)
+    jacobian[:, 1:] += mean_slope * np.eye(len(slopes))
+    return slopes, jacobian @ covariance @ jacobian.T
 
 
 @dataclass(frozen=True)
@@ -49,7 +121,7 @@ class ProbitMaximum(JointMaximum):
 
     @property
     def instead(self) -> str:
-        """What to do if the climb does not converge."""
+        """What to do if Newton's method does not converge."""
         if abs(self.atanh_rho) < BOUNDARY_ATANH:
             return "use another set of features"
         return (
@@ -147,4 +219,206 @@ def _corrected(rows: Rows, problem: JointProblem, starts: ProbitStarts, atanh_rh
     state = problem.evaluate(rows, starts.at(atanh_rho))
     if not np.isfinite(state.log_likelihood):
         return starts.at(atanh_rho)
-    return starts.at(float(state.theta[-1] + ascent(state, len(state.theta))[-1]))
+    return starts.at(float(state.theta[-1] + newton_step(state, len(state.theta))[-1]))
+
+
+@dataclass(frozen=True)
+class ProbitProblem(JointProblem):
+    """The model of a binary outcome, coded 0 and 1."""
+
+    ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
+    many_maxima: ClassVar[bool] = True
+
+    @staticmethod
+    def outcome_units(moments: Moments) -> tuple[float, float]:
+        """Return 0 and 1: the error has variance one, so the outcome has no units."""
+        return 0.0, 1.0
+
+    def evaluate(self, rows: Rows, theta: Floats) -> State:
+        """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scalars, others, other_gram, vectors, in_u, in_eta, across = total(
+                rows.map(_terms, self, theta, columns=self.columns, merge=total)
+            )
+            value, n, d_t, d_tt = (float(term) for term in scalars)
+            p, j = self.sizes
+            # gamma is written on the first columns of the design, beta on all of them.
+            to_beta = self.prediction
+            gradient = np.concatenate([vectors[:p, 0] - others, to_beta.T @ vectors[:, 1], [d_t]])
+            hessian = np.zeros((p + j + 1, p + j + 1))
+            hessian[:p, :p] = -in_u - other_gram
+            hessian[:p, p:-1] = across[:p] @ to_beta
+            hessian[p:-1, p:-1] = -to_beta.T @ in_eta @ to_beta
+            hessian[:p, -1] = vectors[:p, 2]
+            hessian[p:-1, -1] = to_beta.T @ vectors[:, 3]
+            hessian[-1, -1] = d_tt
+            lower = np.tril_indices(len(hessian), -1)
+            hessian[lower] = hessian.T[lower]
+        if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
+            value = -np.inf
+        return State(theta, value, gradient, hessian, n, 1)
+
+    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
+        """First derivatives of the b rows of a block of selected rows."""
+        rows = _selected(block, self, theta)
+        return Slopes(rows.design, rows.d_u, rows.sign * rows.d_h, (rows.d_t,))
+
+    def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
+        """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
+        sign = 2.0 * outcome - 1.0
+        value, in_mean, in_u, in_rho = log_cdf_and_slopes(
+            sign * mean, index, float(theta[-1]), sign
+        )
+        return [value, sign * in_mean, in_u, in_rho]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSlopes:
+    """What a last pass over the selected rows gives, at the estimates of two models."""
+
+    index_range: tuple[float, float]
+    """range of z'gamma"""
+    mean: Floats
+    """(2,) average of phi(x'beta), and of phi(x'b) of the plain probit"""
+    gradient: Floats
+    """(1 + j, 2) their derivatives in beta and in b, in the coordinates of beta"""
+
+
+def mean_slopes(rows: Rows, problem: ProbitProblem, theta: Floats, naive: Floats) -> MeanSlopes:
+    """Average phi(x'beta) over the selected rows, at theta and at the plain probit's ``naive``."""
+    parts = list(
+        rows.map(_slope_terms, problem, theta, naive, columns=problem.columns, merge=_merge_slopes)
+    )
+    (m, summed, moments), reach = _merge_slopes(parts)
+    return MeanSlopes(reach, summed / m, -problem.prediction.T @ moments / m)
+
+
+def outcome_slopes(rows: Rows, probit: Probit) -> tuple[float, Floats]:
+    """Average phi(x'b) over the selected rows at a plain probit's b, and its gradient in b."""
+    args = (probit.coordinates, probit.inner_coef)
+    m, summed, moments = total(
+        rows.map(_outcome_slope_terms, *args, columns=probit.features, merge=total)
+    )
+    back = probit.coordinates.back()
+    return float(summed / m), solve_upper(back, -moments / m, transposed=True)
+
+
+# Functions over one block of rows. -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Selected rows of a block at some theta, with the first derivatives of each row."""
+
+    design: Design
+    u: Array
+    h: Array
+    """q x'beta"""
+    sign: Array
+    """q, 1 or -1"""
+    log_cdf: Array
+    d_h: Array
+    d_u: Array
+    d_t: Array
+
+
+def _indices(
+    block: Block, problem: ProbitProblem, theta: Floats, *others: Floats
+) -> tuple[Design, Array]:
+    """Design of a block of selected rows, and (2 + m, b) u, x'beta and x'b of m other b."""
+    p, j = problem.sizes
+    beta = np.column_stack((theta[p : p + j], *others))
+    design = problem.union.design(block.features)
+    return design, design.times(problem.on_design(theta[:p, None], beta)).T
+
+
+def _selected(block: Block, problem: ProbitProblem, theta: Floats) -> _Selected:
+    design, (u, eta) = _indices(block, problem, theta)
+    sign = 2.0 * block.outcome - 1.0
+    h = sign * eta
+    log_cdf, d_h, d_u, d_t = log_cdf_and_slopes(h, u, float(theta[-1]), sign)
+    return _Selected(design, u, h, sign, log_cdf, d_h, d_u, d_t)
+
+
+def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats, ...]:
+    """Sums over a block for the log-likelihood and its derivatives.
+
+    First (4,) scalars: the log-likelihood, the number of rows, and derivatives in t and tt. Of
+    unselected rows, lambda(-u) z and delta(-u) z z'. Of selected rows, (1 + k, 4), the design times
+    derivatives in u, x'beta, ut and (x'beta)t; and products of the design times minus the
+    derivatives in uu and in (x'beta)^2, and those in u x'beta.
+    """
+    p, _ = problem.sizes
+    value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
+    chosen = block.only_selected()
+    rows = _selected(chosen, problem, theta)
+    xp = namespace(rows.u)
+    t = float(theta[-1])
+    rho, cosh2, both = float(np.tanh(t)), float(np.cosh(t)) ** 2, float(np.sinh(t) * np.cosh(t))
+    h, u, sign, d_h, d_u, d_t = rows.h, rows.u, rows.sign, rows.d_h, rows.d_u, rows.d_t
+    # Density over probability, times rho of this row, and times q.
+    tilt, dense = both * d_t, cosh2 * d_t
+    from_h, from_u = h - rho * (sign * u), u - rho * (sign * h)
+    in_uu = d_u * (u + d_u) + tilt
+    in_hh = d_h * (h + d_h) + tilt
+    in_tt = d_t * (sign * (h * u) - rho - rho * cosh2 * (h * from_h + u * from_u)) - d_t * d_t
+    columns = empty(chosen.features, len(u), 4)
+    columns[:, 0] = d_u
+    columns[:, 1] = sign * d_h
+    columns[:, 2] = -from_u * dense - d_u * d_t
+    columns[:, 3] = -sign * (from_h * dense + d_h * d_t)
+    mixed = dense - sign * (d_h * d_u)
+    each = xp.stack((rows.log_cdf, d_t, in_tt))
+    if chosen.weight is None:
+        m, summed = float(len(u)), host(each.sum(axis=1))
+    else:
+        m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
+        columns *= chosen.weight[:, None]
+        in_uu, in_hh, mixed = (chosen.weight * part for part in (in_uu, in_hh, mixed))
+    # The likelihood is log-concave in both indices; rounding may say otherwise in far tails.
+    in_uu, in_hh = (xp.where(part > 0, part, xp.zeros_like(part)) for part in (in_uu, in_hh))
+    return (
+        np.array([value + summed[0], n + m, *summed[1:]]),
+        in_gamma,
+        in_gammas,
+        rows.design.pull(columns),
+        rows.design.gram(in_uu)[:p, :p],
+        rows.design.gram(in_hh),
+        rows.design.pull(rows.design.scaled(mixed)),
+    )
+
+
+def _slope_terms(
+    block: Block, problem: ProbitProblem, theta: Floats, naive: Floats
+) -> tuple[tuple[float, Floats, Floats], tuple[float, float]]:
+    """`_densities` of a block's selected rows at theta and at ``naive``, and the range of u."""
+    block = block.only_selected()
+    design, (u, *indices) = _indices(block, problem, theta, naive)
+    sums = _densities(block, design, namespace(u).stack(indices, axis=1))
+    return sums, (lowest(u), highest(u))
+
+
+def _outcome_slope_terms(
+    block: Block, coordinates: Coordinates, coef: Floats
+) -> tuple[float, Floats, Floats]:
+    block = block.only_selected()
+    design = coordinates.design(block.features)
+    m, summed, moments = _densities(block, design, design.times(coef)[:, None])
+    return m, summed[0], moments[:, 0]
+
+
+def _densities(block: Block, design: Design, index: Array) -> tuple[float, Floats, Floats]:
+    """Rows, and sums of phi and of the design times index phi, for indices (b, i)."""
+    density = namespace(index).exp(-0.5 * index * index) / _ROOT_2PI
+    m = float(len(index))
+    if block.weight is not None:
+        density *= block.weight[:, None]
+        m = float(block.weight.sum())
+    return m, host(density.sum(axis=0)), design.pull(index * density)
+
+
+def _merge_slopes(
+    parts: list[tuple[tuple[float, Floats, Floats], tuple[float, float]]],
+) -> tuple[tuple[float, Floats, Floats], tuple[float, float]]:
+    m, summed, moments = total(sums for sums, _ in parts)
+    return (m, summed, moments), widest([reach for _, reach in parts])

@@ -29,7 +29,7 @@ from heckmanfa.plots.canvas import (
     label_of,
     mark_points,
 )
-from heckmanfa.search.evaluation import Search
+from heckmanfa.search.searched import Search
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import CRITERIA, nearest, plural
 

@@ -12,7 +12,6 @@ from heckmanfa import __version__
 from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.average_tables import all_features_terms
-from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effect_words import NAIVE_PROBIT
 from heckmanfa.results.effects import CONF_LEVEL, Effect
@@ -20,6 +19,7 @@ from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
+from heckmanfa.results.summary_facts import likelihood_name
 from heckmanfa.text.numerals import figure, interval
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown

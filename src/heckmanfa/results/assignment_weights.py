@@ -29,7 +29,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.full_form import form_of_candidates
 from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
 from heckmanfa.results.average_tables import has_pseudo_weights
-from heckmanfa.search.averaging import KINDS, Average, Kind, average
+from heckmanfa.search.averaging import WEIGHT_CRITERIA, Average, WeightCriterion, average
 from heckmanfa.search.averaging.averages import MOST_UNITS, with_drivers
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
@@ -97,7 +97,7 @@ class AssignmentWeights:
     """(C,) rho of the average's components"""
 
     @property
-    def correction(self) -> dict[Kind, float] | None:
+    def correction(self) -> dict[WeightCriterion, float] | None:
         """Share of weight that holds the correction; None unless it is optional."""
         found = self.average
         judged = found.correction == "optional" and found.rho_range is None
@@ -109,7 +109,7 @@ class AssignmentWeights:
         return None if self.correction is None else self.correction[CHANCES_BY]
 
     @property
-    def index(self) -> dict[Kind, float] | None:
+    def index(self) -> dict[WeightCriterion, float] | None:
         """Share of weight that holds the index; None if it was not offered."""
         return self.average.index_share if self.average.has_index else None
 
@@ -133,7 +133,7 @@ class AssignmentWeights:
         """The features and groups that may be in or out."""
         return self.average.choices.units
 
-    def share(self, unit: tuple[int, ...], kind: Kind = CHANCES_BY) -> float:
+    def share(self, unit: tuple[int, ...], kind: WeightCriterion = CHANCES_BY) -> float:
         """Share of weight that holds a feature or group."""
         return float(self.average.shares[kind][unit[0]])
 
@@ -142,7 +142,7 @@ class AssignmentWeights:
         return [
             unit
             for unit in self.units
-            if len({self.share(unit, kind) >= 0.5 for kind in KINDS}) > 1
+            if len({self.share(unit, kind) >= 0.5 for kind in WEIGHT_CRITERIA}) > 1
         ]
 
 

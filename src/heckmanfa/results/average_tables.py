@@ -24,10 +24,9 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.reference import check_level, reference_of, tails
-from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS
+from heckmanfa.search.averaging.result import Average, AverageOutcome
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA
 from heckmanfa.text.chances import CHANCES_BY, says
 from heckmanfa.text.wording import percent
 
@@ -92,7 +91,7 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
                 **{
                     f"{kind}{way}": float(of[kind][unit[0]])
                     for way, of in ways.items()
-                    for kind in KINDS
+                    for kind in WEIGHT_CRITERIA
                 },
                 "role": role_of(
                     *(float(of[CHANCES_BY][unit[0]]) for of in (found.shares, found.alone))
@@ -100,7 +99,7 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
             }
             for unit, names in zip(units, named, strict=True)
         ],
-        columns=["feature", *(f"{kind}{way}" for way in ways for kind in KINDS), "role"],
+        columns=["feature", *(f"{kind}{way}" for way in ways for kind in WEIGHT_CRITERIA), "role"],
     )
 
 

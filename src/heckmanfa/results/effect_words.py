@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.model.option_types import OutcomeTransform
 from heckmanfa.text.numerals import signed
+from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import effects, points, true_minus

@@ -19,10 +19,10 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.full_form import two_step_form
-from heckmanfa.model.binary_outcome import likelihood_criteria
-from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
@@ -207,7 +207,7 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
     has_imr = fit.family.has_imr
     if not has_imr and fit.search is not None and not form.searched:
         masks = states[:, : fit.n_features]
-        near = zip(*_by_form(fit, masks), strict=True)
+        near = zip(*_by_form(form, states), strict=True)
         return [_refitted(fit, own, mask, *row) for mask, row in zip(masks, near, strict=True)]
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     masks = states[:, : fit.n_features]
@@ -236,15 +236,15 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
     return found
 
 
-def _by_form(fit: Fit, masks: Mask) -> tuple[Floats, Floats]:
-    """Coefficients (N, K) and rho (N,) of sets by the form of a search; NaN where there is none."""
-    coef, rho = np.full(masks.shape, np.nan), np.full(len(masks), np.nan)
-    result = None if fit.search is None else fit.search.result
-    if result is not None and result.goal.form is not None:
-        near = result.goal.form.restricted(masks)
-        coef[:, list(result.goal.form.columns)] = near.coef
-        rho = np.tanh(near.atanh_rho)
-    return coef, rho
+def _by_form(form: Form, states: Mask) -> tuple[Floats, Floats]:
+    """Coefficients (N, K) and rho (N,) of sets with the correction; NaN if rho is not estimated."""
+    corrected = states.copy()
+    corrected[:, -2:] = True, False
+    estimates = Members(form, corrected, np.ones(len(states))).estimates
+    coef = np.full((len(states), form.n_features), np.nan)
+    coef[:, list(form.columns)] = estimates[:, 1 : 1 + len(form.columns)]
+    rho = np.tanh(estimates[:, form.correction])
+    return coef, rho if form.knows_correction else np.full(len(states), np.nan)
 
 
 def _refitted(fit: Fit, own: Effects, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:

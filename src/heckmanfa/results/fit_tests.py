@@ -8,8 +8,8 @@ from scipy import stats
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import higher_maximum
+from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.results.effect_words import held_value
 from heckmanfa.results.probability_effects import separating_columns
 from heckmanfa.results.reference import Wald, reference_of

@@ -20,7 +20,7 @@ from heckmanfa.results.average_tables import (
 from heckmanfa.results.document import Section
 from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS, Kind
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, WeightCriterion
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.wording import share_text
 
@@ -49,7 +49,7 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
     alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
     for place, sign in enumerate(("positive", "negative")):
         shares = np.where(alone, getattr(found, sign)[first], np.nan)
-        table.insert(1 + 3 * len(KINDS) + place, sign, shares)
+        table.insert(1 + 3 * len(WEIGHT_CRITERIA) + place, sign, shares)
     table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
     if not found.searches_both:
         return pd.concat([table, _correction_row(fit, found)], ignore_index=True)
@@ -73,7 +73,7 @@ def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
     for unit in sorted([*((column,) for column in selecting.always), *selecting.units]):
         names, first = fit.spec.feature_names(unit), unit[0]
         name = names[0] if len(names) == 1 else tuple(names)
-        of_unit = {kind: float(shares[kind][first]) for kind in KINDS}
+        of_unit = {kind: float(shares[kind][first]) for kind in WEIGHT_CRITERIA}
         both = (signs[0, first], signs[1, first]) if len(unit) == 1 else (np.nan, np.nan)
         fixed = ALWAYS if first in selecting.always else None
         rows.append(_row(name, of_unit, both, fixed or selection_role(of_unit[CHANCES_BY])))
@@ -106,14 +106,14 @@ def _correction_row(fit: Fit, found: Average) -> pd.DataFrame:
 
 
 def _row(
-    name: Any, shares: Mapping[Kind, float], signs: tuple[float, float], role: str
+    name: Any, shares: Mapping[WeightCriterion, float], signs: tuple[float, float], role: str
 ) -> dict[str, Any]:
     """Return a row of `inclusion_frame` of what has no index beside it."""
     return {
         "feature": name,
-        **{str(kind): shares[kind] for kind in KINDS},
-        **{f"{kind}_alone": shares[kind] for kind in KINDS},
-        **{f"{kind}_index": 0.0 for kind in KINDS},
+        **{str(kind): shares[kind] for kind in WEIGHT_CRITERIA},
+        **{f"{kind}_alone": shares[kind] for kind in WEIGHT_CRITERIA},
+        **{f"{kind}_index": 0.0 for kind in WEIGHT_CRITERIA},
         "positive": float(signs[0]),
         "negative": float(signs[1]),
         "role": role,

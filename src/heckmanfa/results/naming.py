@@ -12,7 +12,7 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OutcomeTransform
+from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 
 OUTCOME = "y"

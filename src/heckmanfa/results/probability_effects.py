@@ -13,7 +13,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.model.binary_outcome import BinaryOutcome, average_slopes
+from heckmanfa.model.probit_likelihood import BinaryOutcome, average_slopes
 from heckmanfa.results.reference import reference_of
 
 

@@ -12,9 +12,8 @@ from heckmanfa.results.average_tables import OFTEN_OUTSIDE, outcome_of
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.search.averaging.weights import ALL_FEATURES_SHARE
-from heckmanfa.search.evaluation import KEPT, Search
-from heckmanfa.search.exact_refits import ExactRefits
-from heckmanfa.search.outcome import HonestSplits, SearchOutcome
+from heckmanfa.search.goal import KEPT
+from heckmanfa.search.searched import ExactRefits, HonestSplits, Search, SearchOutcome
 from heckmanfa.text.chances import BY, COVERAGE, HIGH
 from heckmanfa.text.option_words import instead, told
 from heckmanfa.text.printable import shown

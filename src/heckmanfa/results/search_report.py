@@ -26,8 +26,9 @@ from heckmanfa.results.weight_facts import (
     left_out_facts,
     stand_in_sentence,
 )
-from heckmanfa.search.averaging import KINDS
-from heckmanfa.search.evaluation import KEPT, NEARLY, Search
+from heckmanfa.search.averaging import WEIGHT_CRITERIA
+from heckmanfa.search.goal import KEPT, NEARLY
+from heckmanfa.search.searched import Search
 from heckmanfa.text.chances import BY, CHANCES_BY
 from heckmanfa.text.wording import CRITERIA, number, share_text
 
@@ -211,7 +212,9 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     if fit.family.has_imr:
         facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
     if found.correction is not None:
-        by = ", ".join(f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        by = ", ".join(
+            f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
+        )
         facts.append((f"With {fit.family.words.correction}", by))
     notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     notes += [fact.sentence for fact in left_out_facts(fit, found)]
@@ -220,7 +223,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares[["feature"]].copy()
-    for kind in KINDS:
+    for kind in WEIGHT_CRITERIA:
         shown[kind.upper()] = shares[kind].map(share_text)
     shown[f"{BY} alone"] = shares[f"{CHANCES_BY}_alone"].map(share_text)
     shown["role"] = shares["role"]

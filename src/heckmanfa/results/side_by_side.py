@@ -15,11 +15,11 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.model.binary_outcome import likelihood_criteria
-from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.likelihood import likelihood_criteria
+from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.results.average_tables import all_features_terms
-from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.form import Form
+from heckmanfa.search.searched import ExactRefits
 
 CANNOT_SOLVE = (
     "The Heckman model of all features cannot be fitted: they are collinear among the selected "

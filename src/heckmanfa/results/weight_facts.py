@@ -17,7 +17,7 @@ from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights, 
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.judgement import judgement_of
-from heckmanfa.search.averaging import KINDS
+from heckmanfa.search.averaging import WEIGHT_CRITERIA
 from heckmanfa.text.wording import (
     chance_text,
     listed,
@@ -193,13 +193,17 @@ def kinds_fact(
         return tell(fit, "weight_kinds", "ok", "none")
     parts: dict[tuple[bool, ...], list[str]] = {}
     for unit, unit_name in zip(found.moved(), moved, strict=True):
-        favoured = tuple(found.share(unit, kind) >= 0.5 for kind in KINDS)
+        favoured = tuple(found.share(unit, kind) >= 0.5 for kind in WEIGHT_CRITERIA)
         parts.setdefault(favoured, []).append(unit_name)
     clauses = []
     for favoured, names in parts.items():
         by, others = (
             listed(
-                [kind.upper() for kind, holds in zip(KINDS, favoured, strict=True) if holds is side]
+                [
+                    kind.upper()
+                    for kind, holds in zip(WEIGHT_CRITERIA, favoured, strict=True)
+                    if holds is side
+                ]
             )
             for side in (True, False)
         )
@@ -214,7 +218,7 @@ def _correction(fit: Fit, found: AssignmentWeights) -> list[Fact]:
     judged = judgement_of(fit, found)
     level: Level = "ok" if judged.kind in ("yes", "no sign") else "caution"
     by, short = (
-        ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in KINDS)
+        ", ".join(f"{text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA)
         for text in (share_text, chance_text)
     )
     rival = " What drives selection may move the outcome too." if judged.rival else ""

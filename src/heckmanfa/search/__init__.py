@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from heckmanfa.search.best_subset.branch_and_bound import best_subset
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.evaluation import Goal, Search
+from heckmanfa.search.goal import Goal
+from heckmanfa.search.searched import Search
 from heckmanfa.search.strategies import correlations, rank, sample
 
 __all__ = [

@@ -349,3 +349,26 @@ def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:
 def _dependent(moments: Moments, columns: Positions) -> list[Dependency]:
     """Find which of the columns are constant or collinear among the selected rows."""
     return dependencies(moments.subset(columns, imr=False, outcome=False))
+
+
+def check_window(rho_range: Any) -> tuple[float, float] | None:
+    """Check a window of rho."""
+    if rho_range is None:
+        return None
+    try:
+        low, high = (float(end) for end in rho_range)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{option('rho_range')} must be two numbers (low, high) or None; got {rho_range!r}"
+        ) from error
+    if not (low > -1.0 and high < 1.0):
+        raise InputError(
+            f"{option('rho_range')} must lie inside (-1, 1), ends excluded; got ({low:g}, "
+            f"{high:g}). To allow any valid correlation, write "
+            f"{option('rho_range', (-0.999, 0.999))}."
+        )
+    if not low < high:
+        raise InputError(
+            f"{option('rho_range')} must be (low, high) with low < high; got ({low:g}, {high:g})"
+        )
+    return low, high

@@ -15,6 +15,9 @@ The index then holds only what drives selection; its g are those of the model wi
 
 A likelihood is not a quadratic form in atanh rho. So dropping the correction costs the likelihood
 ratio where that is known, and assignments that come too near the bounds of rho weigh nothing.
+
+`QuadraticForm` has the free slopes alone, for searches in which nothing else may be left out. Since
+an assignment is a regression, any search of regressions searches it: k rows stand for all data.
 """
 
 from __future__ import annotations
@@ -27,10 +30,20 @@ from typing import Literal
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
-from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.linalg import inverse_root, is_singular, symmetric
-from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.model.equations import weighted_count
+from heckmanfa.model.linalg import (
+    collinear_error,
+    dependencies,
+    inverse_root,
+    is_singular,
+    standardized,
+    symmetric,
+)
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.text.option_words import option
 
 # How far the log scale of an assignment may lie from that of the model of everything.
@@ -40,6 +53,7 @@ Errors = Literal["two-step", "likelihood", "binary"]
 """what the last estimates of a form are: beta_H and log s, with sigma^2 = s^2 + beta_H^2 times the
 mean of delta; atanh rho and log sigma; or atanh rho alone, since sigma is known, as that of a
 binary outcome is"""
+_BATCH_BYTES = 2**25
 
 
 def wald_excess(estimate: float, variance: float, log_likelihood: float, apart: float) -> float:
@@ -273,3 +287,127 @@ class Form:
             f"fewer in {fewer}; with {option('cov_type', 'cluster')} there must be more clusters "
             "than features."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class AtanhRho:
+    """atanh rho in the model of all features."""
+
+    estimate: float
+    variance: float
+    covariance: Floats
+    """(k,) with the coefficients of the features"""
+    excess: float = 0.0
+    """what its Wald statistic has more than the likelihood ratio of rho = 0"""
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """Estimates of the k features alone that a search may leave out, and their covariance.
+
+    Every other parameter stays in each assignment, so it has no part in the costs.
+    """
+
+    columns: tuple[int, ...]
+    """(k,) positions in X, in order"""
+    estimates: Floats
+    """(k,)"""
+    covariance: Floats
+    """(k, k), positive definite"""
+    atanh_rho: AtanhRho | None = None
+    """None unless the form is a likelihood's, with rho estimated"""
+
+    def dropped(self, masks: Mask) -> Floats:
+        """Return what each assignment costs, (...,), given masks over the columns of X, (..., K).
+
+        It is the joint Wald statistic of the features that an assignment does not hold.
+        """
+        held = masks[..., list(self.columns)].reshape(-1, len(self.columns))
+        scale, correlation = standardized(self.covariance)
+        ratios = self.estimates / scale
+        costs = np.empty(len(held))
+        k = len(scale)
+        step = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
+        for start in range(0, len(held), step):
+            batch = slice(start, start + step)
+            out = (~held[batch]).astype(np.float64)
+            # Features that are held get the equation x = 0, so all systems have one size.
+            system = correlation * out[:, :, None] * out[:, None, :]
+            system[:, np.arange(k), np.arange(k)] += 1.0 - out
+            right = out * ratios
+            solved = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+            costs[batch] = np.einsum("ij,ij->i", right, solved)
+        return costs.reshape(masks.shape[:-1])
+
+    def as_moments(self, n_features: int, n_selected: float) -> Moments:
+        """Return the regression of R theta-hat on the columns of R, as compressed rows.
+
+        Its SSE with an assignment is `dropped`. The constant is orthogonal to all else, so it
+        changes nothing; so is lambda. X has ``n_features`` columns; ``n_selected`` is m.
+        """
+        k = len(self.columns)
+        factor = np.eye(k + 3)
+        factor[-1, -1] = 0.0
+        factor[1 : k + 1, 1 : k + 1] = inverse_root(self.covariance)
+        factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
+        return Moments(
+            columns=self.columns,
+            n_features=n_features,
+            factor=factor,
+            factor_delta=np.zeros((k + 2, k + 2)),
+            n_selected=n_selected,
+            mean_delta=0.0,
+            index_range=(np.inf, -np.inf),
+            probit=None,
+        )
+
+
+def form_of_all(
+    moments: Moments,
+    columns: Sequence[int],
+    labels: Sequence[str],
+    kind: CovarianceKind = CLASSICAL,
+    rows: Rows | None = None,
+) -> QuadraticForm:
+    """Return the form of the two-step estimates with all ``columns`` of X as prediction features.
+
+    V is Heckman's covariance, with a beta_H of at most .98 sigma in size, or that of ``kind``,
+    which takes a pass over ``rows``. Features that cannot be fitted together are refused;
+    ``labels`` name the columns of X.
+    """
+    columns = tuple(sorted(columns))
+    k = len(columns)
+    if moments.n_selected <= k + 2:
+        raise TooFewRowsError(
+            f"{option('criterion', 'corrected_bic')} fits all {k} features that may predict at "
+            f"once: with an intercept and the inverse Mills ratio they need more than {k + 2} "
+            f"selected rows; there are {weighted_count(moments.n_selected)}. Name fewer in "
+            f"{option('prediction_features')}, or use {option('criterion', 'bic')}."
+        )
+    found = dependencies(moments.subset(columns, outcome=False))
+    if found:
+        raise collinear_error(
+            found,
+            ["constant", *(labels[column] for column in columns), "inverse Mills ratio"],
+            (*columns, -1),
+            f"{option('criterion', 'corrected_bic')} fits all features that may predict at once, "
+            "and they are collinear among the selected rows",
+            f"Leave some out with {option('never', [...])}, or use {option('criterion', 'bic')}.",
+        )
+    assert moments.probit is not None
+    fitted = fit_two_step(moments, moments.probit, columns, kind, rows, largest_rho=LARGEST_RHO)
+    inside = slice(1, k + 1)
+    form = QuadraticForm(columns, fitted.coef[inside], fitted.covariance[inside, inside])
+    _refuse_singular(form, kind)
+    return form
+
+
+def _refuse_singular(form: QuadraticForm, kind: CovarianceKind) -> None:
+    if not is_singular(form.covariance):
+        return
+    few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
+    raise NotIdentifiedError(
+        f"{option('criterion', 'corrected_bic')} needs the covariance of the {len(form.columns)} "
+        f"coefficients of all features, and the {kind.cov_type} one is singular.{few} Use "
+        f"{option('criterion', 'bic')}."
+    )

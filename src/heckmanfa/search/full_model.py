@@ -1,7 +1,9 @@
 """The model of all candidates, and its likelihood's quadratic approximation.
 
 A search of assignments needs it once: the approximation ranks all of them, and every refit starts
-from it.
+from it. Many features, or a selection equation that fits too well, leave the rho of the largest
+model nearly unidentified, while smaller models still have one. The approximation then holds rho
+where the best of them has it.
 """
 
 from __future__ import annotations
@@ -10,33 +12,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
-from heckmanfa.model.binary_outcome import average_slopes
-from heckmanfa.model.climbing import newton
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood_starts import ProbitStarts, StartsByRho
-from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
+from heckmanfa.model.linalg import collinear_error, dependencies, inverse_definite, solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OnProblem
+from heckmanfa.model.newton import ProbitStarts, StartsByRho, newton
 from heckmanfa.model.outcome_probit import fit_outcome_probit
-from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, probit_start
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
-from heckmanfa.model.probit_together import (
-    Climbed,
-    climb_together,
+from heckmanfa.model.probit_likelihood import (
+    BOUNDARY_ATANH,
+    ProbitProblem,
+    average_slopes,
+    mean_slopes,
+    probit_start,
+)
+from heckmanfa.model.refit_together import (
+    Refit,
     free_directions,
+    refit_together,
     restricted_start,
 )
 from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.search.best_subset.branch_and_bound import warm_start
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.exact_refits import AllFeatures
-from heckmanfa.search.form import wald_excess
-from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
+from heckmanfa.search.form import AtanhRho, QuadraticForm, wald_excess
+from heckmanfa.search.goal import Goal
+from heckmanfa.search.searched import AllFeatures
+from heckmanfa.text.option_types import Criterion, OnProblem
 from heckmanfa.text.option_words import OR_DROP, option
 
 _HELD_DECREMENT = 1e-6
@@ -44,11 +49,16 @@ _HELD_DECREMENT = 1e-6
 _FAR_BELOW = 1.0
 _REFIT_DECREMENT = 1e-6
 _REFIT_ITERATIONS = 30
-# Climbs that start again one by one: at least so many, and as many as this many multiplications
+# Refits that start again one by one: at least so many, and as many as this many multiplications
 # allow, about ten seconds' work. If there are more, they share their passes first.
 _ALONE = 5
 _ALONE_WORK = 4e10
 _PASSES_ALONE = 20
+# Each round holds rho where the best assignment of the last one has it.
+_ROUNDS = 4
+# Held rho is given to two decimals; reports name it.
+_DECIMALS = 2
+_LARGEST = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +101,10 @@ class FullModel:
         rows: Rows,
         masks: Mask,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Climbed]:
+    ) -> list[Refit]:
         """Maximise the likelihood of some assignments, (N, K), best first by the approximation.
 
-        The first is climbed by Newton's method. The others resemble it, so they start from the
+        The first is maximised by Newton's method. The others resemble it, so they start from the
         quadratic approximation there, and share each pass over the rows. Those that reach no
         maximum, or one far below the approximation, start again from rho = 0: a few one by one,
         many together.
@@ -102,48 +112,44 @@ class FullModel:
         bases = [self._basis(mask) for mask in masks]
         if not bases:
             return []
-        first, state = self._climb(rows, bases[0])
+        first, state = self._refit(rows, bases[0])
         if not first.converged:
             state = self.uncorrelated if self.held_rho is not None else self.state
-        found = [first, *climb_together(rows, self.problem, state, bases[1:], progress)]
+        refits = [first, *refit_together(rows, self.problem, state, bases[1:], progress)]
         expected = self.state.log_likelihood - 0.5 * self.form.dropped(masks)
         places = [
             place
-            for place, climbed in enumerate(found)
-            if not climbed.converged or climbed.log_likelihood < expected[place] - _FAR_BELOW
+            for place, refit in enumerate(refits)
+            if not refit.converged or refit.log_likelihood < expected[place] - _FAR_BELOW
         ]
 
-        def take(place: int, again: Climbed) -> None:
-            if again.converged and not found[place].above(again):
-                found[place] = again
+        def take(place: int, refit: Refit) -> None:
+            if refit.converged and not refits[place].above(refit):
+                refits[place] = refit
 
         each = _PASSES_ALONE * len(rows) * len(self.state.theta) ** 2
         most = max(_ALONE, int(_ALONE_WORK / each))
         if len(places) > most:
             start = self.uncorrelated
             some = [bases[place] for place in places]
-            climbs = climb_together(rows, self.problem, start, some, hold_rho=True)
-            for place, again in zip(places, climbs, strict=True):
-                take(place, again)
-            places = [place for place in places if not found[place].converged][:most]
+            again = refit_together(rows, self.problem, start, some, hold_rho=True)
+            for place, refit in zip(places, again, strict=True):
+                take(place, refit)
+            places = [place for place in places if not refits[place].converged][:most]
         for place in places:
-            again, _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
-            take(place, again)
+            take(place, self._newton(rows, bases[place], self.uncorrelated, hold=True)[0])
             if progress is not None:
                 progress(place)
-        return found
+        return refits
 
-    def climb(self, rows: Rows, mask: Mask) -> Climbed:
+    def refit_one(self, rows: Rows, mask: Mask) -> Refit:
         """Maximise the likelihood of one assignment, (K,), by Newton's method."""
-        return self._climb(rows, self._basis(mask))[0]
+        return self._refit(rows, self._basis(mask))[0]
 
     def held_at(self, rows: Rows, rho: float) -> FullModel | None:
         """Return the same model with rho held elsewhere; None if it cannot be fitted there."""
-        found = _hold(rows, self.problem, self.starts, self.columns, rho)
-        if found is None:
-            return None
-        state, form = found
-        return replace(self, state=state, form=form, held_rho=rho)
+        held = _hold(rows, self.problem, self.starts, self.columns, rho)
+        return None if held is None else replace(self, state=held[0], form=held[1], held_rho=rho)
 
     def coef(self, theta: Floats, n_features: int) -> Floats:
         """Return the coefficients of the columns of X, (K,), at some theta."""
@@ -164,12 +170,12 @@ class FullModel:
         theta, beta = self.state.theta, slice(p, p + j)
         back, held = self.problem.prediction_back, self.held_rho is not None
         hessian = self.state.hessian
-        inverse = inverse_information(hessian[:-1, :-1] if held else hessian)
+        inverse = inverse_definite(-hessian[:-1, :-1] if held else -hessian)
         assert inverse is not None
-        found = mean_slopes(rows, self.problem, theta, theta[beta])
-        gradient = solve_upper(back, found.gradient[:, 0], transposed=True)
+        averages = mean_slopes(rows, self.problem, theta, theta[beta])
+        gradient = solve_upper(back, averages.gradient[:, 0], transposed=True)
         coef, covariance = back @ theta[beta], back @ inverse[beta, beta] @ back.T
-        slopes, of_slopes = average_slopes(coef, covariance, float(found.mean[0]), gradient)
+        slopes, of_slopes = average_slopes(coef, covariance, float(averages.mean[0]), gradient)
         error = float("nan") if held else float(np.sqrt(inverse[-1, -1]))
         return AllFeatures(
             columns=self.columns,
@@ -187,18 +193,18 @@ class FullModel:
             selecting = [place for place, c in enumerate(self.selection) if mask[k + c]]
         return free_directions(self.problem, kept, selecting)
 
-    def _climb(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
-        """Climb one assignment from the model of all candidates or, if that fails, from rho = 0."""
-        found, state = self._newton(rows, basis, self.state, hold=self.held_rho is not None)
-        if found.converged:
-            return found, state
+    def _refit(self, rows: Rows, basis: Floats) -> tuple[Refit, State]:
+        """Fit one assignment from the model of all candidates or, if that fails, from rho = 0."""
+        refit, state = self._newton(rows, basis, self.state, hold=self.held_rho is not None)
+        if refit.converged:
+            return refit, state
         return self._newton(rows, basis, self.uncorrelated, hold=True)
 
-    def _newton(self, rows: Rows, basis: Floats, at: State, *, hold: bool) -> tuple[Climbed, State]:
-        """Climb one assignment by Newton's method, from the quadratic approximation at a state."""
+    def _newton(self, rows: Rows, basis: Floats, at: State, *, hold: bool) -> tuple[Refit, State]:
+        """Fit one assignment by Newton's method, from the quadratic approximation at a state."""
         start = restricted_start(at, basis, hold_rho=hold)
         if start is None:
-            return Climbed(at.theta, at.log_likelihood, False), at
+            return Refit(at.theta, at.log_likelihood, False), at
         state, _, converged = newton(
             *(rows, self.problem, start),
             free=basis,
@@ -207,7 +213,7 @@ class FullModel:
             largest_atanh=BOUNDARY_ATANH,
         )
         inside = converged and abs(state.theta[-1]) < BOUNDARY_ATANH
-        return Climbed(state.theta, state.log_likelihood, inside), state
+        return Refit(state.theta, state.log_likelihood, inside), state
 
 
 def without_collinear(
@@ -258,7 +264,7 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     uncorrelated = problem.evaluate(rows, starts.at(0.0))
     start = probit_start(rows, problem, starts)
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
-    inverse = inverse_information(state.hessian)
+    inverse = inverse_definite(-state.hessian)
     if converged and inverse is not None:
         form = _form(problem, columns, state, inverse, uncorrelated)
         return FullModel(columns, problem, starts, state, form, uncorrelated, None)
@@ -280,18 +286,10 @@ def _hold(
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
     state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
-    inverse = inverse_information(state.hessian[:-1, :-1])
+    inverse = inverse_definite(-state.hessian[:-1, :-1])
     if not converged or inverse is None:
         return None
     return state, _form(problem, columns, state, inverse)
-
-
-def inverse_information(hessian: Floats) -> Floats | None:
-    """Inverse of minus a Hessian, or None if that is not positive definite."""
-    try:
-        return np.asarray(sla.cho_solve(sla.cho_factor(-hessian), np.eye(len(hessian))))
-    except (np.linalg.LinAlgError, ValueError):
-        return None
 
 
 def _form(
@@ -318,3 +316,51 @@ def _form(
             *known, np.asarray(back @ inverse[beta, -1]), wald_excess(*known, *likelihoods)
         )
     return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)
+
+
+def centred(
+    full: FullModel, rows: Rows, choices: Choices, criterion: Criterion, m: float
+) -> FullModel:
+    """Hold rho at that of a good assignment, if the model of all candidates has none of its own.
+
+    With rho held at either of two values, the best assignment by the approximation is fitted
+    exactly; the better of the two gives the next rho, until it is the same again. If neither has a
+    maximum inside (-1, 1), nothing changes.
+    """
+    if full.held_rho is None:
+        return full
+    fitted: dict[bytes, tuple[float, Refit]] = {}
+
+    def look(at: FullModel) -> None:
+        """Fit the best assignment by an approximation, unless it was before."""
+        goal = Goal.of_form(at.form, choices, criterion, m)
+        start = warm_start(at.form.as_moments(choices.n_features, m), choices, goal)
+        if start is None or start[1].tobytes() in fitted:
+            return
+        mask = start[1]
+        refit = at.refit_one(rows, mask)
+        value = _criterion(goal, refit, mask) if refit.converged else np.inf
+        fitted[mask.tobytes()] = value, refit
+
+    look(full)
+    uncorrelated = full.held_at(rows, 0.0)
+    if uncorrelated is not None:
+        look(uncorrelated)
+    for _ in range(_ROUNDS):
+        value, best = min(fitted.values(), key=lambda pair: pair[0], default=(np.inf, None))
+        if best is None or np.isinf(value):
+            return full
+        rho = round(float(np.clip(np.tanh(best.theta[-1]), -_LARGEST, _LARGEST)), _DECIMALS)
+        if rho == full.held_rho:
+            break
+        nearer = full.held_at(rows, rho)
+        if nearer is None:
+            break
+        full = nearer
+        look(full)
+    return full
+
+
+def _criterion(goal: Goal, refit: Refit, mask: Mask) -> float:
+    penalty = goal.penalty(mask.sum()) + goal.unit_penalty(goal.count_units(mask[None]))[0]
+    return float(-2.0 * refit.log_likelihood + goal.value(penalty))

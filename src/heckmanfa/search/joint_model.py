@@ -14,23 +14,21 @@ import numpy as np
 
 from heckmanfa.data.rows import Rows
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.climbing import newton
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection
-from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
 from heckmanfa.model.likelihood import outer_estimates
-from heckmanfa.model.likelihood_starts import ProfileStarts, starting_point
-from heckmanfa.model.likelihood_terms import Problem
-from heckmanfa.model.linalg import symmetric
+from heckmanfa.model.linalg import inverse_definite, symmetric
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import ProfileStarts, newton, starting_point
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices, join_equations
-from heckmanfa.search.evaluation import Criterion, Goal
-from heckmanfa.search.form import Form, wald_excess
-from heckmanfa.search.full_model import FullModel, fit_all, inverse_information
-from heckmanfa.search.quadratic import QuadraticForm
-from heckmanfa.search.strategies import Problem as Search
+from heckmanfa.search.form import Form, QuadraticForm, wald_excess
+from heckmanfa.search.full_model import FullModel, fit_all
+from heckmanfa.search.goal import Goal
+from heckmanfa.search.strategies import SearchProblem
+from heckmanfa.text.option_types import Criterion
 from heckmanfa.text.option_words import option
 
 
@@ -45,10 +43,10 @@ class Everything:
     choices: Choices
     """of both equations as one"""
 
-    def problem(self, criterion: Criterion, labels: Sequence[str]) -> Search:
+    def problem(self, criterion: Criterion, labels: Sequence[str]) -> SearchProblem:
         """Return the problem that a search of both equations solves."""
         goal = Goal.of_form(self.full.form, self.choices, criterion, self.form.n_selected)
-        return Search(self.moments, self.rows, self.choices, goal, labels, None, self.full)
+        return SearchProblem(self.moments, self.rows, self.choices, goal, labels, None, self.full)
 
 
 def everything(
@@ -78,7 +76,7 @@ def _fit(
         return replace(full, selection=chosen, form=_both(form)), form
     rows, probit = selection.rows, selection.probit
     two_step = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
-    problem = Problem.build(moments, probit, two_step.features)
+    problem = LinearProblem.build(moments, probit, two_step.features)
     start = starting_point(problem, probit, two_step)
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     if not converged:
@@ -110,7 +108,7 @@ def _form(
     chosen: tuple[int, ...],
 ) -> Form:
     """Return the form of a maximum, by the inverse information; the other one has rho = 0."""
-    inverse = inverse_information(state.hessian)
+    inverse = inverse_definite(-state.hessian)
     if inverse is None:
         raise _no_maximum(columns, chosen)
     estimates, back = outer_estimates(problem, state.theta)

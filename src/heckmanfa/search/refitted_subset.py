@@ -1,26 +1,34 @@
 """The best assignments by a likelihood's quadratic approximation, refitted and ranked exactly.
 
-Branch and bound proves which assignments are best by the approximation. Maximum likelihood fits
-these, and its own criterion chooses among them: -2 l + J log m, or 2 J in AIC.
+For a likelihood that compressed rows cannot give, its quadratic approximation at the estimates of
+all features ranks the assignments. Branch and bound proves which are best by that. Maximum
+likelihood fits these, and its own criterion chooses among them: -2 l + J log m, or 2 J in AIC.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
-from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.equations import weighted_count
-from heckmanfa.model.probit_together import Climbed
-from heckmanfa.search.best_subset.branch_and_bound import node_budget
-from heckmanfa.search.best_subset.of_form import BestOfForm, best_of_form
-from heckmanfa.search.evaluation import Search, first_of_ties
-from heckmanfa.search.exact_refits import ExactRefits
+from heckmanfa.model.likelihood import likelihood_criteria
+from heckmanfa.model.refit_together import Refit
+from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_start
+from heckmanfa.search.best_subset.relaxation import search
+from heckmanfa.search.best_subset.tree import Tree
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.form import QuadraticForm
 from heckmanfa.search.full_model import FullModel
-from heckmanfa.search.strategies import Problem
+from heckmanfa.search.goal import Goal, distinct, first_of_ties
+from heckmanfa.search.searched import ExactRefits, Search
+from heckmanfa.search.strategies import SearchProblem
+from heckmanfa.text.option_types import Criterion
 from heckmanfa.text.option_words import FEWER_SELECTING, NODE_LIMIT, instead, option
 from heckmanfa.text.progress import progress_line
 from heckmanfa.text.wording import plural
@@ -32,6 +40,91 @@ REPLICATE_REFITS = 5
 _ROWS_PER_FEATURE = 10
 
 
+@dataclass(frozen=True, eq=False)
+class BestOfForm:
+    """The best N assignments by a quadratic form, best first."""
+
+    masks: Mask
+    """(N, K) over the columns of X"""
+    values: Floats
+    """(N,) the form plus the penalty"""
+    optimal: bool
+    """whether no other assignment is better than the first"""
+    complete: bool
+    """whether no other assignment is better than any of these"""
+    gap: float
+    """by how much another assignment could be better than the first"""
+    n_nodes: int
+    """nodes visited in the search tree"""
+    n_assignments: int
+    """assignments evaluated; bounds ruled out others"""
+    beyond: float
+    """no assignment that is not among these has a lower value; infinite if there is none"""
+    interrupted: bool
+    """whether the user stopped the search"""
+
+
+def best_of_form(
+    form: QuadraticForm,
+    choices: Choices,
+    *,
+    n_rows: float,
+    criterion: Criterion = "corrected_bic",
+    column_penalty: float | None = None,
+    n_best: int = 50,
+    max_nodes: int | None = None,
+    progress: Callable[[int, float, float], None] | None = None,
+) -> BestOfForm:
+    """Find the ``n_best`` assignments that are allowed and have the least Q + penalty J.
+
+    The form must hold every column of ``choices``; J counts columns. The penalty of a column is
+    that of the ``criterion``, log ``n_rows`` by default, the number of rows behind the form, unless
+    ``column_penalty`` is given. EBIC also penalises units. ``max_nodes`` and ``progress`` are those
+    of `best_subset`.
+    """
+    moments = form.as_moments(choices.n_features, n_rows)
+    goal = replace(Goal.of_form(form, choices, criterion, n_rows), column_penalty=column_penalty)
+    start = warm_start(moments, choices, goal)
+    tree = Tree(
+        *(moments, choices, goal),
+        tolerance=np.inf,
+        max_nodes=node_budget(choices) if max_nodes is None else max_nodes,
+        start=np.inf if start is None else start[0],
+        n_kept=n_best + 1,
+    )
+    known: Mask | None = None
+    if start is not None:
+        # A tree of many features begins deep down, far from the good assignments.
+        known = np.concatenate([start[1][None], _neighbours(start[1], choices)])
+    search(tree, progress, known)
+    masks = tree.record.found()
+    if known is not None:
+        masks = distinct(np.concatenate([masks, known[:1] if tree.complete else known]))
+    loss = goal.loss(form.dropped(masks), masks.sum(axis=1), goal.count_units(masks))
+    order = first_of_ties(loss, masks)
+    values = goal.value(loss[order])
+    bound = np.inf if tree.complete else float(goal.value(tree.bound))
+    gap = max(float(values[0]) - bound, 0.0)
+    return BestOfForm(
+        masks=masks[order[:n_best]],
+        values=values[:n_best],
+        optimal=gap == 0.0,
+        complete=tree.complete,
+        gap=gap,
+        n_nodes=tree.n_nodes,
+        n_assignments=max(tree.record.n_assignments, len(masks)),
+        beyond=min(float(values[n_best]), bound) if len(order) > n_best else bound,
+        interrupted=tree.interrupted,
+    )
+
+
+def _neighbours(mask: Mask, choices: Choices) -> Mask:
+    """Return the assignments that differ from one, (K,), in one unit, as far as allowed."""
+    inside = mask[[unit[0] for unit in choices.units]]
+    moved = inside ^ np.eye(len(inside), dtype=bool)
+    return choices.masks(moved[choices.allowed(moved)])
+
+
 @dataclass(frozen=True)
 class RefittedSubset:
     """The best of all assignments by the approximation, and the best of some by the likelihood."""
@@ -40,7 +133,7 @@ class RefittedSubset:
     max_nodes: int | None = None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Search the tree of all assignments, then refit the best of them."""
         full = problem.full
         assert full is not None
@@ -79,10 +172,10 @@ class RefittedSubset:
 
 
 def _ranked(
-    problem: Problem,
+    problem: SearchProblem,
     full: FullModel,
     found: BestOfForm,
-    refits: list[Climbed],
+    refits: list[Refit],
     max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
@@ -90,8 +183,8 @@ def _ranked(
     m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
     k = problem.moments.n_features
     both = masks.shape[1] > k
-    good = np.array([climbed.converged for climbed in refits], dtype=bool)
-    fitted = np.array([climbed.log_likelihood for climbed in refits]) + full.offset
+    good = np.array([refit.converged for refit in refits], dtype=bool)
+    fitted = np.array([refit.log_likelihood for refit in refits]) + full.offset
     if both:
         # With no feature in the selection equation, there is nothing to correct with.
         good &= masks[:, k:].any(axis=1)
@@ -103,7 +196,7 @@ def _ranked(
     exact = -2.0 * log_likelihood + penalty
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
     aic, bic = likelihood_criteria(log_likelihood, held, m)
-    theta = [climbed.theta for climbed in refits]
+    theta = [refit.theta for refit in refits]
     rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
     offset = -2.0 * full.log_likelihood + float(goal.value(goal.penalty(full.n_fixed)))
     coef = np.array([full.coef(point, k) for point in theta])
@@ -141,7 +234,7 @@ def _ranked(
     return result if found.complete else _incomplete(result, max_nodes)
 
 
-def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
+def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentError:
     """Say that no assignment can be chosen, and what to change."""
     advice = (
         "Name features that drive selection alone in "

@@ -25,12 +25,13 @@ from heckmanfa.errors import (
 from heckmanfa.model.equations import say_dropped
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import OnProblem, Standardize
 from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budget
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.full_model import FullModel
+from heckmanfa.search.goal import Goal, distinct
+from heckmanfa.search.searched import Search, evaluate
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
+from heckmanfa.text.option_types import OnProblem, Standardize
 from heckmanfa.text.option_words import OR_DROP, instead, option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
@@ -49,7 +50,7 @@ _NO_GROUPS = instead(
 
 
 @dataclass(frozen=True)
-class Problem:
+class SearchProblem:
     """The problem that a search solves."""
 
     moments: Moments
@@ -66,7 +67,7 @@ class Problem:
 class Strategy(Protocol):
     """A way to search."""
 
-    def __call__(self, problem: Problem) -> tuple[Search, Trained | None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
         """Search; return the training as well if there was one."""
         ...
 
@@ -83,7 +84,7 @@ class BestSubset:
     max_nodes: int | None = None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Search the tree of all assignments."""
         criterion = problem.goal.criterion
         most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
@@ -115,7 +116,7 @@ class AdaptiveLasso:
     power: float = 1.0
     on_collinear: OnProblem = "error"
 
-    def __call__(self, problem: Problem) -> tuple[Search, None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Follow the path; collinear candidates are refused or dropped."""
         moments, choices, goal = problem.moments, problem.choices, problem.goal
         try:
@@ -151,7 +152,7 @@ class FeatureAssignment:
     train_rows: int | None
     verbose: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Search, Trained | None]:
+    def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
         """Train, then draw or rank assignments (Algorithms 3 and 4)."""
         moments, choices, goal = problem.moments, problem.choices, problem.goal
         names = problem.labels
@@ -182,7 +183,7 @@ class FeatureAssignment:
         """Show no progress."""
         return replace(self, verbose=0)
 
-    def _train(self, problem: Problem, source: Any) -> Trained:
+    def _train(self, problem: SearchProblem, source: Any) -> Trained:
         with progress_line(self.verbose, "training", "epochs", self.epochs) as show:
             trained = train(
                 problem.moments,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+CovType = Literal["classical", "robust", "cluster"]
 Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""
@@ -22,6 +23,8 @@ Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lass
 """how prediction features are found"""
 SearchIn = Literal["prediction", "both"]
 """which equations a search may leave features out of"""
+Standardize = bool | Literal["features"]
+"""whether to centre and scale features and outcome, only the features, or nothing"""
 Unit = Literal["days", "years"]
 """unit of dates that become numbers"""
 WeightKind = Literal["frequency", "sampling"]

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from heckmanfa.search.averaging.averages import average
 from heckmanfa.search.averaging.result import Average
-from heckmanfa.search.averaging.weights import KINDS, Kind, Weighting
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, WeightCriterion, Weighting
 
-__all__ = ["KINDS", "Average", "Kind", "Weighting", "average"]
+__all__ = ["WEIGHT_CRITERIA", "Average", "WeightCriterion", "Weighting", "average"]

@@ -21,8 +21,10 @@ from scipy import linalg
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept, pack_states
 from heckmanfa.search.averaging.subsets import Subsets
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
+from heckmanfa.search.goal import KEPT, first_of_ties
 
 # The most inner units, and the most numbers in the estimates of a step: they stay in the cache.
 _INNER = 14
@@ -71,7 +73,7 @@ class Enumeration:
     """(2^U,), infinite for assignments that weigh nothing"""
     rho: Floats
     """(2^U,), NaN for assignments that cannot be solved"""
-    sums: dict[Kind, Sums] = field(default_factory=dict)
+    sums: dict[WeightCriterion, Sums] = field(default_factory=dict)
 
     @cached_property
     def steps(self) -> _Steps:
@@ -84,7 +86,7 @@ class Enumeration:
         bits = [self.n_inner + e for e in range(n_outer)] + list(range(self.n_inner))
         return np.asarray((assignments[:, None] >> np.array(bits, dtype=np.intp)) & 1 > 0)
 
-    def weights(self, kind: Kind) -> Floats:
+    def weights(self, kind: WeightCriterion) -> Floats:
         """Weights of all assignments, (2^U,), summing to one."""
         steps, sums = self.steps, self.sums[kind]
         values = np.empty_like(self.cost)
@@ -123,7 +125,7 @@ class _Steps:
         """Whether a step holds the index, the first unit."""
         return self._columns.has_index and bool(outer & 1)
 
-    def penalty(self, rule: Rule, kind: Kind, outer: int) -> Floats:
+    def penalty(self, rule: Rule, kind: WeightCriterion, outer: int) -> Floats:
         """What a criterion adds to the cost, for every subset; infinite if it is not offered."""
         bits = (outer >> np.arange(self.n_outer)) & 1
         counts = self._columns.counts(bits, 0)
@@ -153,7 +155,7 @@ def enumerate_assignments(
         n_inner=n_inner,
         cost=np.full(1 << n_units, np.inf),
         rho=np.full(1 << n_units, np.nan),
-        sums={kind: Sums() for kind in KINDS},
+        sums={kind: Sums() for kind in WEIGHT_CRITERIA},
     )
     step = _Step(found)
     for outer in range(1 << (n_units - n_inner)):
@@ -179,7 +181,7 @@ class _Step:
         inner = self._values[self._steps.first_inner : n_columns + 1]
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
-        self._weights = np.empty((len(KINDS), n_subsets))
+        self._weights = np.empty((len(WEIGHT_CRITERIA), n_subsets))
         self._correction = columns.place_of(len(columns.form.columns))
 
     def run(self, outer: int) -> None:
@@ -245,7 +247,7 @@ class _Step:
     def _add(self, outer: int, cost: Floats) -> None:
         """Add the weights of a step to the sums."""
         rule, steps, sums = self._rule, self._steps, self._found.sums
-        for kind, weight in zip(KINDS, self._weights, strict=True):
+        for kind, weight in zip(WEIGHT_CRITERIA, self._weights, strict=True):
             np.add(cost, steps.penalty(rule, kind, outer), out=weight)
             sums[kind].rescale(float(weight.min()))
             np.subtract(sums[kind].best, weight, out=weight)
@@ -253,7 +255,7 @@ class _Step:
         held = np.zeros(steps.n_outer)
         held[steps.held(outer)] = 1.0
         inclusion, total = _inclusion(self._weights, self._found.n_inner)
-        for row, kind in enumerate(KINDS):
+        for row, kind in enumerate(WEIGHT_CRITERIA):
             shares = np.concatenate([held * total[row], inclusion[row]])
             sums[kind].total += total[row]
             sums[kind].inclusion += shares
@@ -262,7 +264,7 @@ class _Step:
         effects = values[: len(self._columns.places)]
         positive, negative = (effects > 0.0).astype(np.float64), (effects < 0.0).astype(np.float64)
         for kind in rule.own:
-            weight = self._weights[KINDS.index(kind)]
+            weight = self._weights[WEIGHT_CRITERIA.index(kind)]
             sums[kind].values += values @ weight
             sums[kind].positive += positive @ weight
             sums[kind].negative += negative @ weight
@@ -285,3 +287,93 @@ def _inclusion(weights: Floats, n_units: int) -> tuple[Floats, Floats]:
         inclusion[:, unit] = held.sum(axis=1)
         weights = weights[:, : 1 << unit] + held
     return inclusion, weights[:, 0]
+
+
+def estimates_of(found: Enumeration) -> Estimates:
+    """Divide the sums of an enumeration by the sums of the weights."""
+    own = [found.sums[kind] for kind in found.rule.own]
+    n = len(found.columns.places)
+
+    def mean(name: str) -> Floats:
+        return np.asarray(np.mean([getattr(sums, name) / sums.total for sums in own], axis=0))
+
+    values = mean("values")
+    return Estimates(
+        inclusion={kind: sums.inclusion / sums.total for kind, sums in found.sums.items()},
+        beside_index={kind: sums.beside_index / sums.total for kind, sums in found.sums.items()},
+        effects=values[:n],
+        positive=mean("positive"),
+        negative=mean("negative"),
+        others=values[n + 1 :],
+    )
+
+
+def kept_of(found: Enumeration, random: np.random.Generator) -> Kept:
+    """Find the heaviest assignments, and those for intervals."""
+    rule = found.rule
+    n_assignments = int(np.count_nonzero(np.isfinite(found.cost)))
+    best_weight: dict[str, float] = {}
+    n_half: dict[str, int] = {}
+    own = np.zeros(0)
+    for kind in WEIGHT_CRITERIA:
+        weight = found.weights(kind)
+        best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
+        if kind in rule.own:
+            own = weight if len(own) == 0 else 0.5 * (own + weight)
+    if rule.weights == "mean":
+        best_weight["mean"], n_half["mean"] = float(own.max()), _half(own)
+    leading, weight = _heaviest(found, own, min(KEPT, n_assignments))
+    chosen, component_weights, drawn = _components(own, leading, weight, random)
+    return Kept(
+        exhaustive=True,
+        n_assignments=n_assignments,
+        best_weight=best_weight,
+        n_half=n_half,
+        leading=_packed(found, leading),
+        leading_weight=weight,
+        leading_cost=found.cost[leading],
+        leading_rho=found.rho[leading],
+        components=_packed(found, chosen),
+        component_weights=component_weights,
+        components_drawn=drawn,
+    )
+
+
+def _packed(found: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
+    return pack_states(found.columns.states(found.inside(assignments)))
+
+
+def _half(weight: Floats) -> int:
+    """How many of the heaviest assignments carry half of the weight."""
+    # All that weigh less than this share of the heaviest carry less than a quarter of its weight.
+    some = weight[weight >= weight.max() / (4.0 * len(weight))]
+    some.sort()
+    carried = np.cumsum(some[::-1])
+    # Rounding must not decide between two assignments of equal weight.
+    return int(np.searchsorted(carried, 0.5 * (1.0 - 1e-12))) + 1
+
+
+def _heaviest(found: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
+    """The heaviest assignments, best first, and their weights."""
+    chosen = np.argpartition(own, len(own) - count)[len(own) - count :]
+    chosen.sort()
+    chosen = chosen[own[chosen] > 0.0]
+    loss = -2.0 / found.rule.n_selected * np.log(own[chosen])
+    ranked = first_of_ties(loss, found.columns.states(found.inside(chosen)))
+    chosen = chosen[ranked]
+    return chosen, own[chosen]
+
+
+def _components(
+    own: Floats, leading: NDArray[np.intp], weight: Floats, random: np.random.Generator
+) -> tuple[NDArray[np.intp], Floats, bool]:
+    """The assignments for intervals: all that weigh anything, otherwise draws by weight."""
+    if len(leading) <= MOST_COMPONENTS:
+        return leading, weight / weight.sum(), False
+    # Evenly spaced places along the sum of the weights, from a random start.
+    places = (random.random() + np.arange(MOST_COMPONENTS)) / MOST_COMPONENTS
+    cumulated = np.cumsum(own)
+    drawn = np.searchsorted(cumulated, places * cumulated[-1], side="right")
+    chosen, counts = np.unique(np.minimum(drawn, len(own) - 1), return_counts=True)
+    order = np.argsort(-own[chosen], kind="stable")
+    return chosen[order], counts[order] / MOST_COMPONENTS, True

@@ -25,7 +25,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.search.averaging.columns import Columns, as_counts
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
 
 # Chains per kind of weights; halves of them are compared.
 _CHAINS = 8
@@ -76,10 +76,10 @@ class Sampled:
     disagreement: float
     """largest difference of a share between halves of the chains"""
 
-    def chains(self, kind: Kind) -> slice:
+    def chains(self, kind: WeightCriterion) -> slice:
         """The chains of a kind of weights."""
-        n_chains = self.inside.shape[1] // len(KINDS)
-        first = KINDS.index(kind) * n_chains
+        n_chains = self.inside.shape[1] // len(WEIGHT_CRITERIA)
+        first = WEIGHT_CRITERIA.index(kind) * n_chains
         return slice(first, first + n_chains)
 
 
@@ -146,7 +146,7 @@ def _most(n_units: int, max_sweeps: int | None) -> int:
 
 
 def _disagreement(shares: Floats) -> float:
-    by_kind = shares.reshape(len(KINDS), 2, -1, shares.shape[1]).mean(axis=2)
+    by_kind = shares.reshape(len(WEIGHT_CRITERIA), 2, -1, shares.shape[1]).mean(axis=2)
     return float(np.abs(by_kind[:, 0] - by_kind[:, 1]).max())
 
 
@@ -170,8 +170,10 @@ class _Chains:
         correlation = np.abs(self._gram[:-1, :-1])
         correlation = np.maximum.reduceat(correlation, first, axis=0)
         self._close = np.maximum.reduceat(correlation, first, axis=1)
-        n_chains = len(KINDS) * _CHAINS
-        self._penalties = np.stack([rule.penalties[kind] for kind in KINDS for _ in range(_CHAINS)])
+        n_chains = len(WEIGHT_CRITERIA) * _CHAINS
+        self._penalties = np.stack(
+            [rule.penalties[kind] for kind in WEIGHT_CRITERIA for _ in range(_CHAINS)]
+        )
         self.inside: Mask = np.zeros((n_chains, len(self._sizes)), dtype=bool)
         self._matrix = np.empty((n_chains, *self._gram.shape))
         self._n_sweeps = 0

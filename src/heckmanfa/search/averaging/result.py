@@ -1,9 +1,10 @@
-"""The result of averaging over assignments."""
+"""The result of averaging over assignments, and what a fit keeps of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.search.averaging.columns import Columns
-from heckmanfa.search.averaging.members import Members
+from heckmanfa.search.averaging.members import Gathered, Members
 from heckmanfa.search.averaging.weights import (
-    KINDS,
+    WEIGHT_CRITERIA,
     Correction,
-    Kind,
     Rule,
+    WeightCriterion,
     Weighting,
     penalties,
 )
@@ -28,6 +29,12 @@ MOST_COMPONENTS = 5_000
 
 FEW_LEADING = 100
 """The most leading assignments in a model file without candidates; pictures show so many."""
+PROBABLE = 0.5
+"""A feature with at least this BIC share is a prediction feature of an average."""
+
+
+# Ends of intervals are then within 1% of half their width on average over rows, and 6% at worst.
+_GROUPS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +59,14 @@ class Average:
     """whether every assignment was evaluated; otherwise they were sampled"""
     n_assignments: int
     """assignments with a positive weight, or distinct ones visited"""
-    shares: dict[Kind, Floats]
+    shares: dict[WeightCriterion, Floats]
     """(K,) for each kind of weights: the share of weight in which each column of X predicts, on its
     own or with the index"""
-    alone: dict[Kind, Floats]
+    alone: dict[WeightCriterion, Floats]
     """(K,) likewise, of the weight that holds it on its own"""
-    correction_share: dict[Kind, float]
+    correction_share: dict[WeightCriterion, float]
     """the share of weight that holds the correction, by each kind"""
-    index_share: dict[Kind, float]
+    index_share: dict[WeightCriterion, float]
     """the share of weight that holds the index, by each kind"""
     own_share: Floats
     """(K,) `shares` by own weights"""
@@ -111,7 +118,7 @@ class Average:
     """parameters that every assignment has, as criteria count them"""
     selecting: Choices | None = None
     """which columns may drive selection; None if the selection equation is not searched"""
-    selection_shares: dict[Kind, Floats] | None = None
+    selection_shares: dict[WeightCriterion, Floats] | None = None
     """(K,) for each kind: the share of weight in which each column of X drives selection"""
     selection_signs: Floats | None = None
     """(2, K) share of own weight in which its selection coefficient is above zero, and below"""
@@ -135,7 +142,7 @@ class Average:
         """The choices of both equations as one."""
         return join_equations(self.choices, self.selecting)
 
-    def criteria(self, states: Mask, costs: Floats) -> dict[Kind, Floats]:
+    def criteria(self, states: Mask, costs: Floats) -> dict[WeightCriterion, Floats]:
         """Return the criterion of some states by each kind, given their costs, (N,)."""
         joint = self.joint
         held = states[:, :-2].sum(axis=1)
@@ -143,7 +150,9 @@ class Average:
         extra = states[:, -2:].sum(axis=1)
         tables = penalties(self.n_selected, joint, self.n_fixed)
         own = costs - self.correction_excess * ~states[:, -2]
-        return {kind: np.asarray(own + tables[kind][held, extra, units]) for kind in KINDS}
+        return {
+            kind: np.asarray(own + tables[kind][held, extra, units]) for kind in WEIGHT_CRITERIA
+        }
 
     def with_few_leading(self) -> Average:
         """Return the same without most of the leading assignments."""
@@ -157,9 +166,9 @@ class Average:
         )
 
     @property
-    def with_index(self) -> dict[Kind, Floats]:
+    def with_index(self) -> dict[WeightCriterion, Floats]:
         """(K,) for each kind: the share in which a column predicts with the index alone."""
-        return {kind: self.shares[kind] - self.alone[kind] for kind in KINDS}
+        return {kind: self.shares[kind] - self.alone[kind] for kind in WEIGHT_CRITERIA}
 
     @property
     def leading_states(self) -> Mask:
@@ -206,9 +215,9 @@ def with_shares_of(found: Average, other: Average) -> Average:
 class Estimates:
     """Averages by own weights, for the columns as `Columns` arranges and scales them."""
 
-    inclusion: Mapping[Kind, Floats]
+    inclusion: Mapping[WeightCriterion, Floats]
     """(U,) share of weight that holds each unit, by each kind"""
-    beside_index: Mapping[Kind, Floats]
+    beside_index: Mapping[WeightCriterion, Floats]
     """(U,) share of weight that holds each unit and the index"""
     effects: Floats
     """(c,)"""
@@ -252,9 +261,9 @@ def put_together(
     of = np.array(form.places_in(columns.choices.n_features + 2))[places]
     signs[0, of], signs[1, of] = estimates.positive[own], estimates.negative[own]
     signs = np.clip(signs[:, :-1], 0.0, 1.0)
-    alone = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
-    extra = {kind: _beside(columns, estimates, kind) for kind in KINDS}
-    shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0)[:k] for kind in KINDS}
+    alone = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in WEIGHT_CRITERIA}
+    extra = {kind: _beside(columns, estimates, kind) for kind in WEIGHT_CRITERIA}
+    shares = {kind: np.minimum(alone[kind] + extra[kind], 1.0)[:k] for kind in WEIGHT_CRITERIA}
     both = selecting is not None
     rho, sigma, outside = (float(value) for value in estimates.others)
     always = float(columns.correction == "always")
@@ -266,9 +275,11 @@ def put_together(
         choices=choices,
         n_selected=rule.n_selected,
         shares=shares,
-        alone={kind: alone[kind][:k] for kind in KINDS},
-        correction_share={kind: _share(columns, estimates, kind, -1, always) for kind in KINDS},
-        index_share={kind: _share(columns, estimates, kind, -2) for kind in KINDS},
+        alone={kind: alone[kind][:k] for kind in WEIGHT_CRITERIA},
+        correction_share={
+            kind: _share(columns, estimates, kind, -1, always) for kind in WEIGHT_CRITERIA
+        },
+        index_share={kind: _share(columns, estimates, kind, -2) for kind in WEIGHT_CRITERIA},
         own_share=np.asarray(np.mean([shares[kind] for kind in rule.own], axis=0)),
         positive=signs[0, :k],
         negative=signs[1, :k],
@@ -281,7 +292,7 @@ def put_together(
         n_fixed=form.n_fixed,
         all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,
-        selection_shares={kind: alone[kind][k:] for kind in KINDS} if both else None,
+        selection_shares={kind: alone[kind][k:] for kind in WEIGHT_CRITERIA} if both else None,
         selection_signs=signs[:, k:] if both else None,
         **vars(kept),
     )
@@ -298,7 +309,7 @@ def _allows_everything(columns: Columns, rule: Rule) -> bool:
 
 
 def _share(
-    columns: Columns, estimates: Estimates, kind: Kind, unit: int, otherwise: float = 0.0
+    columns: Columns, estimates: Estimates, kind: WeightCriterion, unit: int, otherwise: float = 0.0
 ) -> float:
     """Share of weight that holds the correction, -1, or the index, -2."""
     if unit not in columns.order:
@@ -323,7 +334,7 @@ def _over_columns(columns: Columns, inclusion: Floats) -> Floats:
     return share
 
 
-def _beside(columns: Columns, estimates: Estimates, kind: Kind) -> Floats:
+def _beside(columns: Columns, estimates: Estimates, kind: WeightCriterion) -> Floats:
     """(K,) share of weight that holds the index, and not the column on its own."""
     share = np.zeros(columns.choices.n_features)
     if not columns.has_index:
@@ -334,3 +345,46 @@ def _beside(columns: Columns, estimates: Estimates, kind: Kind) -> Floats:
         if unit >= 0 and moved & {*columns.choices.units[unit]}:
             share[list(columns.choices.units[unit])] = max(whole - value, 0.0)
     return share
+
+
+@dataclass(frozen=True, eq=False)
+class AverageOutcome:
+    """The average over assignments behind the estimates of a fit."""
+
+    choices: Choices
+    """what the user allowed"""
+    average: Average
+    form: Form
+    """the model with everything in it, from which all assignments follow"""
+    selecting: Choices | None = None
+    """what the user allowed in the selection equation, if both equations are searched"""
+    two_step_chance: float | None = None
+    """chance of the correction by two-step estimates of the same rows; None unless a linear outcome
+    is averaged by maximum likelihood, which finds selection where errors are not normal"""
+
+    def without_candidates(self) -> AverageOutcome:
+        """Return what a small model file keeps: few leading assignments.
+
+        The components, which predictions average over, stay.
+        """
+        return replace(self, average=self.average.with_few_leading())
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns that could predict in these rows."""
+        return self.form.columns
+
+    @cached_property
+    def members(self) -> Members:
+        """The assignments behind averages of functions, by own weights."""
+        return self.average.members(self.form)
+
+    @cached_property
+    def interval_members(self) -> Members:
+        """The same and, last, everything, by the weights of intervals."""
+        return self.average.interval_members(self.form)
+
+    @cached_property
+    def groups(self) -> list[Gathered]:
+        """Assignments taken together where they agree on what is most in doubt."""
+        return self.members.groups(_GROUPS)

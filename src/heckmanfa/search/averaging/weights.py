@@ -21,11 +21,10 @@ from scipy import special
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.search.choices import Choices
-from heckmanfa.search.rho_window import check_window
+from heckmanfa.search.choices import Choices, check_window
 
-Kind = Literal["aic", "bic", "ebic"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+WeightCriterion = Literal["aic", "bic", "ebic"]
+WEIGHT_CRITERIA: tuple[WeightCriterion, ...] = get_args(WeightCriterion)
 Weighting = Literal["aic", "bic", "ebic", "mean"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 Correction = Literal["optional", "always", "never"]
@@ -63,7 +62,7 @@ class Rule:
     rho_range: tuple[float, float] | None
     n_selected: float
     """m"""
-    penalties: dict[Kind, Floats]
+    penalties: dict[WeightCriterion, Floats]
     """(k + 1, 3, U + 1) each: by J, by how many of the correction and the index are held, and by u;
     infinite for assignments with too many columns"""
 
@@ -83,7 +82,7 @@ class Rule:
         return cls(weights, window, m, penalties(m, choices, n_fixed))
 
     @property
-    def own(self) -> tuple[Kind, ...]:
+    def own(self) -> tuple[WeightCriterion, ...]:
         """The kinds whose weights are averaged to give the average's own."""
         return ("aic", "bic") if self.weights == "mean" else (self.weights,)
 
@@ -95,7 +94,7 @@ class Rule:
         return np.asarray((rho >= low) & (rho <= high))
 
 
-def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[Kind, Floats]:
+def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[WeightCriterion, Floats]:
     """Return what each criterion adds to the cost of an assignment, as `Rule` has it.
 
     ``n_fixed`` are the parameters that every assignment has, such as the intercept.
@@ -108,7 +107,7 @@ def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[Kind, Floats
     allowed = allowed & (columns <= MOST_COLUMNS * m) & (m - p > 1.0)
     small_sample = np.where(allowed, m - p - 1.0, 1.0)
     binomial = -np.log(n_units + 1.0) - special.betaln(n_units - units + 1.0, units + 1.0)
-    found: dict[Kind, Floats] = {
+    found: dict[WeightCriterion, Floats] = {
         "aic": 2.0 * p * m / small_sample + 0.0 * units,
         "bic": p * np.log(m) + 0.0 * units,
         "ebic": p * np.log(m) + 2.0 * binomial,

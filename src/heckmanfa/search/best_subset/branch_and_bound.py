@@ -18,7 +18,8 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Progress, Tree
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import NEARLY, TIE, Goal, Search, distinct, evaluate, no_feasible
+from heckmanfa.search.goal import NEARLY, TIE, Goal, distinct, no_feasible
+from heckmanfa.search.searched import Search, evaluate
 from heckmanfa.text.option_words import NODE_LIMIT
 
 # A node costs about as much as its matrix has entries. The default budget is this many entries,

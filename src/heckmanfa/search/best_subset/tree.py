@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.penalties import Penalties
-from heckmanfa.search.best_subset.record import Models, Record, Words
+from heckmanfa.search.best_subset.record import Models, Penalties, Record, Words
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import KEPT, Goal
+from heckmanfa.search.goal import KEPT, Goal
 from heckmanfa.text.progress import EVERY
 
 _MOST_NODES_AT_ONCE = 8192

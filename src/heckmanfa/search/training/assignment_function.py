@@ -34,10 +34,10 @@ from heckmanfa.data.arrays import (
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.training.gpu import kept, repeated, sent_ahead
 from heckmanfa.search.training.gradient import Gradient, TrainingRows, gather_training_rows
+from heckmanfa.text.option_types import Standardize
 
 # pi stays this far from 0 and 1, where its logarithms are infinite.
 _EDGE = 1e-12

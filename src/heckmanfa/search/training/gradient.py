@@ -32,9 +32,9 @@ from heckmanfa.model.equations import count_rows
 from heckmanfa.model.linalg import DEPENDENT
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills
-from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.training.gpu import Loss, Pulls, fused_pulls
+from heckmanfa.text.option_types import Standardize
 
 SAMPLE_ROWS = 200_000
 """Default number of training rows if the rows are not in memory."""

@@ -1,4 +1,4 @@
-"""Many assignments' joint likelihoods, climbed together: one pass over the rows serves all.
+"""The joint likelihoods of many assignments, maximised together: one pass over the rows serves all.
 
 Every assignment is the model of all features with some coefficients held at zero, so its
 parameters are theta = start + basis phi in the coordinates of that model. The information at the
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.data.arrays import Array, Floats, empty, host
+from heckmanfa.data.arrays import Floats, empty, host
 from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.linalg import inverse_definite, solve_upper
 from heckmanfa.model.normal import log_cdf_and_mills
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 
-# A climb ends when a step would raise the log-likelihood by less than half of this.
+# Iteration ends when a step would raise the log-likelihood by less than half of this.
 _DECREMENT = 1e-6
 _PASSES = 15
 _HALVINGS = 8
@@ -32,15 +32,15 @@ _AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class Climbed:
-    """Where one assignment's climb ended."""
+class Refit:
+    """Maximum likelihood of one assignment, as far as the iteration went."""
 
     theta: Floats
     """(d,) in the coordinates of the model of all features"""
     log_likelihood: float
     converged: bool
 
-    def above(self, other: Climbed) -> bool:
+    def above(self, other: Refit) -> bool:
         """Whether this is a maximum that is at least as high as another."""
         return self.converged and self.log_likelihood >= other.log_likelihood
 
@@ -67,7 +67,7 @@ def _slopes(back: Floats, kept: Sequence[int]) -> Floats:
     return np.asarray(directions / np.linalg.norm(directions, axis=0))
 
 
-def climb_together(
+def refit_together(
     rows: Rows,
     problem: JointProblem,
     full: State,
@@ -75,25 +75,25 @@ def climb_together(
     progress: Callable[[int], None] | None = None,
     *,
     hold_rho: bool = False,
-) -> list[Climbed]:
+) -> list[Refit]:
     """Maximise the likelihood over each basis of free directions, from the state of all features.
 
     Each starts where the quadratic approximation at ``full`` has its maximum, with the rho of
-    ``full`` if ``hold_rho``. Climbs that do not converge in a few passes say so. ``progress`` is
+    ``full`` if ``hold_rho``. Those that do not converge in a few passes say so. ``progress`` is
     called with the number that did.
     """
-    climbs = [_Climb.start(full, basis, hold_rho=hold_rho) for basis in bases]
+    runs = [_QuasiNewton.start(full, basis, hold_rho=hold_rho) for basis in bases]
     for _ in range(_PASSES):
-        active = [climb for climb in climbs if not climb.done]
+        active = [run for run in runs if not run.done]
         if progress is not None:
-            progress(len(climbs) - len(active))
+            progress(len(runs) - len(active))
         if not active:
             break
-        values, gradients = evaluate_many(rows, problem, np.array([c.trial for c in active]))
-        for climb, value, gradient in zip(active, values, gradients, strict=True):
-            climb.learn(float(value), gradient)
+        values, gradients = evaluate_many(rows, problem, np.array([run.trial for run in active]))
+        for run, value, gradient in zip(active, values, gradients, strict=True):
+            run.learn(float(value), gradient)
     # The step that is left to take would gain half of its decrement.
-    return [Climbed(c.theta, c.value + 0.5 * c.decrement, c.converged) for c in climbs]
+    return [Refit(run.theta, run.value + 0.5 * run.decrement, run.converged) for run in runs]
 
 
 def restricted_start(state: State, basis: Floats, *, hold_rho: bool = False) -> Floats | None:
@@ -103,21 +103,17 @@ def restricted_start(state: State, basis: Floats, *, hold_rho: bool = False) -> 
     it is in the state. None if there is no maximum.
     """
     if not hold_rho:
-        inverse = _inverse(state, basis)
+        inverse = _inverse_over(state, basis)
         theta = None if inverse is None else _peak(state, basis, inverse)
         if theta is not None and abs(theta[-1]) <= max(_TRUSTED_ATANH, abs(state.theta[-1])):
             return theta
-    inverse = _inverse(state, basis[:, :-1])
+    inverse = _inverse_over(state, basis[:, :-1])
     return None if inverse is None else _peak(state, basis[:, :-1], inverse, hold_rho=True)
 
 
-def _inverse(state: State, basis: Floats) -> Floats | None:
+def _inverse_over(state: State, basis: Floats) -> Floats | None:
     """Inverse information over free directions; None if it is not positive definite."""
-    try:
-        half = sla.cho_factor(-basis.T @ state.hessian @ basis)
-    except (np.linalg.LinAlgError, ValueError):
-        return None
-    return np.asarray(sla.cho_solve(half, np.eye(basis.shape[1])))
+    return inverse_definite(-basis.T @ state.hessian @ basis)
 
 
 def _peak(state: State, basis: Floats, inverse: Floats, *, hold_rho: bool = False) -> Floats:
@@ -128,8 +124,8 @@ def _peak(state: State, basis: Floats, inverse: Floats, *, hold_rho: bool = Fals
     return np.asarray(held + basis @ (inverse @ pull))
 
 
-class _Climb:
-    """A quasi-Newton ascent that asks for one evaluation after another."""
+class _QuasiNewton:
+    """Quasi-Newton steps that ask for one evaluation after another."""
 
     def __init__(self, theta: Floats, basis: Floats, inverse: Floats) -> None:
         self.theta, self._basis, self._inverse = theta, basis, inverse
@@ -140,9 +136,9 @@ class _Climb:
         self.done = self.converged = False
 
     @classmethod
-    def start(cls, full: State, basis: Floats, *, hold_rho: bool) -> _Climb:
+    def start(cls, full: State, basis: Floats, *, hold_rho: bool) -> _QuasiNewton:
         """Start at the maximum of the quadratic approximation at ``full``."""
-        inverse = _inverse(full, basis)
+        inverse = _inverse_over(full, basis)
         theta = restricted_start(full, basis, hold_rho=hold_rho)
         if inverse is None or theta is None:
             failed = cls(full.theta, basis, np.zeros((basis.shape[1],) * 2))
@@ -243,8 +239,10 @@ def _some(
     slopes = empty(chosen.features, len(chosen.outcome), 2 * n, columns_first=True)
     sums = np.empty((1 + len(problem.ends), n))
     for i, theta in enumerate(thetas):
-        found = problem.slopes_at(index[:, i], index[:, n + i], chosen.outcome, theta)
-        log_density, in_mean, in_u, *in_ends = _weighed(found, chosen.weight)
+        parts = problem.slopes_at(index[:, i], index[:, n + i], chosen.outcome, theta)
+        if chosen.weight is not None:
+            parts = [chosen.weight * part for part in parts]
+        log_density, in_mean, in_u, *in_ends = parts
         slopes[:, i], slopes[:, n + i] = in_u, in_mean
         sums[:, i] = [float(part.sum()) for part in (log_density, *in_ends)]
     pulled = design.pull(slopes)
@@ -255,7 +253,3 @@ def _some(
         pulled[:, n:],
         sums[1:],
     )
-
-
-def _weighed(parts: list[Array], weight: Array | None) -> list[Array]:
-    return parts if weight is None else [weight * part for part in parts]

@@ -1,4 +1,4 @@
-"""Evaluate assignments by a criterion: a `Goal` says which is better, a `Search` holds the result.
+"""What a search optimises: a `Goal` says which assignment is better, by a criterion.
 
 Every criterion is compared on one scale, where smaller is better: loss = log SSE + penalty.
 Adjusted R^2 is 1 - (m - 1) / TSS exp(loss) with penalty -log(m - J - 1); AIC and BIC are
@@ -12,9 +12,9 @@ costs to drop the features outside S from the model of all features. Its loss is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,13 @@ from scipy.special import gammaln
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import InputError, NoFeasibleAssignmentError, NotSavedError
+from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments, Solutions
-from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.exact_refits import ExactRefits
-from heckmanfa.search.quadratic import QuadraticForm
-from heckmanfa.search.rho_window import check_window
+from heckmanfa.search.choices import Choices, all_features, check_window
+from heckmanfa.search.form import QuadraticForm
 from heckmanfa.text.option_types import Criterion as Criterion
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
@@ -233,188 +228,13 @@ def first_of_ties(loss: Floats, masks: Mask) -> Any:
     return np.lexsort((*columns.T[::-1], masks.sum(axis=1), tied))
 
 
-@dataclass(frozen=True)
-class Search:
-    """The best N of the distinct assignments that a search evaluated.
-
-    Assignments in the window of rho come first, and each part is sorted best first.
-    """
-
-    goal: Goal
-    packed: NDArray[np.uint8]
-    """(N, ceil(K / 8)) masks over the columns of X, eight to a byte"""
-    n_columns: int
-    """K"""
-    n_features: NDArray[np.int64]
-    """(N,)"""
-    rho: Floats
-    """(N,), NaN if an assignment cannot be solved; so are the criteria"""
-    adjusted_r2: Floats
-    aic: Floats
-    bic: Floats
-    in_range: Mask
-    """(N,)"""
-    n_assignments: int
-    """distinct assignments evaluated"""
-    n_in_range: int
-    """those with rho-hat in the window"""
-    optimal: bool | None = None
-    """whether the first is proven to be the best of all assignments; None if not claimed"""
-    gap: float | None = None
-    """by how much another assignment's criterion could be better"""
-    tolerance: float | None = None
-    """the search finds every assignment at most this much worse than the best; None if it only
-    evaluates draws or ranks"""
-    n_nodes: int | None = None
-    """nodes visited in the search tree"""
-    early_stop: str = ""
-    """a sentence that says why the search stopped early; empty if it finished"""
-    interrupted: bool = False
-    """whether the user interrupted it"""
-    corrected_bic: Floats | None = None
-    """(N,); None unless it is the criterion"""
-    refits: ExactRefits | None = None
-    """None unless a quadratic form found the assignments, and maximum likelihood refitted them"""
-    selection_packed: NDArray[np.uint8] | None = None
-    """(N, ceil(K / 8)) likewise, which columns drive selection; None if that was not searched"""
-    joint_ebic: Floats | None = None
-    """(N,) EBIC of both equations; None unless both were searched"""
-    n_near: int | None = None
-    """how many are nearly as good as the best; None unless a file was saved without the others"""
-
-    def best_alone(self) -> Search:
-        """Return the best assignment without the others, of which only a count is kept."""
-        parts = {
-            field.name: getattr(self, field.name)[:1]
-            for field in fields(self)
-            if isinstance(getattr(self, field.name), np.ndarray)
-        }
-        return replace(self, **parts, n_near=self.nearly_best(self.nearly))
-
-    @property
-    def nearly(self) -> float:
-        """How much worse in the criterion counts as nearly as good, unless the user says so."""
-        usual = NEARLY[self.goal.criterion]
-        return usual if self.tolerance is None else min(usual, self.tolerance)
-
-    @property
-    def masks(self) -> Mask:
-        """(N, K) masks over the columns of X."""
-        return np.unpackbits(self.packed, axis=1, count=self.n_columns).astype(bool)
-
-    @property
-    def ebic(self) -> Floats:
-        """EBIC, (N,); NaN if the search is of an old model file, which does not know the units."""
-        if self.joint_ebic is not None:
-            return self.joint_ebic
-        if self.goal.units is None:
-            return np.full(len(self.bic), np.nan)
-        return np.asarray(self.bic + 2.0 * self.goal.log_ways(self.goal.count_units(self.masks)))
-
-    @property
-    def values(self) -> Floats:
-        """The criterion, (N,)."""
-        return np.asarray(getattr(self, self.goal.criterion))
-
-    @property
-    def best(self) -> Mask:
-        """Mask of the chosen assignment, (K,)."""
-        return np.asarray(self.masks[0])
-
-    @property
-    def selecting(self) -> Mask | None:
-        """(N, K) which columns drive selection; None if that was not searched."""
-        if self.selection_packed is None:
-            return None
-        return np.unpackbits(self.selection_packed, axis=1, count=self.n_columns).astype(bool)
-
-    def nearly_best(self, tolerance: float) -> int:
-        """Count the kept assignments in the window that are within a tolerance of the best."""
-        if self.n_near is not None:
-            if tolerance == self.nearly:
-                return self.n_near
-            raise NotSavedError("the list of candidates")
-        better = 1.0 if self.goal.criterion == "adjusted_r2" else -1.0
-        values = better * self.values[self.in_range]
-        return int(np.count_nonzero(values >= values[0] - tolerance))
-
-    def to_frame(self, names_of: Callable[[list[int]], Sequence[Any]]) -> pd.DataFrame:
-        """Return one row per kept assignment, with its features as ``names_of`` names columns."""
-        import pandas as pd
-
-        refits = self.refits
-        name, values = "adjusted_r2", self.adjusted_r2
-        if refits is not None:
-            name, values = "log_likelihood", refits.log_likelihood
-
-        def named(masks: Mask) -> list[Any]:
-            return [tuple(names_of(np.flatnonzero(mask).tolist())) for mask in masks]
-
-        selection = {} if self.selecting is None else {"selection_features": named(self.selecting)}
-        parts: dict[str, Any] = {
-            "features": named(self.masks),
-            "n_features": self.n_features,
-            **selection,
-            "rho": self.rho,
-            name: values,
-            "aic": self.aic,
-            "bic": self.bic,
-            "ebic": self.ebic,
-        }
-        if self.corrected_bic is not None:
-            parts["corrected_bic"] = self.corrected_bic
-        parts |= {"in_range": self.in_range} if refits is None else refits.ranks()
-        return pd.DataFrame(parts)
-
-
 def distinct(masks: Mask) -> Mask:
     """Drop repeated rows."""
     packed = np.unique(np.packbits(masks, axis=1), axis=0)
     return np.unpackbits(packed, axis=1, count=masks.shape[1]).astype(bool)
 
 
-def evaluate(
-    moments: Moments,
-    goal: Goal,
-    masks: Mask,
-    *,
-    names: Sequence[str],
-    counts: tuple[int, int] | None = None,
-    **details: Any,
-) -> Search:
-    """Solve distinct assignments, (B, K), and sort them; none in the window is an error.
-
-    ``counts`` are the numbers of assignments evaluated and in the window, if ``masks`` are not all
-    of them; ``details`` are other fields of `Search`.
-    """
-    solved = _refined(moments, goal, masks, moments.solve(masks))
-    order = goal.order(solved, masks)
-    inside = goal.in_range(solved.rho)
-    if counts is None:
-        counts = len(masks), int(np.count_nonzero(inside))
-    if not inside.any():
-        raise no_feasible(goal, counts[0], np.asarray(solved.rho), masks, names)
-    order = order[:KEPT]
-    if goal.form is not None:
-        losses = goal.losses(solved, masks)[order]
-        details["corrected_bic"] = np.where(solved.feasible[order], goal.value(losses), np.nan)
-    return Search(
-        goal=goal,
-        packed=np.packbits(masks[order], axis=1),
-        n_columns=masks.shape[1],
-        n_features=np.asarray(solved.n_features)[order],
-        rho=solved.rho[order],
-        adjusted_r2=solved.adjusted_r2[order],
-        aic=solved.aic[order],
-        bic=solved.bic[order],
-        in_range=inside[order],
-        n_assignments=counts[0],
-        n_in_range=counts[1],
-        **details,
-    )
-
-
-def _refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> Solutions:
+def refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> Solutions:
     """Solve by QR what a batch leaves open: which assignments lead, and which are in the window."""
     if not moments.gram_is_safe:
         return solved
