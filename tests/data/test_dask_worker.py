@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("dask")
-from heckmanfa.data.dask_worker import Pass, _groups, _source, failure, heckmanfa_pass
+from heckmanfa.data.dask_worker import Pass, Work, _groups, _source, failure, heckmanfa_pass
 from heckmanfa.errors import ClusterError, InputError
 
 FRAME = pd.DataFrame({"a": np.arange(7.0), "b": np.arange(7.0) ** 2})
@@ -60,14 +60,11 @@ def test_a_chunk_of_features_is_a_matrix():
         _source(np.zeros(3))
 
 
-class _Work:
-    n_parts = 4
+def failing(error):
+    def fail(part, head, given):
+        raise error
 
-    def __init__(self, error):
-        self.error = error
-
-    def on(self, part, head, items):
-        raise self.error
+    return heckmanfa_pass(Work(fail, ("X",), 4), 2, None, (FRAME,))
 
 
 class KilledWorker(Exception):  # noqa: N818
@@ -86,13 +83,13 @@ class KilledWorker(Exception):  # noqa: N818
 )
 def test_a_failure_says_which_partition_and_what_to_do(error, words):
     with pytest.raises(ClusterError) as caught:
-        heckmanfa_pass(_Work(error), 2, None, ())
+        failing(error)
     assert str(caught.value).startswith(words)
     assert str(failure(error, None, 4)) == str(caught.value).replace(
         "partition 2 of 4", "a partition of 4"
     )
     with pytest.raises(InputError, match="ours"):
-        heckmanfa_pass(_Work(InputError("ours")), 2, None, ())
+        failing(InputError("ours"))
 
 
 def test_partitions_that_are_not_those_that_dask_reports_are_refused():

@@ -479,6 +479,13 @@ def test_columns_that_are_no_features_are_refused_by_name(tmp_path, frame, colum
     assert scan_parquet(tmp_path, "y", ["x0", "x1"]).names == ("x0", "x1")
 
 
+def test_numbers_that_count_the_rows_are_found_without_statistics(tmp_path, frame):
+    table = frame.iloc[:600][["x0", "x1", "y"]].assign(odd=np.arange(600))
+    table.to_parquet(tmp_path / "odd.parquet", row_group_size=250, write_statistics=False)
+    with pytest.raises(InputError, match="column 'odd' counts the rows"):
+        scan_parquet(tmp_path, "y")
+
+
 # Missing values. ----------------------------------------------------------------------------------
 
 
@@ -552,8 +559,11 @@ def test_names_that_no_file_has_are_refused_with_the_nearest(files):
         scan_parquet(files, "y", ["x0", "x0"])
     with pytest.raises(InputError, match="'y' is the outcome"):
         scan_parquet(files, "y", ["x0", "y"])
-    with pytest.raises(InputError, match=r"write \['x0'\]"):
-        scan_parquet(files, "y", "x0")
+    for option in ("features", "categorical", "numeric"):
+        with pytest.raises(InputError, match=rf"{option} must be a list .* write \['x0'\]"):
+            scan_parquet(files, "y", **{option: "x0"})
+    with pytest.raises(UnknownFeatureError, match="numeric names 'x3', which is not among"):
+        scan_parquet(files, "y", ["x0"], numeric=["x3"])
 
 
 def test_roles_of_the_wrong_type_are_refused(tmp_path, frame):

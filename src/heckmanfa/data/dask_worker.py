@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,25 +105,21 @@ class Work:
     """roles of the items of a partition"""
     n_parts: int
 
-    def on(self, part: int, head: int | None, items: Sequence[Any]) -> Any:
-        """Work on one partition, whose columns must have the same rows."""
-        given = dict(zip(self.roles, items, strict=True))
-        n = len(given["X"])
-        for role, values in given.items():
-            if len(values) != n:
-                raise InputError(
-                    f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
-                    f"{role}: make both from one collection, or repartition both in the same way"
-                )
-        refuse_other_labels(given)
-        return self.work(part, head, given)
-
 
 def heckmanfa_pass(work: Work, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
     """Work on one partition, its frames and its arrays; Dask's dashboard shows this name."""
     try:
+        given = dict(zip(work.roles, (*packed, *blocks), strict=True))
+        n = len(given["X"])
+        for role, values in given.items():
+            if len(values) != n:
+                raise InputError(
+                    f"partition {part} of {work.n_parts} has {n} rows of X, but {len(values)} of "
+                    f"{role}: make both from one collection, or repartition both in the same way"
+                )
+        refuse_other_labels(given)
         with _at_work:
-            return work.on(part, head, (*packed, *blocks))
+            return work.work(part, head, given)
     except HeckmanfaError:
         raise
     except Exception as error:

@@ -237,26 +237,15 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
         return FeatureTable(names, frame.shape, frame, others)
-    if as_frame:
-        array = check_array(
-            plain_array(X),
-            dtype=None,
-            ensure_all_finite=False,
-            input_name="X",
-            estimator=columns.as_estimator(),
-        )
-        _compare(columns, array, None)
-        return FeatureTable(None, array.shape, array_frame(array))
-    X = _plain_matrix(X)
     array = check_array(
-        X,
-        dtype="numeric",
+        plain_array(X) if as_frame else _plain_matrix(X),
+        dtype=None if as_frame else "numeric",
         ensure_all_finite=False,
         input_name="X",
         estimator=columns.as_estimator(),
     )
     _compare(columns, array, None)
-    return FeatureTable(None, array.shape, array)
+    return FeatureTable(None, array.shape, array_frame(array) if as_frame else array)
 
 
 def _without_loading(columns: FittedColumns) -> str:

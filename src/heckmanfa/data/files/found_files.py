@@ -71,7 +71,9 @@ def is_hidden(folders: Sequence[str]) -> bool:
 
 def refuse_empty_folder(folder: object, endings: Sequence[str]) -> InputError:
     """Return the error for a folder in which no file is data."""
-    return InputError(f"the folder {shown(folder)} holds no file that ends in {_either(endings)}")
+    return InputError(
+        f"the folder {shown(folder)} holds no file that ends in {' or '.join(endings)}"
+    )
 
 
 def refuse_no_match(pattern: object) -> InputError:
@@ -82,10 +84,6 @@ def refuse_no_match(pattern: object) -> InputError:
     )
 
 
-def _either(endings: Sequence[str]) -> str:
-    return " or ".join(endings)
-
-
 def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
     place = Path(path)
     if place.is_dir():
@@ -93,7 +91,8 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
     if place.exists():
         return [FoundFile(existing(place))]
     if glob.has_magic(str(place)):
-        base = _fixed(place)
+        # The folder before the first wildcard.
+        base = next(part for part in place.parents if not glob.has_magic(str(part)))
         found = [
             file
             for match in matching(place)
@@ -110,12 +109,6 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
         )
     names = [file.name for file in place.parent.iterdir()]
     raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
-
-
-def _fixed(pattern: Path) -> Path:
-    """Return the folder before the first wildcard."""
-    fixed = [part for part in pattern.parents if not glob.has_magic(str(part))]
-    return fixed[0]
 
 
 def _below(file: Path, base: Path) -> FoundFile:

@@ -17,7 +17,7 @@ import pandas as pd
 from formulaic import Formula
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.columns.values import label_of, with_columns
 from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_factor
 from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
@@ -130,11 +130,7 @@ def with_fitted_levels(
             order = [first, *(level for level in have if level != first)]
             values = pd.Series(pd.Categorical(values, order), index=frame.index, name=name)
         new[name] = values
-    # Unlike ``assign``, this allows a column named self.
-    changed = frame.copy(deep=False)
-    for name, values in new.items():
-        changed[name] = values
-    return changed if new else frame
+    return with_columns(frame, new) if new else frame
 
 
 def _in_order(column: pd.Series[Any], fitted: Mask) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ _LEAST_PART_ROWS = 2**8
 # User and password in an address, and what follows its question mark. A match begins where a word
 # does, so that no text is read again from each of its characters.
 _SECRETS = re.compile(r"(?<=://)[^\s/@'\"]+(?=@)|(?<![^\s/@'\"]):*[^\s/@:'\"]+:[^\s/@'\"]+(?=@)")
+# Texts of options that are this short do not identify anybody.
+_SECRET_LENGTH = 4
 _PARAMETERS = re.compile(r"(?<=\?)[^\s'\"]+")
 
 
@@ -72,7 +74,7 @@ class Engine(ABC):
         row instead of text. A pass that ends at another row than earlier ones is refused.
         """
         count = 0
-        with self.explained(), closing(self.read(columns, levels)) as stream:
+        with explained(self.described), closing(self.read(columns, levels)) as stream:
             for batch in stream:
                 count += batch.num_rows
                 yield batch
@@ -149,20 +151,35 @@ class Engine(ABC):
                 f"earlier one, and a fit needs the same rows in every pass: {self.steady}"
             )
 
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn any failure of the engine into an error that says whose it is."""
-        try:
-            yield
-        except (HeckmanfaError, MemoryError, GeneratorExit):
-            raise
-        # What an engine runs is the user's, and can fail in any way.
-        except Exception as error:
-            said, hidden = without_secrets(str(error))
-            failure = DataError(
-                f"{self.described} cannot be read: {type(error).__name__}: {shown(said)}"
-            )
-            raise failure from (None if hidden else error)
+
+@contextmanager
+def explained(
+    name: str, options: Mapping[str, Any] | None = None, advice: str = ""
+) -> Iterator[None]:
+    """Turn any failure to read something into an error that names it and shows no secret.
+
+    ``options`` are those of a file system; ``advice`` ends the message.
+    """
+    try:
+        yield
+    except (HeckmanfaError, MemoryError):
+        raise
+    # What an engine runs is the user's, and a store can fail in any way.
+    except Exception as error:
+        said, hidden = without_secrets(str(error), _secrets(options))
+        failure = DataError(
+            f"{shown(name)} cannot be read: {type(error).__name__}: {shown(said, 200)}{advice}"
+        )
+        raise failure from (None if hidden or options else error)
+
+
+def _secrets(options: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the texts inside options, at any depth."""
+    for value in (options or {}).values():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and len(value) >= _SECRET_LENGTH:
+            yield value
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -27,8 +27,8 @@ from heckmanfa.data.files.found_files import (
     refuse_other_format,
 )
 from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path, matches
-from heckmanfa.data.scan.engines import without_secrets
-from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
+from heckmanfa.data.scan.engines import explained
+from heckmanfa.errors import DataError, InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 
 Format = Literal["Parquet", "Arrow IPC"]
@@ -44,8 +44,6 @@ _PARQUET_STARTS = (b"PAR1", b"PARE")
 _PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
 # A user and a password before the first slash, and more of the password after it; not a port.
 _SPLIT_PASSWORD = re.compile(r"[^/@:]*:(?!\d*/)[^/@]*/.*@")
-# Texts of options that are this short do not identify anybody.
-_SECRET_LENGTH = 4
 
 
 @dataclass(frozen=True)
@@ -143,36 +141,19 @@ def find_places(
                 "of one store at a time, or copy them to one place"
             )
         used = store
-        with explained(name_of(path), options):
+        with reaching(name_of(path), options):
             for file in _found(store, place, prefix):
                 files.setdefault(file.path, file)
     return _placed(used, [files[name] for name in sorted(files)])
 
 
-@contextmanager
-def explained(name: str, options: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Turn any failure to reach a store into an error that names the file and shows no secret."""
-    try:
-        yield
-    except (HeckmanfaError, MemoryError):
-        raise
-    # A store can fail in any way.
-    except Exception as error:
-        said, hidden = without_secrets(str(error), _secrets(options))
-        failure = DataError(
-            f"{shown(name)} cannot be read: {type(error).__name__}: {shown(said, 200)}. Check the "
-            "address, and that you may read it (filesystem, storage_options)"
-        )
-        raise failure from (None if hidden or options else error)
-
-
-def _secrets(options: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the texts inside options, at any depth."""
-    for value in (options or {}).values():
-        if isinstance(value, Mapping):
-            yield from _secrets(value)
-        elif isinstance(value, str) and len(value) >= _SECRET_LENGTH:
-            yield value
+def reaching(name: str, options: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
+    """Explain any failure to reach a file in a store."""
+    return explained(
+        name,
+        options,
+        ". Check the address, and that you may read it (filesystem, storage_options)",
+    )
 
 
 def name_of(path: PathLike) -> str:
@@ -216,7 +197,7 @@ def _opened(
             "store at a time"
         )
     if options is None:
-        with explained(name_of(text)):
+        with reaching(name_of(text)):
             try:
                 store, place = pafs.FileSystem.from_uri(text)
             except pa.ArrowInvalid:
@@ -226,7 +207,7 @@ def _opened(
                 return store, place, scheme
     with needs_extra(f"URLs that begin with {quoted(scheme)} need fsspec", "fsspec"):
         from fsspec.core import url_to_fs
-    with explained(name_of(text), options):
+    with reaching(name_of(text), options):
         try:
             other, place = url_to_fs(text, **(options or {}))
         except ImportError as error:
@@ -324,7 +305,7 @@ def _format_of(store: Any, file: PlacedFile) -> Format:
     ending = _ending(file.path)
     if ending in ENDINGS:
         return "Parquet" if ending in PARQUET_ENDINGS else "Arrow IPC"
-    with explained(file.name), store.open_input_stream(file.path, compression=None) as stream:
+    with reaching(file.name), store.open_input_stream(file.path, compression=None) as stream:
         start = stream.read(len(_IPC_START))
     if start == _IPC_START:
         return "Arrow IPC"

@@ -15,7 +15,7 @@ from threading import Event, Thread, get_ident
 from typing import Any
 
 from heckmanfa.data.scan.arrow_columns import tidy_columns, tidy_schema
-from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.engines import Engine, explained
 from heckmanfa.errors import DataError, MissingExtraError, needs_extra
 from heckmanfa.text.printable import shown
 
@@ -60,7 +60,7 @@ class DuckDBEngine(Engine):
         with needs_extra("relations of DuckDB need pyarrow", "duckdb"):
             import pyarrow as pa
         self._relation = relation
-        with self.explained():
+        with explained(self.described):
             _close_left_open()
             raw = relation.limit(0).to_arrow_table().schema
             self.order_is_stable = _keeps_order(relation)
@@ -126,15 +126,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def is_relation(source: Any) -> bool:
-    """Whether a source is a relation of DuckDB; it is not imported to find out."""
-    if type(source).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
-        return False
-    import duckdb
-
-    return isinstance(source, duckdb.DuckDBPyRelation)
-
-
 # So many batches of so many rows are ready before they are asked for.
 _BATCHES_AHEAD = 2
 # Steps of a plan whose rows come in the order in which threads finish.
@@ -162,7 +153,7 @@ class PolarsEngine(Engine):
                 "pip install --upgrade 'heckmanfa[polars]'"
             )
         self._frame = frame
-        with self.explained():
+        with explained(self.described):
             types = frame.collect_schema()
             raw = types.to_frame().to_arrow().schema
             self.order_is_stable = _UNORDERED.search(frame.explain()) is None
@@ -245,12 +236,3 @@ def _left(ready: Queue[Any]) -> Iterator[Any]:
             yield ready.get_nowait()
         except Empty:
             return
-
-
-def is_lazy_frame(source: Any) -> bool:
-    """Whether a source is a lazy frame of Polars; it is not imported to find out."""
-    if not type(source).__module__.startswith("polars"):
-        return False
-    import polars as pl
-
-    return isinstance(source, pl.LazyFrame)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import reduce
+from importlib import import_module
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,14 @@ from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
 from heckmanfa.data.scan.places import (
     FilePlaces,
     PlacedFile,
-    explained,
     find_places,
     is_url,
+    reaching,
 )
-from heckmanfa.data.scan.query_engines import DuckDBEngine, PolarsEngine, is_lazy_frame, is_relation
+from heckmanfa.data.scan.query_engines import DuckDBEngine, PolarsEngine
 from heckmanfa.data.scan.scan_columns import ScanColumns
 from heckmanfa.data.threads import in_order
-from heckmanfa.errors import DataError, InputError, InputTypeError, needs_extra
+from heckmanfa.errors import DataError, InputError, InputTypeError
 from heckmanfa.text.printable import quoted, shown
 
 
@@ -121,12 +122,11 @@ def scan(
         reference=reference,
         encoding=encoding,
     )
-    return _rows_of(asked, source, filesystem=filesystem, storage_options=storage_options)
-
-
-def _rows_of(asked: ScanColumns, source: Any, **where: Any) -> ArrowRows:
-    """Return the rows that a scan asks for, of whatever engine opens their source."""
-    engine, sources, learned = asked.opened(lambda needed: open_engine(source, needed, **where))
+    engine, sources, learned = asked.opened(
+        lambda needed: open_engine(
+            source, needed, filesystem=filesystem, storage_options=storage_options
+        )
+    )
     if isinstance(engine, ParquetEngine):
         return ParquetRows(engine, asked, sources, learned)
     return EngineRows(engine, asked, sources, learned)
@@ -155,8 +155,7 @@ def open_engine(
 
 def is_source(source: Any) -> bool:
     """Whether `scan` takes an object that is not a path."""
-    known = isinstance(source, Engine | ArrowRows)
-    return known or is_dataset(source) or is_lazy_frame(source) or is_relation(source)
+    return isinstance(source, Engine | ArrowRows) or _engine_class(source) is not None
 
 
 def _are_paths(source: Any) -> bool:
@@ -164,25 +163,32 @@ def _are_paths(source: Any) -> bool:
     return all(isinstance(path, str | os.PathLike) for path in paths)
 
 
+def _engine_class(source: Any) -> Callable[[Any], Engine] | None:
+    """Return the engine for somebody's own object; None if there is none.
+
+    No library is imported to find out: whoever passes such an object has imported it.
+    """
+    library = type(source).__module__.split(".")[0].removeprefix("_")
+    for module, name, engine in _ENGINES:
+        if library == module.split(".")[0]:
+            kind = getattr(import_module(module), name)
+            return engine if isinstance(source, kind) else None
+    return None
+
+
 def _engine_of(source: Any) -> Engine:
     if isinstance(source, Engine):
         return source
-    if is_dataset(source):
-        return DatasetEngine(source)
-    if is_lazy_frame(source):
-        return PolarsEngine(source)
-    if is_relation(source):
-        return DuckDBEngine(source)
     if isinstance(source, ArrowRows):
         return source.engine
+    engine = _engine_class(source)
+    if engine is not None:
+        return engine(source)
+    named = f"{type(source).__module__.split('.')[0]}.{type(source).__qualname__}"
     raise InputTypeError(
         f"scan takes paths and URLs of files, a pyarrow Dataset, a Polars LazyFrame or a DuckDB "
-        f"relation; got {_named(source)}. Pass a table in memory to fit itself"
+        f"relation; got {named}. Pass a table in memory to fit itself"
     )
-
-
-def _named(source: Any) -> str:
-    return f"{type(source).__module__.split('.')[0]}.{type(source).__qualname__}"
 
 
 def open_files(
@@ -215,7 +221,7 @@ def _dataset(
 
     def opened(item: tuple[PlacedFile, Mapping[str, Constant]]) -> tuple[Any, Any]:
         file, keys = item
-        with explained(file.name, options):
+        with reaching(file.name, options):
             fragment = _fragment(layout, file, places.filesystem, keys)
             stored = fragment.physical_schema
             own = {name: column for name, column in keys.items() if name not in stored.names}
@@ -365,10 +371,9 @@ def _local_files(dataset: Any) -> Iterator[str]:
         yield from dataset.files
 
 
-def is_dataset(source: Any) -> bool:
-    """Whether a source is a dataset of pyarrow; it is not imported to find out."""
-    if not type(source).__module__.startswith("pyarrow"):
-        return False
-    with needs_extra("datasets need pyarrow", "parquet"):
-        import pyarrow.dataset as ds
-    return isinstance(source, ds.Dataset)
+_ENGINES: tuple[tuple[str, str, Callable[[Any], Engine]], ...] = (
+    ("pyarrow.dataset", "Dataset", DatasetEngine),
+    ("polars", "LazyFrame", PolarsEngine),
+    ("duckdb", "DuckDBPyRelation", DuckDBEngine),
+)
+"""where the classes of objects are that `scan` takes, and their engines"""
