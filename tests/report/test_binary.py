@@ -37,7 +37,7 @@ def test_held_out_rows_are_judged_with_a_warning(case, page_of):
 @pytest.mark.parametrize(
     "words",
     [
-        "Heckman probit of P(wage4 = 'well <paid>'). For the other class, pass --positive low.",
+        "Heckman probit of P(wage4 = 'well <paid>'). For the other class, pass positive='low'.",
         "which is proven; these are then fitted by maximum likelihood and ranked",
         "Maximum likelihood of the Heckman probit",
         "The coefficients, beside a probit of the rows with an outcome alone",
