@@ -31,7 +31,7 @@ def _table(name: str) -> tuple[Any, str]:
     """Return a data set as a table, and the name of its outcome."""
     import pandas as pd
 
-    from heckmanfa.cli.run_demo import FEATURES
+    from heckmanfa.cli.run_fit import FEATURES
     from heckmanfa.datasets import load_mroz
 
     if name == "mroz":

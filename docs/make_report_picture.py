@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.cli.run_demo import FEATURES
+from heckmanfa.cli.run_fit import FEATURES
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import write_report
 

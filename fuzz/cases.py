@@ -263,7 +263,7 @@ _HOSTILE_NAMES = (
     "builtins.eval",
     "builtins.exec",
     "subprocess.Popen",
-    "heckmanfa.cli.app.main",
+    "heckmanfa.cli.commands.main",
     "heckmanfa.data.files.outputs.replacing",
     "numpy.load",
     "numpy.fromfile",

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from heckmanfa import Heckman
 from heckmanfa.analysis import refits
 from heckmanfa.cli import app
-from heckmanfa.cli.run_demo import FEATURES
+from heckmanfa.cli.run_fit import FEATURES
 from heckmanfa.datasets import load_mroz
 
 ROOT = Path(__file__).parents[1]

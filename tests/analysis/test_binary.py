@@ -69,9 +69,9 @@ def test_two_classes_are_0_and_1_with_the_positive_class_last(values, options, c
         (ROWS / 7, {}, ""),
         (EVENT.astype(int), {"outcome_kind": "linear"}, ""),
         (texts("TRUE", "FALSE"), {"outcome_kind": "linear"}, ""),
-        (EVENT + 1, {}, "For the probability of 2, pass --outcome-kind binary --positive 2."),
+        (EVENT + 1, {}, "For the probability of 2, pass outcome_kind='binary' and positive='2'."),
         (np.where(EVENT, 1, -1), {}, "y holds -1 and 1, which are taken as amounts."),
-        (np.where(ROWS == 5, 9, EVENT), {}, "If 9 means missing, pass --na-values y=9 to fit a H"),
+        (np.where(ROWS == 5, 9, EVENT), {}, "If 9 means missing, pass na_values=['y=9'] to fit"),
     ],
 )
 def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options, words):
@@ -97,23 +97,23 @@ def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options,
             np.where(ROWS < 40, np.where(ROWS < 20, "Yes", "not done"), texts("yes", "no")),
             {},
             "Is 'yes' another spelling of 'Yes'? Then write each class in one way, or mark a text "
-            "that means missing with --na-values, as in --na-values 'y=not done'; a linear",
+            "that means missing with na_values, as in na_values=['y=not done']; a linear",
         ),
         (
             np.where(ROWS < 40, "not granted", texts("good", "bad")),
             {},
             "A binary outcome has two: correct the others, or mark a text that means missing with "
-            "--na-values, as in --na-values 'y=not granted'",
+            "na_values, as in na_values=['y=not granted']",
         ),
         (
             np.where(ROWS == 5, 9, EVENT),
             {"outcome_kind": "binary"},
-            "0 in 29 rows, 1 in 15 and 9 in 1. If 9 means missing, pass --na-values y=9",
+            "0 in 29 rows, 1 in 15 and 9 in 1. If 9 means missing, pass na_values=['y=9']",
         ),
         (
             np.where(ROWS < 40, -9, EVENT),
             {"outcome_kind": "binary"},
-            "If -9 means missing, pass --na-values y=-9",
+            "If -9 means missing, pass na_values=['y=-9']",
         ),
         (texts("yes", "no"), {"outcome_kind": "linear"}, "a Heckman probit takes it as it is"),
         (
@@ -125,11 +125,11 @@ def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options,
         (np.full(60, "yes"), {}, "holds 'yes' in all 45 rows that have a value"),
         (texts("a", "b"), {"positive": "c"}, "does not hold 'c'; its classes are 'a' and 'b'"),
         (texts("Paid", "Default"), {"positive": "Defalt"}, "Did you mean 'Default'?"),
-        (ROWS / 7, {"positive": 1}, "'y' is taken as amounts: leave --positive out"),
-        (EVENT + 1, {"positive": 2}, "holds 1 and 2, which are taken as amounts: add --outcome-k"),
+        (ROWS / 7, {"positive": 1}, "'y' is taken as amounts: leave positive out"),
+        (EVENT + 1, {"positive": 2}, "holds 1 and 2, which are taken as amounts: add outcome_k"),
         (texts("a", "b"), {"outcome_kind": "linear"}, "2 categories, not amounts"),
         ([f"text {row}" for row in ROWS], {}, "holds text such as 'text"),
-        (np.where(ROWS % 2 == 0, "1", "refused"), {}, "if that means missing, pass --na-values"),
+        (np.where(ROWS % 2 == 0, "1", "refused"), {}, "if that means missing, pass na_values"),
     ],
 )
 def test_what_is_neither_is_explained(values, options, words):
@@ -144,11 +144,11 @@ def test_what_is_neither_is_explained(values, options, words):
         (
             np.where(ROWS < 40, -9, EVENT),
             "It holds -9 in 40 rows, and 0 and 1 elsewhere. If -9 means missing, pass "
-            "--na-values y=-9.",
+            "na_values=['y=-9'].",
         ),
         (
             np.where(ROWS < 40, -8 - ROWS % 2, EVENT),
-            "If these mean missing, pass --na-values y=-9 --na-values y=-8.",
+            "If these mean missing, pass na_values=['y=-9', 'y=-8'].",
         ),
         (np.where(ROWS < 40, -9, EVENT + 1), "-9 in 40 rows, and 1 and 2 elsewhere. If -9 means"),
         (np.where(ROWS < 40, 2 + ROWS % 2, EVENT), "14 rows hold 0: if that means missing, pass"),
@@ -164,13 +164,13 @@ def test_a_code_beside_two_classes_is_named_where_no_outcome_is_missing(values, 
     ("options", "words"),
     [
         *(
-            ({"search": search}, f"--search {search} is for linear outcomes")
+            ({"search": search}, f"search='{search}' is for linear outcomes")
             for search in ("fa", "fa-star", "correlation", "lasso")
         ),
         ({"method": "two-step"}, "by maximum likelihood alone"),
         ({"criterion": "adjusted_r2"}, "whose search has bic, ebic and aic"),
-        ({"rho_range": (0.0, 0.5)}, "--rho-range is for linear outcomes"),
-        ({"search": "none", "honest": True}, "--honest is about a search"),
+        ({"rho_range": (0.0, 0.5)}, "rho_range is for linear outcomes"),
+        ({"search": "none", "honest": True}, "honest is about a search"),
     ],
 )
 def test_what_a_probit_lacks_is_refused_by_name(options, words):
@@ -182,11 +182,11 @@ def test_what_a_probit_lacks_is_refused_by_name(options, words):
 
 
 def test_options_that_contradict_each_other_are_refused_before_the_table_is_read():
-    with pytest.raises(InputError, match="--positive is the class of a binary outcome"):
+    with pytest.raises(InputError, match="positive is the class of a binary outcome"):
         check_question(Question("t", "y", outcome_kind="linear", positive="a"))
-    with pytest.raises(InputError, match="--outcome-kind must be one of linear, binary"):
+    with pytest.raises(InputError, match="outcome_kind must be one of linear, binary"):
         check_question(Question("t", "y", outcome_kind="probit"))
-    with pytest.raises(InputError, match="add --method ml"):
+    with pytest.raises(InputError, match="add method='ml'"):
         question_of_kind(Question("t", "y", start=0.5), "linear")
     assert question_of_kind(Question("t", "y", start=0.5), "binary").estimated == "ml"
 

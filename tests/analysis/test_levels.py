@@ -104,7 +104,7 @@ def test_a_reference_with_few_rows_is_named(tmp_path):
     most = rare["education"].value_counts().index[0]
     assert check.level == "caution"
     assert check.words.startswith("4 rows of 400 have 'a few', which the other levels of 'educ")
-    assert check.do.startswith(f"--reference education={most} compares with a level of ")
+    assert check.do.startswith(f"reference=['education={most}'] compares with a level of ")
     assert "reference_rows" not in by_key(analyse(TABLE, outcome="wage"))
     write_report(analysis, tmp_path / "page.html")
     assert "4 rows of 400 have" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ def test_numbers_that_may_be_codes_are_named(tmp_path, way):
     check = by_key(analyse(tmp_path / "rows.parquet", **options))["coded_numbers"]
     n_states = table["state"].nunique()
     assert check.words == f"'state' holds {n_states} integers from 1 to 56."
-    assert check.do.startswith("If its numbers name things, pass --categorical state.")
+    assert check.do.startswith("If its numbers name things, pass categorical=['state'].")
     for asked in ({"numeric": ["state"]}, {"categorical": ["state"]}, {"exclude": ["state"]}):
         asked |= {"search": "none", "on_separation": "drop"}
         quiet = analyse(tmp_path / "rows.parquet", **options, **asked)

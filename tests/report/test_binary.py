@@ -8,6 +8,7 @@ import pytest
 
 from heckmanfa import HeckmanProbitAverage
 from heckmanfa.datasets import make_selection
+from heckmanfa.results.caveats import caveats_of_fit
 
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "R\u00b2", "sigma", "residual", "two-step", "two steps")
@@ -29,7 +30,22 @@ def test_the_class_is_foreign_text(page_of):
 def test_held_out_rows_are_judged_with_a_warning(case, page_of):
     held, said = case("binary").held_out, page_of("binary").said("trust")
     assert f"AUC {held.picture.auc:.3f}; Brier score {held.picture.brier:.3f}" in said
+    assert "These rows are selected" in said
     assert held.how in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Heckman probit of P(wage4 = 'well <paid>'). For the other class, pass positive='low'.",
+        "which is proven; these are then fitted by maximum likelihood and ranked",
+        "Maximum likelihood of the Heckman probit",
+        "The coefficients, beside a probit of the rows with an outcome alone",
+        "van de Ven and B. M. S. van Praag (1981)",
+    ],
+)
+def test_details_say_which_model_was_fitted_and_how(page_of, words):
+    assert words in page_of("binary").said("details")
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -37,6 +53,6 @@ def test_an_average_has_a_probit_beside_it_and_nothing_linear():
     made = make_selection(500, 4, 2, outcome_kind="binary", random_state=0)
     model = HeckmanProbitAverage().fit(made.X, made.y)
     text = str(model.pictures().forest.text())
-    assert "naive probit" in text
+    assert "naive probit, averaged alike" in text
     assert "least squares" not in text
     assert "adjusted_r2" not in [caveat.key for caveat in caveats_of_fit(model.fit_)]

@@ -126,10 +126,10 @@ def test_predictions_have_intervals_that_take_rho_as_known(models, mroz):
 
 def test_the_command_line_refuses_a_rho_that_a_search_would_estimate():
     check_question(Question("t", "y", search="none", rho=0.3))
-    with pytest.raises(InputError, match="--search average estimates it for each set of features"):
+    with pytest.raises(InputError, match="search='average' estimates it for each set of features"):
         check_question(Question("t", "y", rho=0.3))
-    with pytest.raises(InputError, match="--start is where rho starts"):
+    with pytest.raises(InputError, match="start is where rho starts"):
         check_question(Question("t", "y", search="none", method="ml", start=0.1, rho=0.3))
-    with pytest.raises(InputError, match="--rho must be a rho inside"):
+    with pytest.raises(InputError, match="rho must be a rho inside"):
         check_question(Question("t", "y", search="none", rho=1.0))
     assert Question("t", "y", search="none", rho=-0.3).command().endswith("--rho -0.3")

@@ -277,7 +277,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Option:
+class QuestionOption:
     """An option as a value, read off its field."""
 
     name: str
@@ -291,7 +291,7 @@ class Option:
     about: About
 
 
-def _options() -> dict[str, Option]:
+def _options() -> dict[str, QuestionOption]:
     hints = get_type_hints(Options, include_extras=True)
     made = {}
     for field in fields(Options):
@@ -301,7 +301,7 @@ def _options() -> dict[str, Option]:
         kind = hint if is_whole else next(one for one in get_args(hint) if one is not NoneType)
         words = get_args(kind) if get_origin(kind) is Literal else ()
         is_required = field.default is MISSING
-        made[field.name] = Option(
+        made[field.name] = QuestionOption(
             name=field.name,
             kind=str if words else kind,
             words=words,

@@ -176,8 +176,8 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
     if two:
         words = (
             f"Linear model: {shown(name)} holds {held}, which are taken as amounts. For the "
-            f"probability of {values[1]:g}, pass {option('outcome_kind', 'binary')} "
-            f"{option('positive', values[1])}."
+            f"probability of {values[1]:g}, pass {option('outcome_kind', 'binary')} and "
+            f"{option('positive', label_of(values[1]))}."
         )
     elif {0.0, 1.0} <= {*values} and question.outcome_kind is None:
         codes = codes_beside_classes(counts)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from heckmanfa.cli.app import app, main
+from heckmanfa.cli.commands import app, main
 
 __all__ = ["app", "main"]

@@ -1,15 +1,155 @@
-"""An analysis on the console: the answer, the roles of the features, the checks, and no more."""
+"""An answer on a console: its sentences, and every feature with its chance and effect."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from heckmanfa.analysis import Analysis
-from heckmanfa.cli.role_table import role_lines
 from heckmanfa.results.checks import Check, count_words, fine_words
+from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import plural
+from heckmanfa.text.wording import chance_text, plural, rest_text
+
+MOST_ROWS = 20
+"""Of more features, only the likeliest are shown; the rest are counted."""
+
+# Names are cut in the middle to fit, but never to fewer characters than this.
+_SHORTEST_NAME = 10
+_LONGEST_NAME = 36
+_INDENT = 2
+_GAP = 2
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table."""
+
+    text: str
+    kind: str
+    """head, role, feature or rest"""
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    cells: Sequence[str]
+    spare: int = 0
+    """the higher, the sooner it is left out if the console is narrow; 0 is never"""
+
+    @property
+    def width(self) -> int:
+        return max(map(cell_len, (self.title, *self.cells)))
+
+
+def role_lines(evidence: Evidence, width: int) -> list[Line]:
+    """Return the lines of the table for a console so wide, its head first."""
+    ordered = evidence.ordered()
+    chosen = ordered if len(ordered) <= MOST_ROWS else _likeliest(ordered)
+    names = [_name(feature) for feature in chosen]
+    columns = _kept(_columns(evidence, chosen), names, width)
+    room = width - _INDENT - sum(column.width + _GAP for column in columns)
+    longest = max([cell_len("feature"), *map(cell_len, names)])
+    room = max(min(room, longest, _LONGEST_NAME), _SHORTEST_NAME)
+    lines = [Line(_row("feature", [column.title for column in columns], columns, room), "head")]
+    role = ""
+    for place, feature in enumerate(chosen):
+        if feature.role != role:
+            role = feature.role
+            lines.append(Line(role, "role"))
+        cells = [column.cells[place] for column in columns]
+        lines.append(Line(_row(fitted(names[place], room), cells, columns, room), "feature"))
+    rest = [feature for feature in ordered if feature not in chosen]
+    if rest:
+        lines.append(Line(" " * _INDENT + _rest(rest), "rest"))
+    return lines
+
+
+def fitted(name: str, room: int) -> str:
+    """Cut a printable name in the middle to so many cells; wide characters take two."""
+    limit = room
+    while cell_len(name) > room:
+        name = shown(name, limit)
+        limit -= 1
+    return name
+
+
+def _likeliest(ordered: Sequence[FeatureEvidence]) -> list[FeatureEvidence]:
+    """Keep those that may predict, and of these the likeliest if they are too many."""
+    chances = [feature.chance for feature in ordered if feature.chance is not None]
+    if not chances:
+        return [*ordered[:MOST_ROWS]]
+    least = max(sorted(chances, reverse=True)[: MOST_ROWS + 1][-1], NO_SIGN_BELOW)
+    kept = [feature for feature in ordered if feature.chance is None or feature.chance >= least]
+    return kept[:MOST_ROWS]
+
+
+def _rest(rest: Sequence[FeatureEvidence]) -> str:
+    chances = [feature.chance for feature in rest if feature.chance is not None]
+    if not chances:
+        return f"+{len(rest)} more"
+    return rest_text(len(rest), max(chances), NO_SIGN_BELOW)
+
+
+def _name(feature: FeatureEvidence) -> str:
+    """Name a feature; of a category, with the level whose effect is shown."""
+    level = f" = {shown(feature.level)}" if feature.level else ""
+    return f"{shown(feature.name)}{level}"
+
+
+def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_Column]:
+    words = evidence.words
+    values = [_cells(feature.effect, words) for feature in features]
+    plain = [_cells(feature.least_squares, words)[0] for feature in features]
+    columns = [
+        _Column("points" if words.is_binary else "effect", [estimate for estimate, _ in values]),
+        _Column("95% interval", [interval for _, interval in values], spare=1),
+        _Column(words.naive_short, plain, spare=2),
+    ]
+    chances = [
+        "" if feature.chance is None else chance_text(feature.chance) for feature in features
+    ]
+    if any(chances):
+        columns.insert(0, _Column("halves" if evidence.honest else "chance", chances))
+    if evidence.mode == "observed":
+        columns.pop()
+    return columns
+
+
+def _cells(effect: Effect, words: EffectWords) -> tuple[str, str]:
+    if not effect.known:
+        return "", ""
+    estimate, low, high = words.numbers(effect.estimate, effect.low, effect.high)
+    return estimate, f"{low} to {high}" if effect.has_interval else ""
+
+
+def _kept(columns: Sequence[_Column], names: Sequence[str], width: int) -> list[_Column]:
+    """Leave out the least important columns until names have room."""
+    kept = [*columns]
+    name = min(max(map(cell_len, names), default=0), _LONGEST_NAME // 2)
+    while len(kept) > 1:
+        spare = max(kept, key=lambda column: column.spare)
+        needed = _INDENT + max(name, _SHORTEST_NAME) + sum(one.width + _GAP for one in kept)
+        if needed <= width or not spare.spare:
+            break
+        kept.remove(spare)
+    return kept
+
+
+def _row(name: str, cells: Sequence[str], columns: Sequence[_Column], room: int) -> str:
+    text = " " * _INDENT + name + " " * (room - cell_len(name))
+    for cell, column in zip(cells, columns, strict=True):
+        text += " " * (_GAP + column.width - cell_len(cell)) + cell
+    return text.rstrip()
+
 
 _LEVELS = {"problem": "bold red", "caution": "yellow", "note": "cyan", "ok": "green"}
 _KINDS = {"head": "dim", "role": "bold", "feature": "", "rest": "dim"}

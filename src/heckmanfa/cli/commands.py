@@ -1,14 +1,87 @@
-"""The commands: what each has beside the options of a question, and its help."""
+"""The commands: functions that declare options and help, how they are run, and how errors end.
+
+A command that asks a question about a table gets the options of `heckmanfa.analysis.options`; what
+it declares itself comes after these, or replaces the one of the same name.
+"""
 
 from __future__ import annotations
 
+import errno
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
-from heckmanfa.analysis.options import MODEL, READING
-from heckmanfa.cli.declaring import command
+from heckmanfa import __version__
+from heckmanfa.analysis.options import MODEL, OPTIONS, READING, Names, QuestionOption
+from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
+from heckmanfa.text.option_words import at_command_line, flag
+from heckmanfa.text.printable import printable
+
+_KIND = inspect.Parameter.KEYWORD_ONLY
+
+
+def command(declared: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of its declaration; its work is in the module ``run_<command>``."""
+    name = declared.__name__
+    own = inspect.signature(declared, eval_str=True).parameters
+    asked = {
+        option.name: _parameter(option)
+        for option in OPTIONS.values()
+        if name == "fit" or name in option.about.also_in
+    }
+
+    @functools.wraps(declared)
+    def made(**options: Any) -> None:
+        _run(name, options)
+
+    parameters = [parameter.replace(kind=_KIND) for parameter in (asked | {**own}).values()]
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return made
+
+
+def _parameter(option: QuestionOption) -> inspect.Parameter:
+    """Return an option of a question as a parameter that typer reads."""
+    about = option.about
+    kind: Any = list[str] if option.kind == Names else option.kind
+    default = None if option.default == () else option.default
+    info: Any = typer.Argument(help=about.help)
+    if option.name != "data":
+        info = typer.Option(
+            *([flag(option.name)] if kind is bool else []),
+            help=about.help,
+            rich_help_panel=about.group,
+            min=about.least,
+            metavar=about.metavar,
+        )
+    if option.is_required:
+        default = inspect.Parameter.empty
+    elif default is None:
+        kind = kind | None
+    annotation = Annotated[kind, info]
+    return inspect.Parameter(option.name, _KIND, default=default, annotation=annotation)
+
+
+def _run(name: str, options: dict[str, Any]) -> None:
+    """Do the work of a command.
+
+    Its module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
+    """
+    from heckmanfa.cli.console import saying  # Rich would slow the start
+
+    # The demo is a fit, and `reproduce` has a progress bar of its own.
+    module, function = ("run_fit", "demo") if name == "demo" else (f"run_{name}", "run")
+    with saying(quiet=bool(options.get("quiet")) or name == "reproduce") as say:
+        say("loading")
+        run = getattr(import_module(f"heckmanfa.cli.{module}"), function)
+    run(**options)
+
 
 Force = Annotated[bool, Option("--force", help="Replace existing files.")]
 
@@ -240,3 +313,98 @@ def reproduce(
 
     Example: heckmanfa reproduce --quick
     """
+
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_DEBUG = "--debug"
+_debug = {"on": False}
+
+app = typer.Typer(
+    name="heckmanfa",
+    epilog="Start with: heckmanfa demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"heckmanfa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(_DEBUG, help="Show where an error comes from (with any command).")
+    ] = False,
+) -> None:
+    """Heckman selection models, and which features predict and which drive selection."""
+    _debug["on"] = debug
+
+
+def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
+    """Make errors end a command with one line and an exit status."""
+
+    @functools.wraps(command)
+    @at_command_line()
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            _within_memory(command, *args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(_INTERRUPTED) from error
+        except HeckmanfaError as error:
+            if _debug["on"]:
+                raise
+            typer.echo(f"error: {_one_line(error)}", err=True)
+            raise typer.Exit(_USAGE) from error
+        except Exception as error:
+            if _debug["on"]:
+                raise
+            if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+                # Files are written under their names; what has none is standard output.
+                typer.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
+                raise typer.Exit(_FAILED) from error
+            typer.echo(
+                f"unexpected error ({type(error).__name__}: {_one_line(error)}); run the command "
+                f"again with {_DEBUG} to see where it comes from",
+                err=True,
+            )
+            raise typer.Exit(_FAILED) from error
+
+    return run
+
+
+def _within_memory(command: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Run a command; a lack of memory, wherever it is found, is one of our errors."""
+    try:
+        command(*args, **kwargs)
+    except HeckmanfaError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            "there is not enough memory for this; name fewer columns with --features, write the "
+            "table as Parquet and read it in passes (--stream-above 0), or use a larger machine"
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    return printable(" ".join(str(error).split()))
+
+
+for _command in (fit, predict, compare, simulate, demo, reproduce):
+    app.command()(_with_exit_status(_command))
+
+
+def main() -> None:
+    """Run the command line; ``--debug`` may be anywhere in it."""
+    words = [word for word in sys.argv[1:] if word != _DEBUG]
+    app([_DEBUG, *words] if len(words) < len(sys.argv) - 1 else words)
