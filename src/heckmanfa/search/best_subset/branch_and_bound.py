@@ -29,8 +29,8 @@ _PIVOT = 1e-9
 _STARTS = 4
 # So many units have few enough assignments to evaluate them all, in milliseconds.
 _FEW_UNITS = 16
-# Losses and rho of the Gram matrix are this near the exact ones.
-_ROUNDING = 1e-8
+# Losses and rho of a Gram matrix are this near the exact ones, unless a fit is nearly perfect.
+_ROUNDING, _NEARLY_PERFECT = 1e-8, 0.01
 
 
 def best_subset(
@@ -134,9 +134,10 @@ def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
 def _leading(moments: Moments, choices: Choices, goal: Goal) -> Mask:
     """Return the best of all assignments, and those that rounding may tell from it, (N, K).
 
-    None are known if columns are too collinear, or if a window is of a rho that ``moments`` do not
-    have. The Gram matrix of the units still to come, lambda and the outcome is kept for every
-    assignment of the units before: one of them is deleted from it, or partialled out.
+    None are known if columns are too collinear, if an outcome is fitted too well, or if a window is
+    of a rho that ``moments`` do not have. The Gram matrix of the units still to come, lambda and
+    the outcome is kept for every assignment of the units before: the next unit is deleted from it,
+    or partialled out.
     """
     nothing = np.zeros((0, choices.n_features), dtype=bool)
     if not moments.gram_is_safe or (goal.form is not None and goal.rho_range is not None):
@@ -153,9 +154,10 @@ def _leading(moments: Moments, choices: Choices, goal: Goal) -> Mask:
         size, n_units = np.append(size, size + len(unit)), np.append(n_units, n_units + 1)
     (of_imr, shared), (_, of_outcome) = grams
     imr = shared / of_imr
-    away, loss = tableau.score(
-        (of_outcome - shared * imr) * tableau.scale, imr * tableau.imr_scale, size, n_units
-    )
+    sse = of_outcome - shared * imr
+    if goal.form is None and sse.min() < _NEARLY_PERFECT:
+        return nothing
+    away, loss = tableau.score(sse * tableau.scale, imr * tableau.imr_scale, size, n_units)
     if not (away == 0.0).any():
         return nothing
     near = (away <= _ROUNDING) & (loss <= loss[away == 0.0].min() + _ROUNDING)
