@@ -124,6 +124,9 @@ def test_equals_brute_force_on_random_problems(part):
         assert tuple(np.flatnonzero(search.best)) == expected["columns"], seed
         assert search.values[0] == pytest.approx(expected[criterion], rel=1e-7, abs=1e-9)
         assert search.rho[0] == pytest.approx(expected["rho"], rel=1e-6, abs=1e-8)
+        alone = best_subset(found.moments, choices, goal, names=names, only_best=True)
+        assert (alone.best == search.best).all(), seed
+        assert alone.values[0] == search.values[0]
         # Every assignment nearly as good is there.
         tolerance = 0.001 if criterion == "adjusted_r2" else 2.0
         near = {
@@ -213,8 +216,10 @@ def test_ties_go_to_fewer_features_and_then_to_column_order():
     # A perfect fit cannot be improved: the smaller one wins.
     perfect = make_selection(400, 4, prediction_features=[1, 3], sigma=0.0, random_state=2)
     for criterion in CRITERIA:
-        found = search_of(compress(perfect.X, perfect.y).moments, criterion)
-        assert np.flatnonzero(found.best).tolist() == [1, 3]
+        for only_best in (False, True):
+            moments = compress(perfect.X, perfect.y).moments
+            found = search_of(moments, criterion, only_best=only_best)
+            assert np.flatnonzero(found.best).tolist() == [1, 3]
 
 
 # The smallest eigenvalue is rounding, whose sign depends on the machine: some of many seeds give
@@ -227,6 +232,7 @@ def test_assignments_that_cannot_be_solved_are_never_chosen(seed):
     moments = compress(X, data.y).moments
     for criterion in CRITERIA:
         found = search_of(moments, criterion)
+        assert (search_of(moments, criterion, only_best=True).best == found.best).all()
         every = np.array(list(itertools.product([False, True], repeat=6)))
         solved = moments.solve(every, exact=True)
         assert not solved.feasible[every[:, [0, 1, 5]].all(axis=1)].any()

@@ -194,7 +194,7 @@ class Analysis(Prepared):
     @cached_property
     def estimates(self) -> pd.DataFrame:
         """Estimates of the model, as `Heckman.tidy` returns them."""
-        return self.model.tidy()
+        return self.evidence.effects.table
 
     @cached_property
     def comparison(self) -> SideBySide:

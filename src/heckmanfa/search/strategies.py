@@ -83,6 +83,7 @@ class BestSubset:
     tolerance: float | None = None
     max_nodes: int | None = None
     verbose: int = 0
+    only_best: bool = False
 
     def __call__(self, problem: SearchProblem) -> tuple[Search, None]:
         """Search the tree of all assignments."""
@@ -96,6 +97,7 @@ class BestSubset:
                 names=problem.labels,
                 tolerance=self.tolerance,
                 max_nodes=self.max_nodes,
+                only_best=self.only_best,
                 progress=None
                 if show is None
                 else lambda nodes, best, bound: show(
@@ -106,7 +108,7 @@ class BestSubset:
 
     def for_replicates(self) -> Self:
         """Return the same search without nearly best assignments."""
-        return replace(self, tolerance=0.0, verbose=0)
+        return replace(self, tolerance=0.0, verbose=0, only_best=True)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Best-subset search: a warm start, the tree search, and how good its result is.
 
 The warm start follows stepwise paths and improves the best of their assignments by local search.
+Where only the best is wanted and features are few, every assignment is evaluated instead.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _ENTRIES = 4_000_000_000
 # Below this pivot, a column lies in the span of the others, up to rounding.
 _PIVOT = 1e-9
 _STARTS = 4
+# So many units have few enough assignments to evaluate them all, in milliseconds.
+_FEW_UNITS = 16
+# Losses and rho of a Gram matrix are this near the exact ones, unless a fit is nearly perfect.
+_ROUNDING, _NEARLY_PERFECT = 1e-8, 0.01
 
 
 def best_subset(
@@ -39,12 +44,13 @@ def best_subset(
     tolerance: float | None = None,
     max_nodes: int | None = None,
     progress: Progress | None = None,
+    only_best: bool = False,
 ) -> Search:
     """Find the best of all assignments, and every assignment nearly as good.
 
     ``tolerance`` and ``max_nodes`` are those of `HeckmanBestSubset`; ``names`` label the columns of
     X. ``progress`` is called with the number of nodes, the best value so far and the bound on the
-    others.
+    others. With ``only_best``, those nearly as good may be missing.
 
     Examples
     --------
@@ -60,6 +66,12 @@ def best_subset(
     """
     goal = goal.among(choices)
     tolerance = NEARLY[goal.criterion] if tolerance is None else tolerance
+    if only_best and max_nodes is None and len(choices.units) <= _FEW_UNITS:
+        leading = _leading(goal.searched(moments), choices, goal)
+        if len(leading):
+            counts = choices.n_assignments, len(leading)
+            exact = {"optimal": True, "gap": 0.0, "tolerance": tolerance}
+            return evaluate(moments, goal, leading, names=names, counts=counts, **exact)
     max_nodes = node_budget(choices) if max_nodes is None else max_nodes
     start = warm_start(moments, choices, goal)
     best = np.inf if start is None else start[0]
@@ -121,6 +133,40 @@ def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
     )
 
 
+def _leading(moments: Moments, choices: Choices, goal: Goal) -> Mask:
+    """Return the best of all assignments, and those that rounding may tell from it, (N, K).
+
+    None are known if columns are too collinear, if an outcome is fitted too well, or if a window is
+    of a rho that ``moments`` do not have. The Gram matrix of the units still to come, lambda and
+    the outcome is kept for every assignment of the units before: the next unit is deleted from it,
+    or partialled out.
+    """
+    nothing = np.zeros((0, choices.n_features), dtype=bool)
+    if not moments.gram_is_safe or (goal.form is not None and goal.rho_range is not None):
+        return nothing
+    tableau = _Tableau(moments, choices, goal, sweep_imr=False)
+    columns = [column for unit in tableau.units for column in unit] + [-2, -1]
+    grams = tableau.matrix[np.ix_(columns, columns)][:, :, None]
+    size, n_units = np.array([tableau.n_always]), np.array([0])
+    for unit in tableau.units:
+        held = grams
+        for _ in unit:
+            held = held[1:, 1:] - (held[0, 1:] / held[0, 0])[:, None] * held[0, 1:]
+        grams = np.concatenate([grams[len(unit) :, len(unit) :], held], axis=2)
+        size, n_units = np.append(size, size + len(unit)), np.append(n_units, n_units + 1)
+    (of_imr, shared), (_, of_outcome) = grams
+    imr = shared / of_imr
+    sse = of_outcome - shared * imr
+    if goal.form is None and sse.min() < _NEARLY_PERFECT:
+        return nothing
+    away, loss = tableau.score(sse * tableau.scale, imr * tableau.imr_scale, size, n_units)
+    if not (away == 0.0).any():
+        return nothing
+    near = (away <= _ROUNDING) & (loss <= loss[away == 0.0].min() + _ROUNDING)
+    found = np.flatnonzero(near)
+    return choices.masks((found[:, None] >> np.arange(len(choices.units))) & 1 == 1)
+
+
 def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
     """Find a good assignment in the window, deterministically: its loss and mask, (K,)."""
     tableau = _Tableau(goal.searched(moments), choices, goal)
@@ -155,12 +201,15 @@ def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, M
 class _Tableau:
     """Least squares on a changing set of units, by the sweep operator.
 
-    The Gram matrix of [X, lambda, y] is swept on lambda and on the columns inside. Sweeping column
+    The Gram matrix of [X, lambda, y] is swept on the columns inside and, unless not
+    ``sweep_imr``, on lambda. Sweeping column
     k in or out changes every other entry by the same formula, a_ij - a_ik a_kj / a_kk, so
     evaluating a neighbour takes only a few numbers.
     """
 
-    def __init__(self, moments: Moments, choices: Choices, goal: Goal) -> None:
+    def __init__(
+        self, moments: Moments, choices: Choices, goal: Goal, *, sweep_imr: bool = True
+    ) -> None:
         self._goal, self._choices = goal, choices
         self._m, self._delta = moments.n_selected, moments.mean_delta
         scaled, norms = moments.scaled()
@@ -173,7 +222,7 @@ class _Tableau:
         self._singles = [index for index, unit in enumerate(self.units) if len(unit) == 1]
         self._groups = [index for index, unit in enumerate(self.units) if len(unit) > 1]
         self._columns = np.array([self.units[index][0] for index in self._singles], dtype=np.intp)
-        for column in [len(self.matrix) - 2, *always]:
+        for column in [len(self.matrix) - 2] * sweep_imr + always:
             _sweep(self.matrix, column, inward=True)
 
     def toggle(self, unit: int) -> None:
