@@ -8,9 +8,9 @@ import pytest
 from scipy import special
 
 from heckmanfa import HeckmanProbit
-from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.probabilities import probit_effect
+from heckmanfa.model.expectation_parts import probability_parts
 
 KINDS = ("marginal", "selected", "unselected")
 

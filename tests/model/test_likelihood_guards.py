@@ -15,7 +15,7 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaWarning, NoExclusionWarning
 from heckmanfa.fit import fit_model
 from heckmanfa.inference.fit_rows import read_fit_rows
-from heckmanfa.results.problems import equal_variance_test, hausman_test
+from heckmanfa.results.fit_tests import equal_variance_test, hausman_test
 
 
 def draw(n, seed, spread=0.0):

@@ -277,7 +277,7 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     said = on_one_line(mroz.summary())
     assert "These features have 15% of the BIC weight of all assignments, the most of any" in said
     for printed in (said, on_one_line(mroz.diagnostics()), on_one_line(report)):
-        assert "it does not test" in printed
+        assert "descriptive, not a test" in printed
         assert "does not predict" not in printed
     # A statistic that describes has no p-value.
     (line,) = [check.value for check in mroz.diagnostics().checks() if check.key == "left_out"]

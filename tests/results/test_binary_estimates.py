@@ -12,11 +12,11 @@ from scipy import optimize, stats
 from heckmanfa import HeckmanProbit
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
-from heckmanfa.results.binary_problems import events_per_coefficient
 from heckmanfa.results.effects import effects_of
+from heckmanfa.results.fit_facts import events_per_coefficient
+from heckmanfa.results.fit_tests import rho_lr, rho_wald
 from heckmanfa.results.maketables import coef_table, default_keys, outcome_name, statistic
 from heckmanfa.results.probability_effects import average_slopes, naive_slopes, own_slopes
-from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.results.side_by_side import side_by_side
 
 PREDICT = ["educ", "exper", "city"]

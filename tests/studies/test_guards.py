@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heckmanfa import Heckman
-from heckmanfa.results.problems import equal_variance_test, hausman_test
+from heckmanfa.results.fit_tests import equal_variance_test, hausman_test
 
 pytestmark = pytest.mark.study
 
