@@ -21,7 +21,6 @@ from heckmanfa import (
     assignment,
     compress,
 )
-from heckmanfa.analysis.checking import _of_rows
 from heckmanfa.data.columns.features import FeatureTable, columns_named
 from heckmanfa.data.columns.missing_codes import _is_suspicious
 from heckmanfa.data.files.found_files import _LARGEST, _all_integers
@@ -40,13 +39,16 @@ from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.held_rho import _places
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.claims import _chance
+from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.feature_evidence import CHOSEN
 from heckmanfa.results.headline import _of_halves
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.results.selection_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
+from heckmanfa.results.weight_facts import _weight
 from heckmanfa.search import full_model
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
 from heckmanfa.search.form import QuadraticForm, _refuse_singular
@@ -326,10 +328,11 @@ def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):
         model = HeckmanFA("correlation", criterion="adjusted_r2").fit(data.X, data.y)
     found = replace(weights_of(model.fit_), chosen=0.01)
     assert found.chosen < found.best
-    said = _weight_finding(found)
+    said = _weight(model.fit_, found)
     assert share_text(found.chosen) in said.value
-    assert f"The best by BIC has {share_text(found.best)}." in astuple(said)
-    assert "BIC weight of the chosen assignment" in astuple(said)
+    assert (said.key, said.level, said.case) == ("best_set", "caution", "chosen")
+    assert share_text(found.best) in said.meaning
+    assert said.name == "BIC weight of the chosen assignment"
 
 
 # Bounds and edges. --------------------------------------------------------------------------------
@@ -349,11 +352,12 @@ def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
     assert _is_number(ast.parse(text, mode="eval").body) is expected
 
 
-def test_only_cells_that_were_filled_are_said_to_be():
-    for filled in ((), ("a",)):
-        table = SimpleNamespace(n_missing=0, n_rows=10, filled=filled)
-        keys = [caveat.key for caveat in _of_rows(SimpleNamespace(share_outside=None), table)]
-        assert len(keys) == len(filled), keys
+def test_only_cells_that_were_filled_are_said_to_be(data):
+    model = Heckman([0, 1]).fit(data.X, data.y)
+    for filled in (False, True):
+        table = TableFacts(10, 0, filled, find_exclusions(model.fit_))
+        facts = facts_of_answer(model.fit_, model.diagnostics(), table)
+        assert any(fact.key == "filled_in" for fact in facts) is filled
 
 
 def test_moments_know_the_range_of_the_selection_index(data):

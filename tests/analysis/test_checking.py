@@ -15,6 +15,7 @@ from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.checks import badge, fine_words
+from heckmanfa.results.fact_words import FACT_WORDS
 from heckmanfa.results.facts import LEVELS
 from heckmanfa.text.wording import chance_text
 
@@ -41,7 +42,7 @@ def by_key(analysis):
 
 def test_the_checks_of_an_average_are_in_order_and_each_has_its_words(mroz):
     checks = mroz().checks
-    places = [(LEVELS.index(one.level), CHECK_WORDS[one.key].kind) for one in checks]
+    places = [(LEVELS.index(one.level), FACT_WORDS[one.key].kind) for one in checks]
     assert places == sorted(places)
     assert len({one.key for one in checks}) == len(checks)
     for one in checks:

@@ -10,8 +10,9 @@ import pytest
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.checks import badge
+from heckmanfa.results.checks import badge, check_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.may_write import may_write
 from heckmanfa.text.passage import Name
 
@@ -169,7 +170,8 @@ def test_what_is_not_to_be_relied_on_has_no_estimate_in_its_paragraph(mroz):
     assert f"{educ['estimate']:.3f}" not in said
     assert "went with" not in said
     # Any other problem does the same to an answer that was fine.
-    grave = plain_check("convergence", "problem", "It stopped.", "lwage")
+    stopped = Fact("convergence", "problem", meaning="It stopped.")
+    (grave,) = check_of(stopped, analysis.model.fit_, "lwage")
     said = str(may_write(mroz().evidence, [grave, *mroz().checks]))
     assert "The iteration did not converge." in said
     assert "went with" not in said

@@ -8,7 +8,7 @@ import pytest
 
 from heckmanfa import HeckmanProbitAverage
 from heckmanfa.datasets import make_selection
-from heckmanfa.results.caveats import caveats_of_fit
+from heckmanfa.results.catalogue import facts_of_fit
 
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "R\u00b2", "sigma", "residual", "two-step", "two steps")
@@ -55,4 +55,4 @@ def test_an_average_has_a_probit_beside_it_and_nothing_linear():
     text = str(model.pictures().forest.text())
     assert "naive probit, averaged alike" in text
     assert "least squares" not in text
-    assert "adjusted_r2" not in [caveat.key for caveat in caveats_of_fit(model.fit_)]
+    assert "adjusted_r2" not in [fact.key for fact in facts_of_fit(model.fit_)]

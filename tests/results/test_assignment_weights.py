@@ -26,6 +26,7 @@ from heckmanfa.results import assignment_weights
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.weight_facts import weight_facts
 from heckmanfa.text.wording import share_text
 
 K = 7
@@ -243,7 +244,7 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     said = on_one_line(report)
     assert f"BIC weight: about {share_text(found.chosen)}" in said
     assert "Assignments were sampled" in said
-    (caveat, *_) = caveats_of_weights(again.fit_, found)
+    (caveat, *_) = weight_facts(again.fit_, found)
     assert f"These features have about {share_text(found.chosen)}" in caveat.sentence
     # An average that was sampled keeps its shares; only the heaviest by BIC are drawn again.
     fit = fitted(HeckmanAverage(), *rows).fit_
@@ -276,7 +277,7 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     said = on_one_line(mroz.summary())
     assert "These features have 15% of the BIC weight of all assignments, the most of any" in said
     for printed in (said, on_one_line(mroz.diagnostics()), on_one_line(report)):
-        assert "it does not test" in printed
+        assert "descriptive, not a test" in printed
         assert "does not predict" not in printed
     # A statistic that describes has no p-value.
     (line,) = [check.value for check in mroz.diagnostics().checks() if check.key == "left_out"]

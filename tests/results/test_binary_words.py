@@ -17,8 +17,8 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.catalogue import TableFacts
-from heckmanfa.results.checks import checks_of
+from heckmanfa.results.catalogue import TableFacts, facts_of_answer, facts_of_fit
+from heckmanfa.results.checks import check_of, checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.effect_words import EffectWords, class_label
 from heckmanfa.results.effects import assignments_of, effects_of
@@ -72,17 +72,16 @@ def models(rows):
     }
 
 
-def checks_and_caveats(model):
+def checks_and_facts(model):
     fit, found = model.fit_, model.diagnostics()
     table = TableFacts(fit.row_counts["total"], 0, False, find_exclusions(fit))
-    checks = checks_of(found.checks(), caveats_of_fit(fit), "wage4", binary=True)
-    return checks, caveats_of_table(fit, found, table)
+    return checks_of(found.facts, fit, "wage4"), facts_of_answer(fit, found, table)
 
 
 def everything_said(model):
     """Every sentence about a model, by where it is said."""
     evidence = evidence_of(model.fit_)
-    checks, caveats = checks_and_caveats(model)
+    checks, facts = checks_and_facts(model)
     text = forest_of(evidence).text()
     return {
         "summary": str(model.summary()),
@@ -92,7 +91,7 @@ def everything_said(model):
         "checks": "\n".join(f"{check} {check.do}" for check in checks),
         "answer": str(answer_of(evidence, checks)),
         "may write": str(may_write(evidence, checks)),
-        "claims": "\n".join(map(str, claims_of(evidence, caveats, checks))),
+        "claims": "\n".join(map(str, claims_of(evidence, facts, checks))),
         "selection": " ".join(map(str, (*selection_words(evidence), which_words(evidence)))),
         "forest": f"{text.title} {text.alt} {text.caption} {text.table.caption}",
     }
@@ -184,9 +183,9 @@ def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):
 
 def test_no_exclusion_is_graver_than_in_a_linear_model(models):
     model = models["no exclusion"]
-    (caveat,) = [item for item in caveats_of_fit(model.fit_) if item.key == "no_exclusion"]
-    assert caveat.severity == "problem"
-    assert "binary outcome says little" in caveat.sentence
+    (fact,) = [item for item in facts_of_fit(model.fit_) if item.key == "exclusions"]
+    assert (fact.level, fact.case) == ("problem", "none")
+    assert "binary outcome says little" in fact.sentence
     assert "can hardly contradict" in str(model.diagnostics())
     assert str(may_write(evidence_of(model.fit_))).endswith("reported as a finding.")
 
@@ -222,28 +221,29 @@ def test_few_rows_of_a_class_are_a_caution_with_its_rule_of_thumb(rows):
     rare = y.where(y.isna() | (np.arange(len(y)) % 9 == 0), 0.0)
     model = fitted(HeckmanProbit(PREDICT, SELECT), X, rare)
     (found,) = [check for check in model.diagnostics().checks() if check.key == "events"]
-    assert found.verdict == "caution"
+    assert found.level == "caution"
     assert "rule of thumb asks for 10" in found.meaning
-    checks, caveats = checks_and_caveats(model)
+    checks, facts = checks_and_facts(model)
     assert any(check.key == "events" and check.level == "caution" for check in checks)
     assert sum(check.key == "events" for check in checks) == 1
-    said = [str(claim) for claim in claims_of(evidence_of(model.fit_), caveats, checks)]
+    said = [str(claim) for claim in claims_of(evidence_of(model.fit_), facts, checks)]
     assert any("the rarer class has" in words for words in said)
 
 
 def test_an_interval_of_rho_at_the_boundary_is_not_to_be_claimed(models):
     fit = models["given"].fit_
     wide = replace(fit, atanh_rho=(1.5, 0.6), rho=float(np.tanh(1.5)))
-    keys = {caveat.key for caveat in caveats_of_fit(wide)}
+    keys = {fact.key for fact in facts_of_fit(wide)}
     assert "rho_near_boundary" in keys
-    assert "rho_near_boundary" not in {caveat.key for caveat in caveats_of_fit(fit)}
+    assert "rho_near_boundary" not in {fact.key for fact in facts_of_fit(fit)}
 
 
 def test_rho_near_one_advises_nothing_that_a_probit_lacks(models):
     edge = replace(models["given"].fit_, rho=0.9999, atanh_rho=(4.95, 2.0))
-    (caveat,) = [item for item in caveats_of_fit(edge) if item.key == "rho_at_bounds"]
-    assert "boundary" in caveat.sentence
-    assert not LINEAR.search(caveat.sentence)
+    (fact,) = [item for item in facts_of_fit(edge) if item.key == "rho"]
+    assert fact.case == "near one"
+    assert "boundary" in fact.sentence
+    assert not LINEAR.search(fact.sentence)
 
 
 def test_a_column_that_decides_the_outcome_is_named(rows):
@@ -254,10 +254,10 @@ def test_a_column_that_decides_the_outcome_is_named(rows):
     (found,) = [one for one in model.diagnostics().checks() if one.key == "outcome_separation"]
     assert found.verdict == "problem"
     assert found.names == ("educ",)
-    check = check_of_finding(found, "wage4", binary=True)
+    (check,) = check_of(found, model.fit_, "wage4")
     assert check.title == "wage4 is decided by educ."
     assert not any(one.key == "convergence" for one in model.diagnostics().checks())
-    assert "outcome_separation" in {caveat.key for caveat in caveats_of_fit(model.fit_)}
+    assert "outcome_separation" in {fact.key for fact in facts_of_fit(model.fit_)}
 
 
 def test_rows_that_a_column_decides_are_counted_and_the_column_named(rows):
@@ -279,7 +279,7 @@ def test_hostile_class_labels_are_harmless(rows, label):
     hostile = pd.Series(np.where(y.isna(), None, np.where(y == 1.0, label, " no")), name="<i>out")
     model = fitted(HeckmanProbit(PREDICT, SELECT), X, hostile)
     evidence = evidence_of(model.fit_)
-    checks, _ = checks_and_caveats(model)
+    checks, _ = checks_and_facts(model)
     forest = forest_of(evidence)
     answer = answer_of(evidence, checks, may_write=may_write(evidence, checks))
     pages = [
@@ -321,20 +321,11 @@ def test_points_have_one_decimal_unless_all_are_below_one():
     assert class_label(1.5) == "1.5"
 
 
-def test_words_of_checks_for_classes_name_no_option_that_they_lack():
-    assert {*BINARY_CHECK_WORDS} <= {*CHECK_WORDS}
-    lacking = re.compile(r"--search average|--method|--rho-range|least squares|lambda")
-    for key in BINARY_CHECK_WORDS:
-        about = check_words(key, binary=True)
-        for words in (about.title, about.do, about.why, *about.dos.values(), *about.whys.values()):
-            assert not lacking.search(words), (key, words)
-        assert about != check_words(key, binary=False), key
-
-
-def test_words_of_checks_of_a_linear_outcome_stay():
-    finding = Finding("rho", "rho", "1.2", "problem", "Outside.")
-    assert "--method ml" in check_of_finding(finding, "y").do
-    assert "--method" not in check_of_finding(finding, "y", binary=True).do
+def test_advice_about_rho_names_no_estimator_that_a_probit_lacks(models):
+    edge = replace(models["given"].fit_, rho=0.9999, atanh_rho=(4.95, 2.0))
+    for fact in facts_of_fit(edge):
+        for check in check_of(fact, edge, "wage4"):
+            assert not re.search(r"two-step|rho_range|least squares|lambda", check.do), check
 
 
 @pytest.fixture(scope="module")
@@ -409,8 +400,7 @@ def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
     assert others
     form = weights_of(searched.fit_).form
     states = np.column_stack([others, np.ones(len(others), bool), np.zeros(len(others), bool)])
-    found = assignments_of(searched.fit_, form, states, effects_of(searched.fit_))
-    for mask, near in zip(others, found, strict=True):
+    for mask, near in zip(others, assignments_of(searched.fit_, form, states), strict=True):
         names = [name for name, held in zip(columns, mask, strict=True) if held]
         exact = fitted(HeckmanProbit(names), X[columns], y)
         scaled = searched.fit_.binary.mean_slope * exact.coef_[mask]

@@ -3,69 +3,79 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import heckmanfa
+from heckmanfa import Heckman
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.results.checks import Check, badge, count_words, fine_words, ordered_checks
-from heckmanfa.results.facts import Kind
+from heckmanfa.results.checks import (
+    FACTS_OF_WARNING,
+    Check,
+    badge,
+    check_of,
+    count_words,
+    fine_words,
+    ordered_checks,
+)
+from heckmanfa.results.fact_words import FACT_WORDS, tell
+from heckmanfa.results.facts import Fact, Kind
+from heckmanfa.results.fit_facts import rho_fact
+from heckmanfa.text.option_words import at_command_line, told
 
 SOURCE = Path(heckmanfa.__file__).parent
 
 
 def check(key, level, value=""):
-    return Check(key, level, "A title.", value, "Words.", "Do it.", CHECK_WORDS[key].name)
+    return Check(key, level, "A title.", value, "Words.", "Do it.", FACT_WORDS[key].name)
 
 
-def keys_in_source(*classes):
-    """First arguments of the calls that make findings or caveats, where these are constants."""
+def keys_in_source():
+    """Keys of the calls that make facts, where these are constants."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        if path.name in ("checks.py", "check_words.py", "check_keys.py"):
-            continue
         text = path.read_text(encoding="utf-8")
-        if not any(f"{name}(" in text for name in classes):
+        if "Fact(" not in text and "tell(" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in classes
-                and node.args
-                and isinstance(node.args[0], ast.Constant)
-            ):
-                found.add(node.args[0].value)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                place = {"Fact": 0, "tell": 1}.get(node.func.id, 9)
+                if len(node.args) > place and isinstance(node.args[place], ast.Constant):
+                    found.add(node.args[place].value)
     return found
 
 
-def test_every_finding_and_caveat_has_words_or_is_known_to_check_nothing():
-    keys = keys_in_source("Finding", "Caveat")
+def test_every_fact_has_words_and_every_warning_a_fact():
+    keys = keys_in_source()
     assert len(keys) > 40
-    for key in keys:
-        assert key in NO_CHECKS or CHECK_OF_CAVEAT.get(key, key) in CHECK_WORDS, key
-    assert {*CHECK_OF_CAVEAT.values()} <= {*CHECK_WORDS}
-    assert {key for keys in CHECKS_OF_WARNING.values() for key in keys} <= {*CHECK_WORDS}
-    kinds = {*HeckmanfaWarning.__subclasses__()}
-    assert kinds == {*CHECKS_OF_WARNING}
-    assert NO_CHECKS.isdisjoint(CHECK_WORDS)
-    assert NO_CHECKS.isdisjoint(CHECK_OF_CAVEAT)
+    assert keys <= {*FACT_WORDS}
+    assert {key for keys in FACTS_OF_WARNING.values() for key in keys} <= {*FACT_WORDS}
+    assert {*HeckmanfaWarning.__subclasses__()} == {*FACTS_OF_WARNING}
 
 
-@pytest.mark.parametrize("key", CHECK_WORDS)
+def texts(text):
+    return [text] if isinstance(text, str) else [*text.values()]
+
+
+CHECKED = {key: about for key, about in FACT_WORDS.items() if about.name and texts(about.do)[0]}
+
+
+@pytest.mark.parametrize("key", CHECKED)
 def test_every_title_is_a_sentence_and_says_what_to_do(key):
-    about = CHECK_WORDS[key]
-    for title in (about.title, *about.titles.values()):
+    about = CHECKED[key]
+    for title in filter(None, texts(about.title)):
         assert title.endswith(".")
         assert len(title.split()) < 25
         assert ": " not in title
-    assert about.do.endswith(".")
-    assert about.name
+    for do in texts(about.do):
+        assert do.endswith((".", "}"))
     assert not about.name.endswith(".")
-    for words in (about.title, about.do, about.why):
-        for banned in ("only drive", "does not predict", "safe", "mend ", "the normal law"):
-            assert banned not in words
+    for words in (about.title, about.do, about.why, about.meaning, about.sentence):
+        for text in texts(words):
+            for banned in ("only drive", "safe", "mend ", "the normal law", "would be none"):
+                assert banned not in told(text)
 
 
 def test_the_gravest_level_comes_first_and_in_a_level_the_gravest_kind():
@@ -86,7 +96,7 @@ def test_the_gravest_level_comes_first_and_in_a_level_the_gravest_kind():
         *("rows_lost", "derived", "condition"),
     ]
     assert ordered_checks(reversed(given)) == ordered_checks(given)
-    kinds = [CHECK_WORDS[key].kind for key in keys[2:7]]
+    kinds = [FACT_WORDS[key].kind for key in keys[2:7]]
     assert kinds == [*Kind][1:]
 
 
@@ -123,27 +133,39 @@ def test_checks_are_counted_and_those_that_are_fine_share_a_line():
     assert fine_words(given[:3]) == ""
 
 
-def test_a_finding_becomes_a_check_with_true_minus_signs_and_the_name_of_the_outcome():
-    finding = Finding("rho", "rho", "-1.2", "problem", "Outside (-1, 1): it does not fit.")
-    found = check_of_finding(finding, "lwage")
-    assert (found.level, found.value) == ("problem", "\u22121.2")
-    assert found.words == "Outside (\u22121, 1): it does not fit."
+@pytest.fixture(scope="module")
+def fit(simulated):
+    return Heckman([0, 2, 3]).fit(simulated.X, simulated.y).fit_
+
+
+def test_a_fact_becomes_a_check_with_true_minus_signs_and_the_name_of_the_outcome(fit):
+    (found,) = check_of(rho_fact(replace(fit, rho=-1.2)), fit, "lwage")
+    assert (found.key, found.level, found.value) == ("rho", "problem", "\u22121.200")
+    assert found.words.startswith("Outside (\u22121, 1)")
     assert found.title == "rho is outside (\u22121, 1)."
-    assert "--select-only" in found.do
-    finding = Finding("normality_prediction", "normality", "chi2(2) = 9", "caution", "Rejected.")
-    assert check_of_finding(finding, "pay\x1b[1m").title.startswith("The errors of pay")
-    assert "\x1b" not in check_of_finding(finding, "pay\x1b[1m").title
+    assert "select_only=[...]" in found.do
+    with at_command_line():
+        assert "--select-only" in check_of(rho_fact(replace(fit, rho=-1.2)), fit, "lwage")[0].do
+    fact = Fact("normality_prediction", "caution", "chi2(2) = 9", "Rejected.")
+    (found,) = check_of(fact, fit, "pay\x1b[1m")
+    assert found.title.startswith("The errors of pay")
+    assert "\x1b" not in found.title
 
 
-def test_a_second_maximum_is_a_problem_and_a_kind_of_weights_is_a_note():
-    finding = Finding("maxima", "maxima", "two", "caution", "The estimates are at the higher.")
-    assert check_of_finding(finding, "y").level == "problem"
-    finding = Finding("weight_kinds", "weights", "a", "caution", "AIC weights favour a.")
-    assert check_of_finding(finding, "y").level == "note"
+def test_a_second_maximum_is_a_problem_and_a_kind_of_weights_is_a_note(fit):
+    maxima = Fact("maxima", "caution", "two", "The estimates are at the higher.")
+    kinds = Fact("weight_kinds", "caution", "a", "AIC weights favour a.")
+    levels = [check_of(fact, fit, "y")[0].level for fact in (maxima, kinds)]
+    assert levels == ["problem", "note"]
 
 
-def test_what_was_not_tested_is_a_note():
-    finding = Finding("reset", "RESET", "not computed", "caution", "Not so.", case="untested")
-    found = check_of_finding(finding, "y")
+def test_what_was_not_tested_is_a_note(fit):
+    fact = Fact("reset", "caution", "not computed", "Not so.", case="untested")
+    (found,) = check_of(fact, fit, "y")
     assert (found.level, found.words) == ("note", "Not so.")
     assert found.title == "Not tested: RESET."
+
+
+def test_what_only_says_what_an_estimate_is_checks_nothing(fit):
+    assert check_of(tell(fit, "two_step_errors", "note"), fit, "y") == []
+    assert check_of(tell(fit, "search", "note", found="The best of all."), fit, "y") == []

@@ -9,6 +9,7 @@ from heckmanfa.analysis.request import check_question
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.results.answer import answer_of
+from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.may_write import may_write
@@ -74,9 +75,9 @@ def test_an_answer_does_not_ask_whether_selection_mattered(model):
     written = str(may_write(evidence))
     assert "rho was held at \u22120.3: whether selection on what was not observed" in written
     assert "tests nothing" in str(selection_words(evidence)[0])
-    claims = {claim.key: claim for claim in claims_of(evidence, caveats_of_fit(model.fit_))}
-    assert "which is an assumption" in str(claims["rho_held"])
-    assert "no_exclusion" not in claims
+    claims = {claim.key: claim for claim in claims_of(evidence, facts_of_fit(model.fit_))}
+    assert "which is an assumption" in str(claims["rho"])
+    assert "exclusions" not in claims
 
 
 def test_what_examines_exclusions_or_tests_rho_is_refused_in_one_sentence(models, mroz):
@@ -84,9 +85,9 @@ def test_what_examines_exclusions_or_tests_rho_is_refused_in_one_sentence(models
     for name in ("two-step", "binary"):
         model, y = models[name]
         rows = (X, y) if name == "binary" else ()
-        with pytest.raises(InputError, match=r"with rho held at -0\.3 nothing rests on these"):
+        with pytest.raises(InputError, match="fixed rho needs no exclusion"):
             model.what_if(*rows)
-        with pytest.raises(InputError, match=r"with rho held at -0\.3 nothing rests on these"):
+        with pytest.raises(InputError, match="fixed rho needs no exclusion"):
             model.exclusion_test(X, y)
         with pytest.raises(NotIdentifiedError, match=r"rho is held at -0\.3, so no hypothesis"):
             model.wald_test("rho = 0")

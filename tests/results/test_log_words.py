@@ -5,7 +5,9 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
+from heckmanfa.results.checks import check_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.fit_facts import ratio_facts
 
 FEATURES = ["nwifeinc", "educ", "exper", "age", "kids5"]
 
@@ -46,9 +48,11 @@ def test_diagnostics_judge_the_mean_ratio(model):
     ],
 )
 def test_a_ratio_far_from_one_is_a_caution_with_what_to_do(ratio, verdict, case):
-    (finding,) = about_ratio(ratio)
-    assert (finding.verdict, finding.case) == (verdict, case)
-    check = check_of_finding(finding, "log(wage)")
+    (fact,) = ratio_facts(ratio)
+    assert (fact.level, fact.case) == (verdict, case)
+    mroz = load_mroz()
+    fit = Heckman(["educ", "exper"]).fit(mroz[FEATURES], mroz["lwage"]).fit_
+    (check,) = check_of(fact, fit, "log(wage)")
     assert bool(check.do) == (verdict != "ok")
     assert "{" not in str(check)
 

@@ -11,8 +11,8 @@ from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
 from heckmanfa.model.likelihood import rho_text
-from heckmanfa.results.catalogue import TableFacts
-from heckmanfa.results.exclusions import find_exclusions
+from heckmanfa.results.diagnostics import measure
+from heckmanfa.results.fit_facts import exclusion_fact, rho_fact
 from heckmanfa.results.reference import Reference
 
 SILENT = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -84,8 +84,8 @@ def test_a_probit_that_did_not_converge_is_a_problem(monkeypatch, method):
         (1.3, "problem"),
     ],
 )
-def test_the_limits_of_rho(rho, verdict):
-    assert about_rho(rho).verdict == verdict
+def test_the_limits_of_rho(rho, verdict, to_the_boundary):
+    assert rho_fact(replace(to_the_boundary.fit_, rho=rho, doubts=())).level == verdict
 
 
 def test_a_rho_is_never_rounded_to_one():
@@ -115,7 +115,6 @@ def test_an_r2_above_999_in_a_thousand_is_a_problem():
     assert "made from the outcome" in words
     assert "made from the outcome" in " ".join(str(model.summary()).split())
     assert "R2 of the outcome" not in lines_of(Heckman([1, 2]).fit(data.X, data.y))
-    assert about_r2(0.999) == []
 
 
 def test_an_estimate_without_a_variance_is_a_problem(simulated):
@@ -227,18 +226,17 @@ def test_exclusions_whose_joint_test_does_not_reject_are_not_said_to_drive_weakl
     diagnostics = model.diagnostics()
     assert diagnostics.excluded_wald.p_value > 0.05
     assert lines_of(model)["excluded features"][2:] == ("caution", words)
-    exclusions = find_exclusions(model.fit_)
-    table = TableFacts(n, 0, False, exclusions)
-    caveats = caveats_of_table(model.fit_, diagnostics, table)
-    claims = {caveat.key: caveat.why for caveat in caveats}
-    assert "not shown to drive selection" in claims["weak_exclusions"]
+    claims = {fact.key: fact.because for fact in diagnostics.facts}
+    assert "not shown to drive selection" in claims["exclusions"]
 
 
-def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength():
+def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength(simulated):
     # F(1, 2) = 18 is a chi-squared statistic above 10, and has p = 0.051.
     test = Reference(3).wald([np.sqrt(18.0)], [[1.0]])
     assert test.p_value > 0.05
-    found = about_exclusions(["z"], 1, test, strong=False, clustered=True)
+    fit = Heckman([0, 2, 3]).fit(simulated.X, simulated.y).fit_
+    numbers = replace(measure(fit), n_excluded=1, excluded_features=("z",), excluded_wald=test)
+    found = exclusion_fact(fit, numbers)
     assert found.meaning.startswith("There is no evidence that it drives selection")
 
 

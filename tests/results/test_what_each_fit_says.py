@@ -8,186 +8,193 @@ import pytest
 from tests.scenes import FITS
 
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.results.assignment_weights import weights_of
 
 MARKS = {"ok": "", "note": "", "caution": "?", "problem": "!"}
 
 
 def said(model):
-    """Return the keys of all checks, then of all caveats, with ? for a caution, ! for a problem."""
-    checks = [
-        f"{check.key}{MARKS[check.verdict]}{f'({check.case})' if check.case else ''}"
-        for check in model.diagnostics().checks()
+    """Return the keys of all diagnostics, then of what the summary tells besides.
+
+    They have ? for a caution, ! for a problem.
+    """
+    facts = model.diagnostics().facts
+    keys = [
+        f"{fact.key}{MARKS[fact.level]}{f'({fact.case})' if fact.case else ''}" for fact in facts
     ]
-    found = caveats_of_fit(model.fit_, weights=weights_of(model.fit_))
-    caveats = [f"{caveat.key}{MARKS[caveat.severity]}" for caveat in found]
-    return " ".join(checks), " ".join(caveats)
+    pairs = list(zip(facts, keys, strict=True))
+    others = [key for fact, key in pairs if fact.sentence and not fact.name]
+    return " ".join(key for fact, key in pairs if fact.name), " ".join(others)
 
 
 SAID = {
     "two-step": (
-        "exclusions imr_r2 condition rho rho_test imr_range uncertainty what_if",
-        "kept_out? two_step_errors adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test(not rejected) imr_range uncertainty what_if",
+        "two_step_errors adjusted_r2",
     ),
     "ml": (
-        "exclusions imr_r2 condition rho rho_test? rho_lr_test? hausman equal_variance? "
-        "imr_range uncertainty what_if",
-        "equal_variance? kept_out? rho_scale adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test?(not rejected) rho_lr_test?(not "
+        "rejected) hausman equal_variance? imr_range uncertainty what_if",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "ml, robust": (
-        "exclusions imr_r2 condition rho rho_test? hausman equal_variance? imr_range "
-        "uncertainty what_if",
-        "equal_variance? kept_out? rho_scale adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test?(not rejected) hausman equal_variance? "
+        "imr_range uncertainty what_if",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "12 clusters": (
-        "exclusions imr_r2 condition rho rho_test imr_range clusters? uncertainty what_if",
-        "few_clusters? kept_out? two_step_errors adjusted_r2 reference_distribution",
+        "exclusions imr_r2 condition rho rho_test(not rejected) imr_range clusters? "
+        "uncertainty what_if",
+        "two_step_errors adjusted_r2 reference_distribution",
     ),
     "60 clusters": (
-        "exclusions imr_r2 condition rho rho_test imr_range clusters uncertainty what_if",
-        "kept_out? two_step_errors adjusted_r2 reference_distribution",
+        "exclusions imr_r2 condition rho rho_test(not rejected) imr_range clusters "
+        "uncertainty what_if",
+        "two_step_errors adjusted_r2 reference_distribution",
     ),
     "5 clusters, ml": (
-        "exclusions imr_r2 condition rho rho_test? hausman equal_variance? imr_range "
-        "clusters!(too few) uncertainty what_if",
-        "few_clusters! equal_variance? kept_out? rho_scale adjusted_r2 reference_distribution",
+        "exclusions imr_r2 condition rho rho_test?(not rejected) hausman equal_variance? "
+        "imr_range clusters!(too few) uncertainty what_if",
+        "rho_scale adjusted_r2(likelihood) reference_distribution",
     ),
     "no exclusion": (
-        "exclusions!(none) imr_r2? condition? rho rho_test imr_range uncertainty?",
-        "no_exclusion! two_step_errors adjusted_r2",
+        "exclusions!(none) imr_r2? condition? rho rho_test(not rejected) imr_range uncertainty?",
+        "two_step_errors adjusted_r2",
     ),
     "no exclusion, ml": (
-        "exclusions!(none) imr_r2? condition? rho rho_test rho_lr_test hausman equal_variance "
-        "imr_range uncertainty?",
-        "no_exclusion! rho_scale adjusted_r2",
+        "exclusions!(none) imr_r2? condition? rho rho_test(not rejected) rho_lr_test(not "
+        "rejected) hausman equal_variance imr_range uncertainty?",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "weak exclusion": (
-        "exclusions?(undriving) imr_r2? condition? rho! rho_test? imr_range uncertainty what_if",
-        "rho_at_bounds! kept_out? two_step_errors adjusted_r2",
+        "exclusions?(undriving) imr_r2? condition? rho!(outside) rho_test?(not rejected) "
+        "imr_range uncertainty what_if",
+        "two_step_errors adjusted_r2",
     ),
     "held": (
-        "exclusions condition rho imr_range uncertainty",
-        "rho_held? held_criteria kept_out?",
+        "exclusions(held) condition rho(held) imr_range uncertainty",
+        "adjusted_r2(held)",
     ),
     "held, ml": (
-        "exclusions condition rho imr_range uncertainty",
-        "rho_held? adjusted_r2 kept_out?",
+        "exclusions(held) condition rho(held) imr_range uncertainty",
+        "adjusted_r2(likelihood)",
     ),
     "held, no exclusion": (
-        "exclusions condition rho imr_range uncertainty?",
-        "rho_held? held_criteria",
+        "exclusions(held) condition rho(held) imr_range uncertainty?",
+        "adjusted_r2(held)",
     ),
     "held, probit": (
-        "exclusions condition events naive_probit rho imr_range",
-        "rho_held? kept_out? slopes criteria",
+        "exclusions(held) condition events naive_probit rho(held) imr_range(index)",
+        "slopes criteria",
     ),
     "all observed": (
-        "selection condition",
-        "all_observed?",
+        "selection? condition",
+        "",
     ),
     "all observed, probit": (
-        "selection events condition",
-        "all_observed? slopes criteria",
+        "selection? events condition",
+        "slopes criteria",
     ),
     "outcome decided": (
-        "selection events outcome_separation! condition",
-        "outcome_separation! all_observed? slopes criteria",
+        "selection? events outcome_separation! condition",
+        "slopes criteria",
     ),
     "column dropped": (
-        "exclusions imr_r2 condition rho rho_test imr_range uncertainty what_if?",
-        "dropped_features? kept_out? two_step_errors adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test(rejected) imr_range uncertainty what_if?",
+        "dropped_features? two_step_errors adjusted_r2",
     ),
     "boundary, ml": (
-        "convergence! standard_errors! exclusions?(untested) imr_r2 condition rho!(near one) "
-        "rho_test?(untested) rho_lr_test?(untested) hausman?(untested) "
+        "convergence! standard_errors!(withheld) exclusions?(untested) imr_r2 condition "
+        "rho!(near one) rho_test?(untested) rho_lr_test?(untested) hausman?(untested) "
         "equal_variance?(untested) imr_range uncertainty what_if",
-        "not_converged! errors_missing! rho_at_bounds! kept_out? rho_scale adjusted_r2",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "boundary, probit": (
-        "standard_errors! exclusions no_imr condition events? rho!(near one) "
-        "rho_test?(untested) rho_lr_test? imr_range",
-        "errors_missing! rho_at_bounds! kept_out? rho_scale few_events? slopes criteria",
+        "standard_errors!(withheld) exclusions no_imr condition events? rho!(near one) "
+        "rho_test?(untested) rho_lr_test?(not rejected) imr_range(index)",
+        "rho_scale slopes criteria",
     ),
     "flat, probit": (
-        "standard_errors! exclusions!(none) no_imr condition events rho!(flat) "
-        "rho_test?(untested) rho_lr_test? imr_range",
-        "errors_missing! rho_at_bounds! no_exclusion! rho_scale slopes criteria",
+        "standard_errors!(withheld) exclusions!(none) no_imr condition events rho!(flat) "
+        "rho_test?(untested) rho_lr_test?(not rejected) imr_range(index)",
+        "rho_scale slopes criteria",
     ),
     "made from the outcome": (
-        "leakage! exclusions imr_r2 condition rho rho_test imr_range uncertainty? what_if",
-        "leakage! kept_out? two_step_errors adjusted_r2",
+        "leakage! exclusions imr_r2 condition rho rho_test(not rejected) imr_range "
+        "uncertainty? what_if",
+        "two_step_errors adjusted_r2",
     ),
     "unequal variances": (
-        "exclusions imr_r2 condition rho rho_test? rho_lr_test? hausman! equal_variance? "
-        "imr_range uncertainty? what_if",
-        "hausman! equal_variance? kept_out? rho_scale adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test?(rejected) rho_lr_test?(rejected) "
+        "hausman! equal_variance? imr_range uncertainty? what_if",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "lower maximum": (
-        "exclusions? imr_r2 condition? rho maxima! rho_test? rho_lr_test? hausman "
-        "equal_variance imr_range uncertainty? what_if?",
-        "second_maximum! kept_out? rho_scale adjusted_r2",
+        "exclusions? imr_r2 condition? rho maxima! rho_test?(not rejected) "
+        "rho_lr_test?(rejected) hausman equal_variance imr_range uncertainty? what_if?",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "higher maximum": (
-        "exclusions?(undriving) imr_r2 condition? rho!(near one) maxima? rho_test? "
-        "rho_lr_test? hausman! equal_variance imr_range uncertainty? what_if?",
-        "rho_at_bounds! second_maximum? hausman! kept_out? rho_scale adjusted_r2",
+        "exclusions?(undriving) imr_r2 condition? rho!(near one) maxima? "
+        "rho_test?(rejected) rho_lr_test?(rejected) hausman! equal_variance imr_range "
+        "uncertainty? what_if?",
+        "rho_scale adjusted_r2(likelihood)",
     ),
     "two-step of two maxima": (
-        "exclusions? imr_r2 condition? rho rho_test imr_range uncertainty? what_if?",
-        "kept_out? two_step_errors adjusted_r2",
+        "exclusions? imr_r2 condition? rho rho_test(not rejected) imr_range uncertainty? what_if?",
+        "two_step_errors adjusted_r2",
     ),
     "log": (
-        "transform_ratio exclusions imr_r2 condition rho rho_test imr_range uncertainty what_if",
-        "kept_out? two_step_errors adjusted_r2 log_scale",
+        "transform_ratio exclusions imr_r2 condition rho rho_test(not rejected) imr_range "
+        "uncertainty what_if",
+        "two_step_errors adjusted_r2 log_scale",
     ),
     "probit": (
-        "exclusions no_imr condition events naive_probit rho rho_test rho_lr_test imr_range",
-        "kept_out? rho_scale slopes criteria",
+        "exclusions no_imr condition events naive_probit rho rho_test(not rejected) "
+        "rho_lr_test(not rejected) imr_range(index)",
+        "rho_scale slopes criteria",
     ),
     "probit, no exclusion": (
-        "exclusions!(none) no_imr condition events naive_probit rho rho_test rho_lr_test imr_range",
-        "no_exclusion! rho_scale slopes criteria",
+        "exclusions!(none) no_imr condition events naive_probit rho rho_test(not "
+        "rejected) rho_lr_test(not rejected) imr_range(index)",
+        "rho_scale slopes criteria",
     ),
     "probit, few events": (
-        "exclusions no_imr condition events? naive_probit rho rho_test rho_lr_test imr_range",
-        "kept_out? rho_scale few_events? rho_near_boundary? slopes criteria",
+        "exclusions no_imr condition events? naive_probit rho rho_test(not rejected) "
+        "rho_lr_test(not rejected) imr_range(index)",
+        "rho_scale rho_near_boundary? slopes criteria",
     ),
     "average": (
-        "less_likely imr_r2 condition rho average? assignment_weight(not drawn) stand_ins "
+        "exclusions imr_r2 condition rho average? best_set(not drawn) stand_ins "
         "weight_kinds? imr_optional(no sign) all_features_test imr_range uncertainty",
-        "average? no_choice imr_optional none_kept_out adjusted_r2 classical_beside",
+        "no_choice kept_out(none) adjusted_r2 classical_beside(averaged)",
     ),
     "average, robust": (
-        "less_likely imr_r2 condition rho average? assignment_weight(not drawn) "
-        "stand_ins weight_kinds? imr_optional(no sign) all_features_test imr_range uncertainty",
-        "average? no_choice imr_optional none_kept_out adjusted_r2 classical_beside",
+        "exclusions imr_r2 condition rho average? best_set(not drawn) stand_ins "
+        "weight_kinds? imr_optional(no sign) all_features_test imr_range uncertainty",
+        "no_choice kept_out(none) adjusted_r2 classical_beside(averaged)",
     ),
     "search": (
-        "exclusions imr_r2 condition rho rho_test search_ignored? "
-        "assignment_weight(not drawn) left_out stand_ins outside_weight weight_kinds? "
-        "imr_optional(no sign) all_features_test imr_range uncertainty what_if",
-        "search search_ignored? assignment_weight left_out imr_optional kept_out? "
-        "two_step_errors adjusted_r2",
+        "exclusions imr_r2 condition rho rho_test(searched) search_ignored? best_set(not "
+        "drawn) left_out stand_ins outside_weight weight_kinds? imr_optional(no sign) "
+        "all_features_test imr_range uncertainty what_if",
+        "search two_step_errors adjusted_r2",
     ),
     "search, robust": (
-        "exclusions imr_r2 condition rho rho_test search_ignored? "
-        "assignment_weight(not drawn) left_out stand_ins outside_weight weight_kinds? "
-        "imr_optional(no sign) all_features_test imr_range uncertainty what_if",
-        "search search_ignored? assignment_weight left_out imr_optional kept_out? "
-        "two_step_errors adjusted_r2 classical_beside",
+        "exclusions imr_r2 condition rho rho_test(searched) search_ignored? best_set(not "
+        "drawn) left_out stand_ins outside_weight weight_kinds? imr_optional(no sign) "
+        "all_features_test imr_range uncertainty what_if",
+        "search two_step_errors adjusted_r2 classical_beside",
     ),
     "window": (
-        "exclusions imr_r2 condition rho window? search_ignored? assignment_weight?(chosen) "
+        "exclusions imr_r2 condition rho search_ignored? window? best_set?(chosen) "
         "left_out outside_weight weight_kinds? imr_range uncertainty what_if",
-        "search? search_ignored? window? assignment_weight? left_out kept_out? "
-        "two_step_errors adjusted_r2",
+        "search? two_step_errors adjusted_r2",
     ),
     "window, ml": (
-        "exclusions imr_r2 condition rho hausman equal_variance? window? search_ignored? "
-        "assignment_weight?(chosen) left_out outside_weight weight_kinds? imr_range "
-        "uncertainty what_if",
-        "equal_variance? search? search_ignored? window? assignment_weight? left_out "
-        "kept_out? adjusted_r2",
+        "exclusions imr_r2 condition rho hausman equal_variance? search_ignored? window? "
+        "best_set?(chosen) left_out outside_weight weight_kinds? imr_range uncertainty "
+        "what_if",
+        "search? adjusted_r2(likelihood)",
     ),
 }
 

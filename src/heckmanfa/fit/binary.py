@@ -305,7 +305,7 @@ BINARY = register(
             "these data can hardly contradict.",
             if_not_normal="Report the range over rho beside the estimate, and do not lean on "
             "p-values near 5%.",
-            other_estimates=f"let fewer features predict ({option('prediction_features')})",
+            other_estimates=f"let fewer features predict ({option('prediction_features', [...])})",
             other_test="Do not take it as evidence for selection, or against it. Look at the "
             "checks above first.",
             unit="percentage points",

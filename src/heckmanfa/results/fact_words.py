@@ -12,24 +12,32 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.facts import UNTESTED, Fact, FactWords, Kind, Level, Text
-from heckmanfa.results.search_fact_words import FEWER, SEARCH_AND_ROW_WORDS, STRONGER
+from heckmanfa.results.search_fact_words import (
+    EXCLUDE,
+    FEWER,
+    NEVER,
+    PREDICT_WITH,
+    SEARCH_AND_ROW_WORDS,
+    STRONGER,
+)
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.wording import listed
 
 _TWO_STEP = option("method", "two-step")
 _ROBUST = option("cov_type", "robust")
 _ML = option("method", "ml")
-_EXCLUDE = instead("leave it out", f"leave it out with {option('exclude')}")
+_ALWAYS = option("always", [...])
+_LEAVE_OUT = instead("leave it out", f"leave it out with {EXCLUDE}")
 _RELY = (
     "Rely on one or two features that drive selection strongly and have no reason to predict, and "
-    f"name them in {option('never', [...])}."
+    f"name them in {NEVER}."
 )
 _TITLED = "{title} {meaning}"
 _KEEP_TWO_STEPS = f"Keep two steps ({_TWO_STEP}) with {_ROBUST}, and report those estimates."
 _BIASED = f"Robust standard errors do not remove that. Use {_TWO_STEP} with {_ROBUST}."
 _NO_SELECTION = "That there is no selection on what was not observed"
 _PROFILE = instead(" See profile() for intervals.", "")
-_OVER_RHO = instead("; see uncertainty_interval().", ".")
+_OVER_RHO = instead("; see uncertainty_interval().", "; see the picture over rho in the report.")
 _PROFILE_RHO = instead(" See profile_rho().", "")
 
 # In reading order within each kind: checks of one level and kind keep it.
@@ -38,7 +46,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.INVALID,
         "convergence",
         "The iteration did not converge.",
-        f"Report none of these estimates. Leave out extreme features with {option('exclude')}, or "
+        f"Report none of these estimates. Leave out extreme features with {EXCLUDE}, or "
         "{other_estimates}.",
         line="convergence",
         meaning="The estimates are where the iteration stopped; do not trust them: {cure}.",
@@ -50,8 +58,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.INVALID,
         "standard errors",
         "Some standard errors are missing.",
-        "Report no test and no interval. Let fewer features predict "
-        f"({option('prediction_features')}).",
+        f"Report no test and no interval. Let fewer features predict ({PREDICT_WITH}).",
         line="standard errors",
         meaning={
             "": "The variance of an estimate is negative or not a number: the model is hardly "
@@ -72,11 +79,11 @@ FACT_WORDS: dict[str, FactWords] = {
             "": "The features reproduce {outcome} almost exactly.",
             "saturated": "There are as many coefficients as rows.",
         },
-        f"Leave out the column that was made from {{outcome}}, with {option('exclude')}.",
+        f"Leave out the column that was made from {{outcome}}, with {EXCLUDE}.",
         line="R2 of the outcome",
         meaning={
             "": "The features reproduce the outcome almost exactly. Look for one that was made "
-            f"from the outcome, or is known only with it, and {_EXCLUDE}.",
+            f"from the outcome, or is known only with it, and {_LEAVE_OUT}.",
             "saturated": "There are as many coefficients as rows, so any outcome would be "
             "reproduced: use fewer features.",
         },
@@ -94,9 +101,9 @@ FACT_WORDS: dict[str, FactWords] = {
         },
         {
             "": f"Report no effect from this fit. {STRONGER} Or let fewer features predict "
-            f"({option('prediction_features')}).",
+            f"({PREDICT_WITH}).",
             "outside": "Do not report this rho as a correlation. Name stronger exclusions in "
-            f"{option('never', [...])}, or compare with {_ML}, which keeps rho inside.",
+            f"{NEVER}, or compare with {_ML}, which keeps rho inside.",
         },
         line="rho",
         meaning={
@@ -134,7 +141,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.INVALID,
         "maxima of the likelihood",
         "The likelihood has two maxima.",
-        f"Fit the other one with {option('start')}, compare, and report both.",
+        f"Fit the other one with {option('start', ...)}, compare, and report both.",
         line="maxima of the likelihood",
         meaning={
             "": "The estimates are at the {which} of two maxima. {ratio}A start of {other} fits "
@@ -159,14 +166,13 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.INVALID,
         "covariance",
         "The covariance of the estimates is not a valid one.",
-        "Report no test and no interval. Let fewer features predict "
-        f"({option('prediction_features')}).",
+        f"Report no test and no interval. Let fewer features predict ({PREDICT_WITH}).",
     ),
     "outcome_separation": FactWords(
         Kind.INVALID,
         "columns that decide {outcome}",
         "{outcome} is decided by {names}.",
-        f"Leave these columns out with {option('exclude')}, or merge rare levels.",
+        f"Leave these columns out with {EXCLUDE}, or merge rare levels.",
         why="The likelihood rises without end there, so these coefficients mean nothing.",
         line="columns that decide the outcome",
         meaning="A plain probit has no finite maximum there: the coefficients are where the "
@@ -293,7 +299,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.ASSUMPTION,
         "rows for the selection equation",
         "The selection equation has many features for its rows.",
-        f"Leave out features that have no reason to drive selection ({option('exclude')}).",
+        f"Leave out features that have no reason to drive selection ({EXCLUDE}).",
         why="Its coefficients are then too large, and the correction is too small.",
     ),
     "binary_outcome": FactWords(
@@ -308,7 +314,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.ASSUMPTION,
         "rows of the rarer class",
         "One class of {outcome} has few rows for the coefficients.",
-        f"Let fewer features predict ({option('prediction_features')}), and claim less.",
+        f"Let fewer features predict ({PREDICT_WITH}), and claim less.",
         why="Coefficients are then too large, and intervals may cover less often than they say.",
         line="rows of the rarer class",
         meaning={
@@ -376,8 +382,8 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.IDENTIFICATION,
         "lambda on the features",
         "lambda is almost a linear function of the prediction features.",
-        f"Let fewer features predict ({option('prediction_features')}), or keep one that drives "
-        f"selection strongly out of the prediction ({option('never', [...])}).",
+        f"Let fewer features predict ({PREDICT_WITH}), or keep one that drives "
+        f"selection strongly out of the prediction ({NEVER}).",
         why="Its coefficient and theirs can hardly be separated.",
         line="lambda on the features",
         meaning={
@@ -394,8 +400,8 @@ FACT_WORDS: dict[str, FactWords] = {
             "": "{names} and {correction_subject} stand in for each other.",
             "with": "Selection shows only where {names} predicts.",
         },
-        f"Decide by what you know about {{names}}: fit with {option('always', [...])} and with "
-        f"{option('never', [...])}, and report both.",
+        f"Decide by what you know about {{names}}: fit with {_ALWAYS} and with "
+        f"{NEVER}, and report both.",
         "What looks like selection may be the effect of {names}, or the other way round.",
         line="features that stand in for {correction}",
         meaning={
@@ -412,7 +418,7 @@ FACT_WORDS: dict[str, FactWords] = {
             "unreliable": "The chance that selection mattered is not to be relied on.",
         },
         "Report {naive} beside the corrected estimates. A feature that drives selection and has no "
-        f"reason to predict, named in {option('never', [...])}, would tell.",
+        f"reason to predict, named in {NEVER}, would tell.",
         {
             "": "The features, or what drives selection as a whole, can take the correction's "
             "place.",
@@ -455,7 +461,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.IDENTIFICATION,
         "window of rho",
         "rho was kept in a window.",
-        f"Do not report a test of rho. To get one, leave out {option('rho_range')}.",
+        f"Do not report a test of rho. To get one, leave out {option('rho_range', ...)}.",
         line="test of rho = 0",
         sentence={
             "": "rho was conditioned on: only assignments whose two-step rho is in {window} were "
@@ -510,8 +516,7 @@ FACT_WORDS: dict[str, FactWords] = {
         Kind.IDENTIFICATION,
         "condition number",
         "Some prediction columns are nearly collinear.",
-        f"Leave out redundant features with {option('exclude')}, or interpret their coefficients "
-        "together.",
+        f"Leave out redundant features with {EXCLUDE}, or interpret their coefficients together.",
         why="Small changes in the data move their coefficients, and standard errors are large.",
         line="condition number",
         meaning={
@@ -524,10 +529,8 @@ FACT_WORDS: dict[str, FactWords] = {
         "excluded features put back",
         "An excluded feature appears to predict.",
         {
-            "": f"Let it predict ({option('always', [...])}), or argue why it should not, and "
-            "compare.",
-            "given": f"Let it predict ({option('prediction_features')}), or argue why it should "
-            "not, and compare.",
+            "": f"Let it predict ({_ALWAYS}), or argue why it should not, and compare.",
+            "given": f"Let it predict ({PREDICT_WITH}), or argue why it should not, and compare.",
             UNTESTED: FEWER,
         },
         "A feature that improves the prediction is a doubtful exclusion.",
@@ -543,10 +546,8 @@ FACT_WORDS: dict[str, FactWords] = {
         "joint test of the exclusions",
         "The exclusions contradict one another.",
         {
-            "": "Let those that you can defend least predict "
-            f"({option('always', [...])}), and compare.",
-            "given": "Let those that you can defend least predict "
-            f"({option('prediction_features')}), and compare.",
+            "": f"Let those that you can defend least predict ({_ALWAYS}), and compare.",
+            "given": f"Let those that you can defend least predict ({PREDICT_WITH}), and compare.",
         },
         line="joint test of exclusions",
         meaning={

@@ -273,25 +273,23 @@ def _kept_out(exclusions: Exclusions) -> str:
 
 def imr_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
     """Say how much of lambda the prediction features explain, and how far apart these are."""
-    facts = []
+    if fit.held_rho is not None:
+        # Its coefficient follows from sigma.
+        return []
     if not fit.family.has_imr:
-        facts.append(tell(fit, "no_imr", "ok", "none"))
-    elif fit.held_rho is None:
-        value = f"R2 {found.imr_r2:.4f}, VIF {found.imr_vif:.2f}"
-        level: Level = "caution" if found.imr_collinear else "ok"
-        name = f"lambda on the features with a {BY} share of 50% or more"
-        facts.append(
-            tell(
-                fit,
-                "imr_r2",
-                level,
-                value,
-                name=name if found.averaged else "",
-                claims=found.n_excluded > 0,
-                vif=number(found.imr_vif, 3),
-            )
+        return [tell(fit, "no_imr", "ok", "none")]
+    name = f"lambda on the features with a {BY} share of 50% or more"
+    return [
+        tell(
+            fit,
+            "imr_r2",
+            "caution" if found.imr_collinear else "ok",
+            f"R2 {found.imr_r2:.4f}, VIF {found.imr_vif:.2f}",
+            name=name if found.averaged else "",
+            claims=found.n_excluded > 0,
+            vif=number(found.imr_vif, 3),
         )
-    return facts
+    ]
 
 
 def condition_fact(fit: Fit, found: Diagnostics) -> Fact:
@@ -350,13 +348,11 @@ def rho_facts(fit: Fit, found: Diagnostics, *, profiled: bool) -> list[Fact]:
             which = ("higher", higher[1])
         if higher is not None:
             words += f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
-        told: dict[str, Any] = {
-            "rho": number(fit.rho, 3),
-            "p": p_equals(test.p_value),
-            "found": words,
-        }
+        told: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
         claims = test is (found.rho_lr or found.rho_wald)
-        facts.append(tell(fit, key, level, str(test), case=case, claims=claims, **told))
+        facts.append(
+            tell(fit, key, level, str(test), case=case, claims=claims, found=words, **told)
+        )
     return facts
 
 

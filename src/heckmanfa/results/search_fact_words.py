@@ -8,16 +8,18 @@ from heckmanfa.text.option_words import instead, option
 
 _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
-_PREDICT_WITH = option("prediction_features")
-_EXCLUDE = option("exclude")
-_SEED = option("random_state")
+PREDICT_WITH = option("prediction_features", [...])
+EXCLUDE = option("exclude", [...])
+_SEED = option("random_state", ...)
 _HONEST = option("honest", True)
+_MIN_ROWS = option("min_level_rows", ...)
+NEVER = option("never", [...])
 
 STRONGER = (
     "Look for a feature that drives selection strongly and has no reason to predict, and name it "
-    f"in {option('never', [...])}."
+    f"in {NEVER}."
 )
-FEWER = f"Use more rows, or fewer features: {_PREDICT_WITH} names those that may predict."
+FEWER = f"Use more rows, or fewer features: {PREDICT_WITH} names those that may predict."
 _TOO_SMALL = (
     "they are those of a model whose features were known beforehand, and tend to be too small."
 )
@@ -64,7 +66,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.SEARCH,
         "search",
         {"caution": "A better set of features may exist."},
-        f"Use {_AVERAGE} or {_BEST_SUBSET}, or let fewer features predict ({_PREDICT_WITH}).",
+        f"Use {_AVERAGE} or {_BEST_SUBSET}, or let fewer features predict ({PREDICT_WITH}).",
         sentence="{found}",
         claim={"caution": "That no assignment is better"},
         because="{doubt}",
@@ -73,7 +75,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.SEARCH,
         "end of the search",
         "The search ended early.",
-        f"Let fewer features predict ({_PREDICT_WITH}, {_EXCLUDE}), and search again.",
+        f"Let fewer features predict ({PREDICT_WITH}, {EXCLUDE}), and search again.",
         sentence="{why}",
     ),
     "search_warning": FactWords(
@@ -111,7 +113,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.SEARCH,
         "sampled assignments",
         "The chains of the sampler do not agree.",
-        f"Round the chances, try another {_SEED}, or let fewer features predict ({_PREDICT_WITH}).",
+        f"Round the chances, try another {_SEED}, or let fewer features predict ({PREDICT_WITH}).",
         line="sampler",
         sentence={
             "": "The chains of the sampler do not agree: a share differs by {differ}.",
@@ -124,7 +126,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.SEARCH,
         "weight with rho outside (-1, 1)",
         "Many assignments have a rho outside (-1, 1).",
-        f"{STRONGER} Or keep rho in a window ({option('rho_range')}).",
+        f"{STRONGER} Or keep rho in a window ({option('rho_range', ...)}).",
         line="BIC weight with |rho-hat| >= 1",
         meaning={
             "caution": "The data do not fit many assignments, or hardly identify rho in them.",
@@ -153,15 +155,15 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.SEARCH,
         "halves that failed",
         "Some halves of the rows could not be fitted.",
-        f"Let fewer features predict ({_PREDICT_WITH}), or merge rare levels.",
+        f"Let fewer features predict ({PREDICT_WITH}), or merge rare levels.",
         sentence="{splits} failed: {reason}",
     ),
     "bootstrap": FactWords(
         Kind.SEARCH,
         "bootstrap fits that failed",
         "Many bootstrap samples could not be fitted.",
-        f"Merge rare levels of categories ({option('min_level_rows')}), let fewer features predict "
-        f"({_PREDICT_WITH}), or name stronger exclusions in {option('never', [...])}.",
+        f"Merge rare levels of categories ({_MIN_ROWS}), let fewer features predict "
+        f"({PREDICT_WITH}), or name stronger exclusions in {NEVER}.",
         line="bootstrap",
         meaning={
             "": "Replicates that cannot be fitted show how close the data are to not identifying "
@@ -299,7 +301,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
             "": "Many rows were left out because they lack a feature.",
             "few": "A few rows were left out because they lack a feature.",
         },
-        f"Leave out the columns with the gaps ({_EXCLUDE}), or fill them in "
+        f"Leave out the columns with the gaps ({EXCLUDE}), or fill them in "
         f"({option('missing', 'mean')}).",
         meaning={"": "Rows left out: {rows}{advice}", "few": "{rows}"},
         sentence={"caution": "{meaning}"},
@@ -351,7 +353,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         "clusters",
         {"": "The clusters are few.", "too few": "There are no more clusters than parameters."},
         "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
-        f"together, name its column with {option('cluster')}.",
+        f"together, name its column with {option('cluster', ...)}.",
         line="clusters",
         meaning={
             "": "{judged} Tests and intervals use {distribution}.",
@@ -368,7 +370,7 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.ROWS,
         "columns",
         "Some columns were left out.",
-        f"Say so, or leave out the columns that they copy, with {_EXCLUDE}.",
+        f"Say so, or leave out the columns that they copy, with {EXCLUDE}.",
         sentence="Columns left out as collinear, constant or separating: {names}.",
     ),
     "frequency_weights": FactWords(
@@ -387,13 +389,13 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         Kind.ROWS,
         "text columns",
         "A text column that holds numbers was taken as categories.",
-        f"If it is a number, name it with {option('numeric')}.",
+        f"If it is a number, name it with {option('numeric', [...])}.",
     ),
     "underdetermined": FactWords(
         Kind.INVALID,
         "rows for the coefficients",
         "The rows do not determine the coefficients.",
-        f"Use fewer features ({option('selection_features')}, {_EXCLUDE}).",
+        f"Use fewer features ({option('selection_features', [...])}, {EXCLUDE}).",
     ),
     "fit_warning": FactWords(
         Kind.ROWS,
@@ -437,9 +439,9 @@ SEARCH_AND_ROW_WORDS: dict[str, FactWords] = {
         "{made}.",
         {
             "": f"Keep them together with {option('always', [...])}, or leave the derived ones out "
-            f"with {_EXCLUDE}. The picture of who is selected moves them together.",
+            f"with {EXCLUDE}. The picture of who is selected moves them together.",
             "given": "Interpret their coefficients together, or leave the derived ones out with "
-            f"{_EXCLUDE}. The picture of who is selected moves them together.",
+            f"{EXCLUDE}. The picture of who is selected moves them together.",
         },
     ),
     "not_run": FactWords(
