@@ -213,7 +213,7 @@ def _words(flags: Tally) -> set[str]:
     if isinstance(flags, TextTally):
         return {label.lower() for label in flags.counts}
     assert isinstance(flags, NumberTally)
-    if flags.binary:
+    if flags.two_valued:
         counts = {"0": flags.zeros, "1": flags.n - flags.zeros}
         return {word for word, rows in counts.items() if rows}
     odd = [value for value in (flags.low, flags.high) if value not in (0, 1)]
@@ -260,7 +260,7 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
             f"{if_missing(name, classes)}."
         )
     empty = "Leave the cells of unobserved outcomes empty"
-    if values is None or values.binary:
+    if values is None or values.two_valued:
         return (
             f"{empty}, name a column that says who is selected with {option('selected')}, or pass "
             f"it as {option('selected')} if it says whose outcome is observed."

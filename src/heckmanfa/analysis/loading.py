@@ -23,9 +23,9 @@ from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
     Prepared,
-    binary_after,
     refuse_leaks,
     refuse_rows,
+    switches_after,
 )
 from heckmanfa.analysis.request import (
     Question,
@@ -291,7 +291,7 @@ def _encode(
         ),
         n_rows=len(frame),
         n_columns=len(columns),
-        binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
+        switches=frozenset(str(name) for name in X.columns if _is_switch(X[name].to_numpy())),
         files=files,
         notes=_told((*table.notes, *notes, *notes_on_suspicions(suspicions))),
         suspicions=suspicions,
@@ -333,7 +333,7 @@ def _told(notes: Iterable[str]) -> tuple[str, ...]:
     return tuple(told(note, keywords=True) for note in notes)
 
 
-def _is_binary(values: Floats) -> bool:
+def _is_switch(values: Floats) -> bool:
     # The first rows of most columns already show that they are not binary.
     return all(bool(np.all((part == 0) | (part == 1))) for part in (values[:1000], values))
 
@@ -397,7 +397,7 @@ def _prepare_stream(
         rows=rows,
         n_rows=table.n_rows,
         n_columns=len(table.columns),
-        binary=binary_after(learned.binary, learned.encoding, encoding),
+        switches=switches_after(learned.switches, learned.encoding, encoding),
         files=table.paths,
         notes=_told(
             (*([] if rows.order_is_stable else [_NO_ORDER]), *notes_on_suspicions(suspicions))

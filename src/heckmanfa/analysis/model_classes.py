@@ -71,6 +71,9 @@ PARTS = {
     "Trained": "heckmanfa.search.training.assignment_function",
 }
 
+RENAMED = {"Fit.binary": "probability"}
+"""fields that had another name in earlier files"""
+
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
     "T": "2 K + 5",

@@ -184,7 +184,7 @@ def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
 def _check_classes(model: SelectionModel) -> None:
     """Refuse a classifier without two classes, and any other model with them."""
     fit, classes = model.fit_, model.fit_.origin.classes
-    kinds = {fit.is_binary, classes is not None, fit.binary is not None}
+    kinds = {fit.family.has_classes, classes is not None, fit.probability is not None}
     _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
     if classes is not None:
         numbers = [label for label in classes if not isinstance(label, str)]
@@ -204,12 +204,12 @@ def _check_fit(fit: Fit) -> None:
     possible = [("errors", term) for term in fit.spec.error_terms]
     _require([*errors] == possible[: len(errors)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
-    n_params = sum(sizes) + (1 if fit.is_binary else 2)
+    n_params = sum(sizes) + 1 + fit.family.has_sigma
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")
-    if fit.binary is not None:
-        _require(len(fit.binary.naive_coef) == sizes[0], "its plain probit has other features")
+    if fit.probability is not None:
+        _require(len(fit.probability.naive_coef) == sizes[0], "its plain probit has other features")
     if fit.rho_scores is not None:
         of_both = 2 * len(fit.features) + len(selection) + 5
         _require(len(fit.rho_scores) == of_both, "its scores have other parameters")
@@ -268,10 +268,9 @@ def _check_search(fit: Fit, known: set[int]) -> None:
 def _check_form(fit: Fit, form: Form, known: set[int]) -> None:
     """Refuse a form of other columns or of another model."""
     _require(known.issuperset([*form.columns, *form.selection]), "its form has unknown columns")
-    size = 3 + len(form.columns) + len(form.selection) + (form.errors != "binary")
+    size = 3 + len(form.columns) + len(form.selection) + (not form.knows_scale)
     _require(len(form.estimates) == size, "its form has other parameters")
-    kinds = {"binary"} if fit.is_binary else {"two-step", "likelihood"}
-    _require(form.errors in kinds, "its form is of another model")
+    _require(form.knows_scale != fit.family.has_sigma, "its form is of another model")
     _require(form.searched in ((), form.selection), "its form searches other columns")
     variances = np.diag(form.covariance)[form.free]
     _require(bool((variances > 0).all()), "a variance of its form is not positive")
@@ -282,7 +281,7 @@ def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
     if average is None:
         return
     form, weighed = average.form, average.average
-    size = sum(sizes) + (1 if form.errors == "binary" else 2)
+    size = sum(sizes) + 2 - form.knows_scale
     _require(len(form.estimates) == size, "its form has other parameters")
     _check_form(fit, form, known)
     _check_choices(average.choices, weighed.choices)

@@ -30,10 +30,10 @@ def naming_of(prepared: Prepared, fit: Fit) -> Naming:
         sources=named.sources,
         levels=named.levels,
         references=named.references,
-        binary=frozenset(
+        switches=frozenset(
             place
             for place, label in enumerate(fit.labels)
-            if label in prepared.binary and not named.levels[place]
+            if label in prepared.switches and not named.levels[place]
         ),
         groups=named.groups,
         cluster=question.cluster or "",

@@ -352,7 +352,7 @@ class Analysis(Prepared):
         lost = [name for name in self._sources(model.dropped_features_) if name not in used]
         why = "is collinear with other features, or does not vary in these rows"
         if self.row_counts.get("left_out_separation"):
-            what = "selection or the outcome" if model.fit_.is_binary else "selection"
+            what = model.fit_.family.words.separates
             why = f"is collinear with other features, or determines {what} exactly"
         unused = {name: told(why, keywords=True) for name, why in self.encoding.left_out.items()}
         return unused | dict.fromkeys(lost, why)

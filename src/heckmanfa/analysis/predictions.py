@@ -75,7 +75,7 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     if not hasattr(model, "predict_selection"):
         return None, f"No interval is given: {type(model).__name__} has none."
     fit = model.fit_
-    if fit.is_binary or kind == "expected":
+    if fit.family.has_classes or kind == "expected":
         return "confidence", ""
     if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
         return None, (
@@ -98,7 +98,7 @@ def check_model(model: Any, request: Request) -> None:
         return
     if kind == "selection":
         return
-    if model.fit_.is_binary:
+    if model.fit_.family.has_classes:
         if kind == "expected":
             raise InputError(
                 "kind 'expected' of a binary outcome is the probability of a class together with "
@@ -168,7 +168,7 @@ _GIVEN = {
 
 def probability_words(fit: Fit | None, outcome: str, kind: str) -> str:
     """Say which class the column of probabilities is about; empty if there is no such column."""
-    if fit is None or not fit.is_binary or kind == "selection":
+    if fit is None or not fit.family.has_classes or kind == "selection":
         return ""
     about = EffectWords.of(fit, outcome).target
     if kind == "joint":
@@ -251,7 +251,7 @@ def predict_table(
             X = X.set_axis(range(X.shape[1]), axis="columns")
     if not hasattr(model, "predict_selection"):
         found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan", **rule)})
-    elif kind != "selection" and model.fit_.is_binary:
+    elif kind != "selection" and model.fit_.family.has_classes:
         fit = model.fit_.reading(request.unknown)
         found = predict_classes(fit, X, kind, interval, request.conf_level)
     else:

@@ -67,7 +67,7 @@ class Prepared:
     """rows of the table"""
     n_columns: int
     """columns of the table"""
-    binary: frozenset[str]
+    switches: frozenset[str]
     """features that hold only 0 and 1"""
     files: tuple[Path, ...]
     """files of the table; none if it was in memory, or came through a pipe"""
@@ -116,8 +116,8 @@ class Prepared:
             rows = self.rows.re_encoded(encoding.as_fitted())
         else:
             rows = replace(self.rows, X=recoded(self.rows.X, self.encoding, encoding))
-        binary = binary_after(self.binary, self.encoding, encoding)
-        return replace(self, encoding=encoding, rows=rows, binary=binary)
+        switches = switches_after(self.switches, self.encoding, encoding)
+        return replace(self, encoding=encoding, rows=rows, switches=switches)
 
     def fit(self, model: Model, *, settle: bool = False) -> None:
         """Fit a model to the rows; errors name the columns of the table.
@@ -149,11 +149,11 @@ class Prepared:
             name_outcome(model, self.question.outcome)
 
 
-def binary_after(binary: frozenset[str], before: Encoding, after: Encoding) -> frozenset[str]:
+def switches_after(switches: frozenset[str], before: Encoding, after: Encoding) -> frozenset[str]:
     """Return which features hold only 0 and 1 after another encoding made them."""
-    found = {column for column in after.columns if column in binary}
+    found = {column for column in after.columns if column in switches}
     for name, dummies in before.groups.items():
-        if binary.issuperset(dummies):
+        if switches.issuperset(dummies):
             found |= {*after.columns_of(name)}
     return frozenset(found)
 

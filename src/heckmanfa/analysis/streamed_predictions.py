@@ -70,14 +70,13 @@ class Scoring:
         pa, _ = arrow()
         kind, model = self.request.kind, self.model
         found = {f"predicted_{kind}": pa.float64()}
-        binary = (
-            kind != "selection" and hasattr(model, "predict_selection") and model.fit_.is_binary
-        )
-        if binary:
+        selects = kind != "selection" and hasattr(model, "predict_selection")
+        classes = selects and model.fit_.family.has_classes
+        if classes:
             found = {f"probability_{kind}": pa.float64()}
         if self.request.interval is not None:
             found |= {"low": pa.float64(), "high": pa.float64()}
-        if binary and kind != "joint":
+        if classes and kind != "joint":
             types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
             found[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
         return found | ({EXTRAPOLATES: pa.bool_()} if self.request.extrapolation else {})

@@ -110,7 +110,7 @@ def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_C
     values = [_cells(feature.effect, words) for feature in features]
     plain = [_cells(feature.least_squares, words)[0] for feature in features]
     columns = [
-        _Column("points" if words.is_binary else "effect", [estimate for estimate, _ in values]),
+        _Column("points" if words.unit else "effect", [estimate for estimate, _ in values]),
         _Column("95% interval", [interval for _, interval in values], spare=1),
         _Column(words.naive_short, plain, spare=2),
     ]

@@ -96,7 +96,7 @@ def fit_binary(
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return replace(
         fit_of_maximum(spec, selection, moments, choice, kind, counts, found),
-        binary=BinaryOutcome(
+        probability=BinaryOutcome(
             n_positive=n_positive,
             n_negative=n_negative,
             independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
@@ -194,7 +194,7 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         terms=label_terms(spec, features, None, []),
         covariance=covariance,
         index_range=moments.index_range,
-        binary=BinaryOutcome(
+        probability=BinaryOutcome(
             n_positive=n_positive,
             n_negative=n_negative,
             independent_log_likelihood=probit.log_likelihood,
@@ -263,8 +263,8 @@ def refit_binary(
 
 def probit_apart(fit: Fit) -> tuple[Floats, float]:
     """Coefficients of the plain probit, and the log-likelihood of two separate probits."""
-    assert fit.binary is not None
-    return fit.binary.naive_coef, fit.binary.independent_log_likelihood
+    assert fit.probability is not None
+    return fit.probability.naive_coef, fit.probability.independent_log_likelihood
 
 
 def binary_log_density(
@@ -280,6 +280,8 @@ BINARY = register(
         name="binary",
         words=FamilyWords(
             model="Heckman probit",
+            title="Heckman probit",
+            short="Heckman probit",
             all_features_model="Heckman probit",
             naive="a probit of the rows with an outcome alone",
             naive_short="naive probit",

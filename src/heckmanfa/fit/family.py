@@ -53,6 +53,10 @@ class FamilyWords:
 
     model: str
     """"Heckman model": what it is called, after an article"""
+    title: str
+    """what a summary calls it"""
+    short: str
+    """a label for it beside other models"""
     all_features_model: str
     """the model of all features that stands beside it, after an article"""
     naive: str

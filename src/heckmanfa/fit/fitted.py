@@ -186,8 +186,8 @@ class Fit:
     """None unless the estimator searches for the prediction features"""
     average: AverageOutcome | None = None
     """None unless the estimates are averages over assignments"""
-    binary: BinaryOutcome | None = None
-    """what only a binary outcome has; None if the outcome is linear"""
+    probability: BinaryOutcome | None = None
+    """what a model of probabilities knows beyond the estimates; None without classes"""
     rho_scores: Floats | None = None
     """(2 J + p + 5) squared, for robust or cluster standard errors of J features and p selection
     features at any given rho; None if they are classical, or the outcome is binary"""
@@ -217,11 +217,6 @@ class Fit:
         if self.search is not None and self.search.honest is not None:
             return "honest"
         return "chosen" if self.search is not None and self.search.chose else "given"
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether the outcome is binary, so the model is the Heckman probit."""
-        return self.spec.outcome_kind == "binary"
 
     @property
     def classes(self) -> tuple[Any, Any] | None:

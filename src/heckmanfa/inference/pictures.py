@@ -89,7 +89,7 @@ class Pictures:
 
         Those of a binary outcome need its rows, in memory.
         """
-        if self.evidence.fit.is_binary:
+        if "compressed data" not in self.evidence.fit.family.supports:
             self._needed("over_rho")
         return over_rho_of(self.evidence, self._fit_rows)
 
@@ -104,7 +104,7 @@ class Pictures:
 
         None if no outcome is missing, or if the outcome is binary: there is no lambda then.
         """
-        if self.evidence.fit.is_binary:
+        if not self.evidence.fit.family.has_imr:
             return None
         return imr_estimates_of(self.evidence, self._fit_rows)
 
@@ -114,7 +114,7 @@ class Pictures:
 
         None if rows are not in memory, or if the outcome is binary, which has `calibration`.
         """
-        if self.evidence.fit.is_binary:
+        if "residuals" not in self.evidence.fit.family.supports:
             return None
         return self._needed("residuals").residuals(self._best)
 
@@ -124,7 +124,7 @@ class Pictures:
 
         None if rows are not in memory, or if the outcome is not binary.
         """
-        if not self.evidence.fit.is_binary:
+        if "calibration" not in self.evidence.fit.family.supports:
             return None
         return self._needed("calibration").calibration()
 

@@ -77,7 +77,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         n_assignments=len(masks),
         share=math.nan if found.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
-        n_approximate=len(masks) if evidence.fit.is_binary else 0,
+        n_approximate=0 if "two steps" in evidence.fit.family.supports else len(masks),
         feature="" if unit is None else evidence.naming.name_of(unit),
         window=evidence.window,
         **split,
@@ -120,7 +120,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         return None
     rows = None if read is None else read.rows
     model, mask = _shown_model(evidence)
-    if fit.is_binary and (rows is None or _is_slow(fit, mask)):
+    if "compressed data" not in fit.family.supports and (rows is None or _is_slow(fit, mask)):
         return None
     inside = [one for one in evidence.ordered() if mask[list(one.columns)].any()]
     if not inside:
@@ -148,7 +148,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         window=evidence.window,
         second_maximum=second,
         classical=classical,
-        target=str(EffectWords.of(fit, evidence.naming.outcome).target) if fit.is_binary else "",
+        target=str(evidence.words.target) if fit.family.has_classes else "",
     )
 
 
@@ -160,7 +160,7 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoC
     """
     columns = [int(column) for column in np.flatnonzero(mask)]
     labels = [fit.labels[column] for column in columns]
-    if not fit.is_binary:
+    if "compressed data" in fit.family.supports:
         own = columns == fit.features
         scores = fit.rho_scores if own else None
         linear = RhoCurve.build(fit.moments, columns, labels, scores)

@@ -138,7 +138,7 @@ class PictureRows:
         rows = self._read[0]
         probability = mixed(self.fit, lambda member: _probability(member, rows))
         selected, weight = _stacked(rows.map(_row_columns, columns=[]))
-        kind, has_lambda = self.fit.spec.weight_kind, not self.fit.is_binary
+        kind, has_lambda = self.fit.spec.weight_kind, self.fit.family.has_imr
         return overlap_of(probability, selected, weight, kind, has_lambda=has_lambda)
 
     def residuals(self, assignment: Mask | None = None) -> ResidualBars | None:
@@ -288,7 +288,7 @@ def _from_columns(
     means = means_of(rows, columns)
     place = {column: position for position, column in enumerate(columns)}
     spreads = {
-        column: (float(means.spread[position]), bool(means.binary[position]))
+        column: (float(means.spread[position]), bool(means.two_valued[position]))
         for column, position in place.items()
     }
     effects = selection_effects(fit, rows, moved, spreads, float(means.weight.sum()))

@@ -430,8 +430,8 @@ def _with_medians(fit: Fit) -> Fit:
         covariance=fit.covariance * ratio * ratio[:, None],
         own_scale=None if fit.own_scale is None else fit.own_scale.rescaled(ratio),
     )
-    if fit.binary is not None:
-        fit = replace(fit, binary=_at_medians(fit, fit.binary, before))
+    if fit.probability is not None:
+        fit = replace(fit, probability=_at_medians(fit, fit.probability, before))
     if fit.atanh_rho is None:
         return fit
     rho_error = float(errors[positions["rho"]])

@@ -60,7 +60,7 @@ class GroupMeans:
     """(2, k)"""
     squares: Floats
     """(2, k) sums of squares about these means"""
-    binary: Mask
+    two_valued: Mask
     """(k,) whether a column holds only 0 and 1"""
 
     @property
@@ -83,7 +83,7 @@ class GroupMeans:
             weight,
             self.mean + share * gap,
             self.squares + other.squares + self.weight[:, None] * share * gap**2,
-            self.binary & other.binary,
+            self.two_valued & other.two_valued,
         )
 
 

@@ -150,7 +150,7 @@ def probit_tests(
     powers, products = [p + 1, p + 2], list(range(p + 3, 2 * p + 3))
     normality = _score_test("normality_selection", r, score, p + 1, powers)
     variance = _score_test("heteroskedasticity_selection", r, score, p + 1, products)
-    yield from (replace(test, binary=binary) for test in (normality, variance))
+    yield from (replace(test, classes=binary) for test in (normality, variance))
 
 
 def _artificial(block: Block, index: SelectionIndex) -> tuple[Floats, Floats]:
@@ -344,7 +344,7 @@ def _ratio_test(
         wide.factor, given, wide.places(added), "the prediction features"
     )
     if not kept:
-        return SpecificationTest(name, float("nan"), 0, note, binary=True)
+        return SpecificationTest(name, float("nan"), 0, note, classes=True)
     chosen = [wide.columns[place - 1] for place in kept]
     assert wide.probit is not None
     problem = ProbitProblem.build(wide, wide.probit, [*base.features, *chosen])
@@ -353,10 +353,10 @@ def _ratio_test(
     state, _, converged = newton(rows, problem, theta, tolerance=_DECREMENT)
     if not converged:
         note = "the likelihood has no maximum with what the test adds"
-        return SpecificationTest(name, float("nan"), len(kept), note, binary=True)
+        return SpecificationTest(name, float("nan"), len(kept), note, classes=True)
     gain = 0.5 * float(newton_step(state, len(theta)) @ state.gradient)
     ratio = 2.0 * (state.log_likelihood + gain - base.log_likelihood)
-    return SpecificationTest(name, max(ratio, 0.0), len(kept), note, binary=True)
+    return SpecificationTest(name, max(ratio, 0.0), len(kept), note, classes=True)
 
 
 @dataclass(frozen=True)

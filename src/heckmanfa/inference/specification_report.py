@@ -96,7 +96,7 @@ class SpecificationTest:
     df: int
     note: str = ""
     """why it could not be computed, or why it has fewer degrees of freedom than usual"""
-    binary: bool = False
+    classes: bool = False
     """whether the outcome is binary"""
 
     @property
@@ -107,7 +107,7 @@ class SpecificationTest:
     @property
     def about(self) -> About:
         """Facts about the test that do not depend on the data."""
-        return (_BINARY_TESTS if self.binary else _TESTS)[self.name]
+        return (_BINARY_TESTS if self.classes else _TESTS)[self.name]
 
     @property
     def equation(self) -> str:

@@ -196,7 +196,7 @@ def residuals(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if pictures.evidence.fit.is_binary:
+    if "residuals" not in pictures.evidence.fit.family.supports:
         raise InputError(
             "a binary outcome has no residuals that could be normal: use plots.calibration, which "
             "compares its predicted probabilities with what happened"
@@ -232,7 +232,7 @@ def calibration(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if not pictures.evidence.fit.is_binary:
+    if "calibration" not in pictures.evidence.fit.family.supports:
         raise InputError(
             "calibration is about probabilities of a binary outcome; use plots.residuals for a "
             "linear one"
@@ -328,7 +328,7 @@ def imr_estimates(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if pictures.evidence.fit.is_binary:
+    if not pictures.evidence.fit.family.has_imr:
         raise InputError(
             "the Heckman probit has no coefficient of lambda: use plots.over_rho, which shows how "
             "much depends on rho"
@@ -367,11 +367,10 @@ def _drawable(picture: Picture | None, why_not: HeckmanfaError) -> Picture:
 
 
 def _unweighed(pictures: Any) -> HeckmanfaError:
-    binary = pictures.evidence.fit.is_binary
     return NotIdentifiedError(
         pictures.evidence.chances_missing
         or "assignments were not weighed: nothing was searched. Fit "
-        f"{'HeckmanProbitBestSubset' if binary else 'HeckmanAverage or HeckmanBestSubset'}."
+        f"{pictures.evidence.fit.family.words.weighing}."
     )
 
 

@@ -147,10 +147,9 @@ def specification_curve(
             "has the heaviest, or fit HeckmanBestSubset"
         )
     if fit.search is None:
-        search = "HeckmanProbitBestSubset" if fit.is_binary else "HeckmanFA or HeckmanBestSubset"
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "
-            f"specification only; fit {search}"
+            f"specification only; fit {fit.family.words.searches}"
         )
     found = _points(fit, fit.search.check_candidates("the list of candidates"))
     word = found.criterion_name.replace("R2", "R²")
@@ -320,7 +319,7 @@ def _recorded_path(model: Any) -> TrainingPath:
     recorded = model.path_ if hasattr(type(model), "path_") else None
     if recorded is None:
         cure = "fit HeckmanFA(record_path=40) to see how the probabilities of its features change"
-        if model.fit_.is_binary:
+        if "two steps" not in model.fit_.family.supports:
             cure = "no search for a binary outcome does, so there is no path to draw"
         raise InputError(f"{type(model).__name__} trains nothing; {cure}")
     columns = model.fit_.spec.columns

@@ -13,7 +13,6 @@ from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
-from heckmanfa.results.effect_words import NAIVE_PROBIT
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
@@ -83,12 +82,13 @@ def details_html(analysis: Analysis, most: int) -> str:
 
 def _coefficients_title(analysis: Analysis) -> str:
     if analysis.target.kind == "binary":
-        return f"The coefficients, beside {NAIVE_PROBIT}"
+        return f"The coefficients, beside {analysis.evidence.words.naive}"
     return "The coefficients, beside least squares and all features"
 
 
 def _best_title(evidence: Evidence) -> str:
-    what = "effects in percentage points" if evidence.words.is_binary else "coefficients"
+    unit = evidence.words.unit
+    what = f"effects in {unit}" if unit else "coefficients"
     return f"The best assignment: its {what}"
 
 
@@ -140,7 +140,8 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
     """Lay out the prediction equation beside those of other models, with notes."""
     words = analysis.evidence.words
     others = {"least_squares": f"{words.naive_short[0].upper()}{words.naive_short[1:]}"}
-    solved = analysis.comparison.is_solved or not words.is_binary
+    family = analysis.model.fit_.family
+    solved = analysis.comparison.is_solved or "two steps" in family.supports
     if solved and not analysis.comparison.is_whole and analysis.is_corrected:
         others["all_features"] = "All features"
     columns = [Column("Term", False)]
@@ -164,7 +165,7 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
         "for anyone, selected or not, with the other features of the equation held equal."
     )
-    if words.is_binary:
+    if family.has_classes:
         meaning = (
             "An estimate is on the scale of the probit: if it is positive, more of the feature "
             f"goes with a higher {words.target}, for anyone, selected or not, with the other "
@@ -211,7 +212,7 @@ def _cell(key: str, value: float) -> str:
 
 def _coefficient_notes(analysis: Analysis) -> list[str]:
     model, compared, words = analysis.model, analysis.comparison, analysis.evidence.words
-    naive = words.naive_short
+    naive, family = words.naive_short, model.fit_.family
     notes = [
         f"{naive[0].upper()}{naive[1:]}: the same features on the selected rows, with no "
         "correction for selection."
@@ -219,16 +220,16 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
     elif compared.is_solved:
-        which = "Heckman probit" if words.is_binary else "two-step Heckman model"
+        which = family.words.all_features_model
         notes.append(
             f"All features: the {which} with every column that may predict: {compared.n_all}."
         )
-    elif analysis.is_corrected and not words.is_binary:
+    elif analysis.is_corrected and "two steps" in family.supports:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
     each = " in each assignment" if analysis.evidence.mode == "average" else ""
-    if analysis.is_corrected and words.is_binary:
+    if analysis.is_corrected and not family.has_imr:
         notes.append(
             "rho is the correlation of the errors of both equations. The log-likelihood beside it "
             "is that of rho = 0: of the naive probit and the selection equation apart."
@@ -273,7 +274,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         if any(series.of(column).known for series in groups.values())
     ]
     empty = ["", ""]
-    if not words.is_binary:
+    if evidence.fit.family.has_imr:
         more = [] if whole is None else _effect(whole.imr)
         rows.append(["lambda", *_effect(best.imr), *empty, *more])
     rhos = [figure(best.rho), interval(*best.rho_interval)] if best.corrected else empty

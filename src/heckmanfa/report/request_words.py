@@ -199,8 +199,8 @@ def _errors(analysis: Analysis) -> str:
 def rows_by_use(analysis: Analysis) -> list[tuple[str, int]]:
     """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
     counts, uses = analysis.row_counts, dict(_USES)
-    if analysis.model.fit_.is_binary:
-        uses["left_out_separation"] = "Left out: a feature determines selection or the outcome"
+    decided = analysis.model.fit_.family.words.separates
+    uses["left_out_separation"] = f"Left out: a feature determines {decided}"
     return [
         (words, counts.get(key, 0))
         for key, words in uses.items()

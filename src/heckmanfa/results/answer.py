@@ -340,7 +340,7 @@ def _range(
     low, high = effects(*ends)
     more = "more" if bound.high > 0.0 else "less"
     heading = passage(f"{low} to {high} {more} ", y, " for ", change)
-    if evidence.words.is_binary:
+    if evidence.fit.family.has_classes:
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
@@ -365,7 +365,7 @@ def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
     """Give what ignores selection, with its own interval; say what an effect on a class is."""
     plain, words = main.least_squares, evidence.words
     slope = ""
-    if words.is_binary and evidence.naming.is_switch(main.lead):
+    if words.unit and evidence.naming.is_switch(main.lead):
         slope = "This is an average slope, not the difference between 1 and 0."
     if evidence.mode == "observed" or not plain.known:
         return passage(slope) if slope else passage()

@@ -161,7 +161,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
     gradient = np.eye(len(form.estimates))[[form.correction]]
     values, error = members.estimates[:, form.correction], members.variances(gradient)[:, 0] ** 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
-        if not fit.is_binary:
+        if form.shows_imr:
             frame["imr"] = members.terms[:, form.correction]
         frame["imr_statistic"] = np.where(states[:, -2], values / error, np.nan)
     frame["imr_p_value"] = reference_of(fit).p_value(frame["imr_statistic"].to_numpy())
@@ -225,10 +225,8 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     mixture, averaged, chances = TermMixture.of(fit), averaged_terms(fit), term_chances(fit)
     limits = mixture.intervals(tails(conf_level), reference.df, chances[averaged])
     # Quantiles may lie beyond any correlation, or below any deviation.
-    rho = -1 if fit.is_binary else -2
-    limits[rho] = limits[rho].clip(-1.0, 1.0)
-    if not fit.is_binary:
-        limits[-1] = limits[-1].clip(min=0.0)
+    for place, term in enumerate(reversed(fit.family.error_terms), 1):
+        limits[-place] = limits[-place].clip(term.lowest, term.highest)
     table.loc[averaged, ["statistic", "p_value"]] = np.nan
     table.loc[averaged, "std_error"] = mixture.std_errors
     table.loc[averaged, ["ci_low", "ci_high"]] = limits

@@ -103,7 +103,7 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
     if main.effect.has_interval:
         words, effect = evidence.words, main.effect
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
-        unit = f" {words.unit}" if words.is_binary else ""
+        unit = f" {words.unit}" if words.unit else ""
         others = "Those of --search average and --honest are not."
         why = passage(
             f"{low} to {high}{unit} for ",

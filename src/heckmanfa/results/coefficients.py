@@ -57,7 +57,7 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
         hypothesis = ", ".join(str(part) for part in hypothesis)
     if isinstance(hypothesis, str):
         names = [PREFIX[equation] + term for equation, term in fit.terms]
-        if fit.is_binary:
+        if not fit.family.has_imr:
             _refuse_linear_terms(hypothesis, names)
         matrix, right = read_hypothesis(hypothesis, names)
     else:
@@ -116,7 +116,7 @@ def summarize(
     if fit.search is not None and fit.search.result is not None:
         beside = side_by_side(fit)
         comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
-        if fit.is_binary:
+        if "two steps" not in fit.family.supports:
             comparison = comparison if beside.is_solved else comparison.drop(columns="all_features")
             notes.append(_PROBIT_NOTE)
         else:

@@ -11,15 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from heckmanfa.fit import Fit
+from heckmanfa.fit import LINEAR, Fit
+from heckmanfa.fit.family import FamilyWords
 from heckmanfa.text.numerals import signed
 from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import effects, points, true_minus
-
-NAIVE_PROBIT = "a probit of the rows with an outcome alone"
-"""what ignores selection, where the outcome is binary"""
 
 _POINTS = "percentage points"
 # A formula's outcome that is a comparison already says which class is meant.
@@ -75,16 +73,12 @@ class EffectWords:
     """negative and positive class of a binary outcome"""
     transform: OutcomeTransform | None = None
     """the scale of the fit, if it is not that of the outcome; ``outcome`` names it"""
+    family: FamilyWords = LINEAR.words
 
     @classmethod
     def of(cls, fit: Fit, outcome: str) -> EffectWords:
         """Return the words for a fit with this outcome."""
-        return cls(outcome, fit.classes if fit.is_binary else None, fit.spec.outcome_transform)
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether effects are on a probability."""
-        return self.classes is not None
+        return cls(outcome, fit.classes, fit.spec.outcome_transform, fit.family.words)
 
     @property
     def target(self) -> Passage:
@@ -100,36 +94,36 @@ class EffectWords:
 
     def numbers(self, *values: float) -> list[str]:
         """Format effects for a sentence, all with one number of decimals; NaN is empty."""
-        return points(*values) if self.is_binary else effects(*values)
+        return points(*values) if self.unit else effects(*values)
 
     def amount(self, estimate: float, *others: float) -> Passage:
         """Say how much more or less of the target an effect is.
 
         ``others`` are numbers with which it shares its decimals.
         """
-        if self.is_binary:
+        if self.unit:
             size = signed(points(estimate, *others)[0])
-            return passage(f"{size} {_POINTS} in ", self.target)
+            return passage(f"{size} {self.unit} in ", self.target)
         size = effects(abs(estimate), *others)[0]
         return passage(f"{size} {'more' if estimate >= 0.0 else 'less'} ", self.target)
 
     @property
     def unit(self) -> str:
         """What numbers are in, after a number and a blank; empty in units of the outcome."""
-        return _POINTS if self.is_binary else ""
+        return self.family.unit
 
     @property
     def averaged(self) -> str:
         """Which rows effects are averaged over, after a blank; empty if every row has the same."""
-        return " over the rows with an outcome" if self.is_binary else ""
+        return " over the rows with an outcome" if self.unit else ""
 
     @property
     def scale(self) -> Passage:
         """What a column of effects holds, as a sentence; empty in units of the outcome."""
-        if not self.is_binary:
+        if not self.unit:
             return passage()
         return passage(
-            f"Points: {_POINTS} in ",
+            f"Points: {self.unit} in ",
             self.target,
             f" for one more, or from a category's reference level to this one, "
             f"averaged{self.averaged}.",
@@ -144,12 +138,12 @@ class EffectWords:
     @property
     def factor(self) -> float:
         """What turns an effect into that unit."""
-        return 100.0 if self.is_binary else 1.0
+        return self.family.factor
 
     @property
     def naive(self) -> str:
         """The model of the rows with an outcome that ignores selection."""
-        return NAIVE_PROBIT if self.is_binary else "least squares"
+        return self.family.naive
 
     @property
     def naive_start(self) -> str:
@@ -159,9 +153,9 @@ class EffectWords:
     @property
     def naive_short(self) -> str:
         """The same, as a label."""
-        return "naive probit" if self.is_binary else "least squares"
+        return self.family.naive_short
 
     @property
     def correction(self) -> str:
         """What corrects for selection, as a subject."""
-        return "the correction for selection" if self.is_binary else "lambda"
+        return self.family.correction_subject

@@ -41,7 +41,7 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         z = centre / spread
         limits = np.tanh(centre + quantile * spread * ends)
         table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
-    elif not fit.is_binary and ("errors", "sigma") not in fit.terms:
+    elif fit.family.has_sigma and ("errors", "sigma") not in fit.terms:
         extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]
         extra.append(("errors", "sigma", fit.sigma))
     if fit.log_sigma is not None:

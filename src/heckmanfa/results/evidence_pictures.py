@@ -52,7 +52,7 @@ def forest_of(evidence: Evidence) -> Forest:
     first = [item.role for item in features[:MOST_ROWS] if item.role not in _SURE]
     hollow = [words for words, some in _hollow(evidence, first).items() if some]
     return Forest(
-        outcome=str(evidence.words.target) if evidence.words.is_binary else evidence.outcome,
+        outcome=str(evidence.words.target) if evidence.words.unit else evidence.outcome,
         unit=evidence.words.unit,
         series=tuple(series),
         rows=tuple(rows),
@@ -84,7 +84,7 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
     """Name the models; one without any estimate is left out from the end."""
     naive = evidence.words.naive_short
     if evidence.mode == "observed":
-        label = "probit" if evidence.words.is_binary else naive
+        label = evidence.fit.family.words.plain_short
         return [Series(label, "this", "circle")]
     own, alike = "this model", f"{naive}, same features"
     if evidence.mode == "average":
@@ -93,7 +93,7 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
         own = "this model, honest halves"
     found = [Series(own, "this", "circle"), Series(alike, "ols", "diamond")]
     if any(item.all_features is not None for item in features):
-        model = "Heckman probit" if evidence.words.is_binary else "Heckman"
+        model = evidence.fit.family.words.short
         found.append(Series(f"{model}, all features", "all", "square"))
     elif not any(item.least_squares.known for item in features):
         found.pop()
@@ -102,7 +102,7 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
 
 def _about(evidence: Evidence) -> str:
     said = _about_estimates(evidence)
-    if not evidence.words.is_binary:
+    if not evidence.words.averaged:
         return said
     averaged = evidence.words.averaged
     return f"{said} Average slopes of the probability{averaged}, in percentage points."
@@ -138,7 +138,7 @@ def _forest_rows(
         share=share,
         role=role,
         is_sure=is_sure,
-        is_switch=feature.binary,
+        is_switch=feature.is_switch,
         level=shown(feature.level),
     )
     for level in feature.levels:
@@ -183,7 +183,7 @@ def _change(evidence: Evidence, feature: FeatureEvidence) -> str:
     of = ""
     if len(feature.columns) > 1:
         of = shown(evidence.naming.sources[feature.lead])
-    if feature.binary:
+    if feature.is_switch:
         return f"{of}: 1 rather than 0" if of else "1 rather than 0"
     return f"one SD ({figure(feature.scale)}) more" + (f" of {of}" if of else "")
 

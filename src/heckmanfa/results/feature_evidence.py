@@ -81,7 +81,7 @@ class FeatureEvidence:
     level: str
     """the level that it marks; empty unless it is a dummy of a category"""
     reference: str
-    binary: bool
+    is_switch: bool
     """whether the lead is 0 or 1"""
     candidate: bool
     """whether it may predict"""
@@ -174,7 +174,7 @@ class Features:
             lead=lead,
             level=naming.levels[lead],
             reference=naming.references[lead],
-            binary=switch,
+            is_switch=switch,
             candidate=candidate,
             in_model=any(column in fit.equation for column in unit),
             chance=chance,

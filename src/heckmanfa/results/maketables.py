@@ -47,7 +47,7 @@ def coef_table(fit: Fit) -> pd.DataFrame:
     error after two steps, are among the statistics; the rho of a binary outcome has one.
     """
     table = results.tidy(fit, 0.95)
-    if not fit.is_binary:
+    if fit.family.has_imr:
         table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
     names = table["equation"].map(results.PREFIX) + table["term"].astype(str)
     table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
@@ -57,7 +57,7 @@ def coef_table(fit: Fit) -> pd.DataFrame:
 
 def statistic(fit: Fit, key: str) -> Any:
     """Return a statistic by its key, or None if the key is unknown."""
-    if fit.is_binary and key in _LINEAR:
+    if key in _LINEAR and not fit.family.has_imr:
         return None
     if key == "method" and fit.probit is not None:
         return {"ml": "ML", "two-step": "two-step"}[fit.spec.method]
@@ -70,7 +70,7 @@ def outcome_name(fit: Fit) -> str:
 
     Of a binary outcome, it is the probability that is modelled.
     """
-    if fit.is_binary:
+    if fit.family.has_classes:
         return str(EffectWords.of(fit, outcome_of(fit, "outcome")).target)
     if fit.origin.design is None:
         return name_on_scale("outcome", fit.spec.outcome_transform)
@@ -85,7 +85,7 @@ def labels(fit: Fit) -> dict[str, str]:
 
 def default_keys(fit: Fit) -> list[str]:
     """Return the statistics that are printed by default."""
-    linear = () if fit.is_binary else ("rho", "sigma", "adj_r2")
+    linear = ("rho", "sigma", "adj_r2") if fit.family.has_imr else ()
     return [
         *("N", "n_selected", *linear),
         *(["ll"] if fit.log_likelihood is not None else []),

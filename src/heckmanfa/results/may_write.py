@@ -71,7 +71,7 @@ def _unreliable(
     if evidence.no_exclusion and main is not None and bound is not None and bound.has_interval:
         low, high = effects(bound.low, bound.high)
         more = passage(f"{low} to {high} more ", y)
-        if evidence.words.is_binary:
+        if evidence.fit.family.has_classes:
             target = evidence.words.target
             more = passage(f"a coefficient of {low} to {high} in the index of ", target)
         said.append(
@@ -96,13 +96,11 @@ def _effect(evidence: Evidence) -> Passage:
     change = evidence.naming.change_of(main.lead)
     start = passage("Allowing for selection, ", change)
     if evidence.mode == "observed":
-        start = passage(
-            "By a probit, " if evidence.words.is_binary else "By least squares, ", change
-        )
+        start = passage(f"{evidence.fit.family.words.by_naive}, ", change)
     elif evidence.held is not None:
         start = passage(f"With rho {held_in_words(evidence.held)}, ", change)
     inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
-    if evidence.words.is_binary:
+    if evidence.words.averaged:
         inside.insert(1, passage(f"average marginal effect{evidence.words.averaged}"))
     inside.append(_least_squares(evidence, main))
     return passage(
@@ -114,8 +112,8 @@ def _how(evidence: Evidence) -> Passage:
     """Say how the estimate was found."""
     fit = evidence.fit
     steps = "maximum likelihood" if fit.spec.method == "ml" else "two steps"
-    if fit.is_binary:
-        steps = "Heckman probit"
+    if "two steps" not in fit.family.supports:
+        steps = fit.family.words.model
     if evidence.mode == "observed":
         return passage("no outcome is missing")
     if evidence.mode == "average":

@@ -35,7 +35,7 @@ class Naming:
     """(K,) the level of a category that a dummy marks, otherwise empty"""
     references: tuple[str, ...]
     """(K,) the level it is compared with, otherwise empty"""
-    binary: frozenset[int]
+    switches: frozenset[int]
     """columns that hold only 0 and 1, dummies of categories left out"""
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that are one column of the table, such as the dummies of one category"""
@@ -55,7 +55,7 @@ class Naming:
                 sources=named.sources,
                 levels=named.levels,
                 references=named.references,
-                binary=frozenset(column for column in binary if not named.levels[column]),
+                switches=frozenset(column for column in binary if not named.levels[column]),
                 groups=fit.spec.groups,
                 cluster=cluster,
             )
@@ -74,7 +74,7 @@ class Naming:
             sources=tuple(sources),
             levels=tuple(levels),
             references=("",) * len(labels),
-            binary=binary,
+            switches=binary,
             groups=fit.spec.groups,
             cluster=cluster,
         )
@@ -94,13 +94,13 @@ class Naming:
             if not reference:
                 return passage(name, " = ", level, " rather than otherwise")
             return passage(name, " = ", level, " rather than ", Name(reference))
-        if column in self.binary:
+        if column in self.switches:
             return passage(name, " = 1 rather than 0")
         return passage("one more ", name)
 
     def is_switch(self, column: int) -> bool:
         """Whether a column is 0 or 1."""
-        return column in self.binary or bool(self.levels[column])
+        return column in self.switches or bool(self.levels[column])
 
 
 class NamedDummies(NamedTuple):

@@ -19,7 +19,7 @@ from heckmanfa.results.reference import reference_of
 
 def probability_of(fit: Fit) -> BinaryOutcome | None:
     """Return what a fit knows of its classes and slopes; None unless it models probabilities."""
-    return fit.binary
+    return fit.probability
 
 
 def separating_columns(fit: Fit) -> tuple[int, ...]:

@@ -156,7 +156,7 @@ def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
     found = evidence.judgement
     match found.kind:
         case "nothing missing":
-            fitted = "a plain probit" if evidence.words.is_binary else "least squares"
+            fitted = evidence.fit.family.words.plain
             return passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
         case "not asked":
             return passage("So rho tests nothing, and has no interval.")
@@ -196,7 +196,7 @@ def _correction(evidence: Evidence) -> Passage:
         if evidence.mode == "average" and found.kind == "yes" and not effect.excludes_zero:
             said = join([said, passage("Its sign cannot be told.")])
     test = evidence.judgement.test
-    if not evidence.words.is_binary or test is None or test.note:
+    if not evidence.fit.family.is_bounded or test is None or test.note:
         return said
     kind = "likelihood-ratio" if evidence.fit.log_likelihood is not None else "Wald"
     ratio = passage(f"The {kind} test of rho = 0 has {p_equals(test.p_value)}.")

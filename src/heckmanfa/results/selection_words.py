@@ -54,11 +54,11 @@ def _numbers(evidence: Evidence) -> Passage:
         return passage(f"Not asked: {given_rho(evidence)}.")
     verb = "averages" if evidence.mode == "average" else "is"
     said = []
-    if not evidence.words.is_binary:
+    if evidence.fit.family.has_imr:
         said.append(_with_interval(f"The coefficient of lambda {verb} ", evidence.imr))
     if evidence.rho.known:
         said.append(_with_interval("rho is ", evidence.rho))
-    if evidence.no_exclusion and evidence.words.is_binary:
+    if evidence.no_exclusion and not evidence.fit.family.has_imr:
         said.append("Without an exclusion, only the normality of the errors identifies it.")
     elif evidence.no_exclusion:
         said.append("Without an exclusion, only the curve of lambda tells it from the features.")

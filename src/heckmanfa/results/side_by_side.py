@@ -95,7 +95,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     form = form_of_both(fit)
     if corrected and form is not None:
         is_solved = _put_everything(fit, form, values)
-    elif corrected and fit.is_binary:
+    elif corrected and "two steps" not in fit.family.supports:
         is_solved = _put_searched(fit, values)
     elif corrected:
         whole = np.zeros(len(names), dtype=bool)
@@ -166,12 +166,12 @@ def _put_searched(fit: Fit, values: pd.DataFrame) -> bool:
 def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
     """Coefficients of the model that ignores selection, and the last terms of both models."""
     nan = float("nan")
-    if fit.binary is not None:
-        apart = fit.binary.independent_log_likelihood
+    if not fit.family.has_imr:
+        coef, apart = fit.family.naive(fit)
         height = nan if fit.log_likelihood is None else fit.log_likelihood
         last = [("fit", "log_likelihood", height, apart), ("fit", "bic", fit.bic, nan)]
         rho = [("errors", "rho", fit.rho, nan)] if fit.probit is not None else []
-        return fit.binary.naive_coef, [*rho, *last]
+        return coef, [*rho, *last]
     naive = fit_least_squares(fit.moments, fit.equation)
     bic = naive.bic
     if fit.log_likelihood is not None and fit.probit is not None:

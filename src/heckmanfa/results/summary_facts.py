@@ -9,6 +9,7 @@ from heckmanfa.results.effect_words import EffectWords, class_label
 from heckmanfa.results.fit_facts import ratio_text
 from heckmanfa.results.fit_tests import rho_lr, rho_wald
 from heckmanfa.results.naming import outcome_of
+from heckmanfa.results.probability_effects import class_counts
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, p_equals
 
@@ -25,20 +26,20 @@ _ROOM = 22
 def rows_left_out(fit: Fit) -> dict[str, int]:
     """Count the rows left out, by why."""
     counts, said = fit.row_counts, dict(_ROW_WORDS)
-    if fit.is_binary:
-        said["left_out_separation"] = "selection or outcome determined exactly"
+    said["left_out_separation"] = f"{fit.family.words.separates} determined exactly"
     return {words: counts[key] for key, words in said.items() if counts.get(key)}
 
 
 def summary_title(fit: Fit) -> str:
     """Name the model of a fit."""
-    if fit.is_binary:
-        return "Probit (no outcome is missing)" if fit.probit is None else "Heckman probit"
+    words = fit.family.words
     if fit.probit is None:
-        return "Least squares (no outcome is missing)"
+        return f"{words.plain_short[0].upper()}{words.plain_short[1:]} (no outcome is missing)"
+    if len(fit.family.methods) == 1:
+        return words.title
     how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
     averaged = ", averaged over assignments" if fit.average is not None else ""
-    return f"Heckman selection model, {how}{averaged}"
+    return f"{words.title}, {how}{averaged}"
 
 
 def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
@@ -67,7 +68,8 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
 
 def _class_facts(fit: Fit) -> list[tuple[str, str]]:
     """Say which class is modelled, and how many selected rows have each."""
-    if fit.binary is None or fit.classes is None:
+    n_positive, n_negative = class_counts(fit)
+    if n_positive is None or fit.classes is None:
         return []
     negative, positive = (shown(class_label(label), _ROOM) for label in fit.classes)
     outcome = shown(outcome_of(fit), _ROOM)
@@ -76,8 +78,8 @@ def _class_facts(fit: Fit) -> list[tuple[str, str]]:
         target = f"P(y = {positive})"
     return [
         ("Modelled", target),
-        (f"Selected, {positive}", f"{fit.binary.n_positive:,.10g}"),
-        (f"Selected, {negative}", f"{fit.binary.n_negative:,.10g}"),
+        (f"Selected, {positive}", f"{n_positive:,.10g}"),
+        (f"Selected, {negative}", f"{n_negative:,.10g}"),
     ]
 
 
@@ -94,7 +96,7 @@ def _log_facts(fit: Fit) -> list[tuple[str, str]]:
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
     aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
     judged = [("AIC", aic), ("BIC", bic)] if fit.average is None else average_facts(fit)
-    return judged if fit.is_binary else [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged]
+    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged] if fit.family.has_imr else judged
 
 
 def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
@@ -103,7 +105,7 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
     tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
-    if not fit.is_binary or not tested or fit.average is not None:
+    if not fit.family.is_bounded or not tested or fit.average is not None:
         return []
     ratio = rho_lr(fit)
     name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))

@@ -173,7 +173,7 @@ class Learned:
     """What a pass over all rows has found."""
 
     encoding: Encoding
-    binary: frozenset[str]
+    switches: frozenset[str]
     """features that hold only 0 and 1"""
     roles: dict[str, Tally]
     """counts of columns that are not features"""
@@ -235,12 +235,12 @@ def learn_streamed(
     used = [column for column in learned if column.kind.name in encoding.sources]
     return Learned(
         encoding=encoding,
-        binary=frozenset(
+        switches=frozenset(
             name
             for column in used
             if not (missing == "mean" and column.gaps)
             for name in encoding.columns_of(column.kind.name)
-            if column.kind.kind == "category" or column.numbers.binary
+            if column.kind.kind == "category" or column.numbers.two_valued
         ),
         roles={name: counted[name] for name in (*roles, *groups)},
         numbers={

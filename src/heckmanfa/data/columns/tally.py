@@ -72,7 +72,7 @@ class NumberTally:
         self.n = self.gaps = self.zeros = 0
         self.low, self.high = np.inf, -np.inf
         self.total = 0.0
-        self.integers = self.binary = True
+        self.integers = self.two_valued = True
         """whether all are integers, and whether all are 0 or 1"""
         self.kept: Floats | None = np.empty(0) if distinct else None
         """the different integers, if they are kept"""
@@ -104,7 +104,7 @@ class NumberTally:
             self.total += float(given.sum())
         self.zeros += len(given) - int(np.count_nonzero(given))
         self.integers = self.integers and bool(np.all(given == np.floor(given)))
-        self.binary = self.binary and bool(np.all((given == 0) | (given == 1)))
+        self.two_valued = self.two_valued and bool(np.all((given == 0) | (given == 1)))
         if self.integers and self.kept is not None:
             self._keep(np.unique(given))
         if self.few is not None:
@@ -136,7 +136,7 @@ class NumberTally:
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.total += other.total
         self.integers = self.integers and other.integers
-        self.binary = self.binary and other.binary
+        self.two_valued = self.two_valued and other.two_valued
         if self.integers and other.kept is not None:
             self._keep(other.kept)
         self.kept_cut |= other.kept_cut
