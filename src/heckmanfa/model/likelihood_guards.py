@@ -143,7 +143,7 @@ class _Estimates:
         moments: Moments,
         probit: Probit,
         two_step: TwoStep,
-        found: MaximumLikelihood,
+        maximum: MaximumLikelihood,
         problem: LinearProblem,
         count: float,
     ) -> _Estimates:
@@ -151,8 +151,8 @@ class _Estimates:
         p, j = problem.sizes
         features, scale = two_step.features, problem.scale
         start = starting_point(problem, probit, two_step)
-        rho, sigma = found.rho, found.sigma / scale
-        gradient = np.zeros(len(found.inner_params))
+        rho, sigma = maximum.rho, maximum.sigma / scale
+        gradient = np.zeros(len(maximum.inner_params))
         gradient[-2:] = rho * sigma, sigma * (1.0 - rho**2)
         beta = start[p : p + j]
         per_feature = count >= _ROWS_PER_FEATURE * j or j <= 2
@@ -166,8 +166,8 @@ class _Estimates:
         root = moments.subset(features, outcome=False)
         return cls(
             problem=problem,
-            theta=found.inner_params,
-            influence=found.inner_covariance @ gradient,
+            theta=maximum.inner_params,
+            influence=maximum.inner_covariance @ gradient,
             gamma=probit.inner_coef,
             beta=beta,
             imr_coef=float(two_step.coef[-1]) / scale,

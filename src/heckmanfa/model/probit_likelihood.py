@@ -178,12 +178,12 @@ def fit_probit_likelihood(
         # A few rows say little about rho here: on them the likelihood may rise where it does not.
         some = pilot_of(rows)
         given = naive.features, kind, usual, starts, start, some
-        found = maximize(rows, problem, *given, alone=alone)
+        estimates = maximize(rows, problem, *given, alone=alone)
     else:
-        found = maximize_held(rows, problem, naive.features, kind, starts, rho)
-    slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
+        estimates = maximize_held(rows, problem, naive.features, kind, starts, rho)
+    slopes = mean_slopes(rows, problem, estimates["inner_params"], naive.inner_coef)
     reached = ProbitMaximum(
-        **found,
+        **estimates,
         index_range=slopes.index_range,
         mean_slopes=slopes.mean,
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),

@@ -109,11 +109,6 @@ class Form:
         return not self.knows_scale or self.known_sigma is not None
 
     @property
-    def rho_place(self) -> int:
-        """Position of rho among the terms."""
-        return self.correction + self.shows_imr
-
-    @property
     def n_fixed(self) -> int:
         """Number of parameters that every assignment has, as criteria count them.
 
@@ -379,10 +374,10 @@ def form_of_all(
             f"there are {weighted_count(moments.n_selected)}. Name fewer in prediction_features, "
             "or use criterion='bic'."
         )
-    found = dependencies(moments.subset(columns, outcome=False))
-    if found:
+    dependent = dependencies(moments.subset(columns, outcome=False))
+    if dependent:
         raise collinear_error(
-            found,
+            dependent,
             ["constant", *(labels[column] for column in columns), "inverse Mills ratio"],
             (*columns, -1),
             "criterion='corrected_bic' fits all features that may predict at once, and they are "

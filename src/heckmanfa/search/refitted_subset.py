@@ -173,12 +173,12 @@ class RefittedSubset:
 def _ranked(
     problem: SearchProblem,
     full: FullModel,
-    found: BestOfForm,
+    best: BestOfForm,
     refits: list[Refit],
     max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
-    goal, masks = problem.goal, found.masks
+    goal, masks = problem.goal, best.masks
     m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
     k = problem.moments.n_features
     both = masks.shape[1] > k
@@ -214,23 +214,23 @@ def _ranked(
         aic=aic[order],
         bic=bic[order],
         in_range=good[order],
-        n_assignments=found.n_assignments,
+        n_assignments=best.n_assignments,
         n_in_range=int(np.count_nonzero(good)),
-        optimal=found.optimal,
-        gap=found.gap,
-        n_nodes=found.n_nodes,
-        interrupted=found.interrupted,
+        optimal=best.optimal,
+        gap=best.gap,
+        n_nodes=best.n_nodes,
+        interrupted=best.interrupted,
         refits=ExactRefits(
-            approximate=(found.values + offset)[order],
+            approximate=(best.values + offset)[order],
             log_likelihood=log_likelihood[order],
             coef=coef[order],
-            beyond=found.beyond + offset,
+            beyond=best.beyond + offset,
             full_log_likelihood=full.log_likelihood,
             held_rho=full.held_rho,
             full=full.all_features(problem.rows),
         ),
     )
-    return result if found.complete else _incomplete(result, max_nodes)
+    return result if best.complete else _incomplete(result, max_nodes)
 
 
 def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentError:
@@ -254,10 +254,12 @@ def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentEr
     )
 
 
-def _incomplete(found: Search, max_nodes: int) -> Search:
+def _incomplete(result: Search, max_nodes: int) -> Search:
     """Warn that the tree was not searched to its end."""
-    reason = "was interrupted" if found.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
-    gap = found.gap or 0.0
+    reason = (
+        "was interrupted" if result.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+    )
+    gap = result.gap or 0.0
     warn(
         f"the search {reason}; by the quadratic approximation, "
         + (
@@ -267,4 +269,4 @@ def _incomplete(found: Search, max_nodes: int) -> Search:
         ),
         SearchWarning,
     )
-    return replace(found, early_stop=f"The search {reason}.")
+    return replace(result, early_stop=f"The search {reason}.")

@@ -24,8 +24,13 @@ from scipy.linalg import blas
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import solve_upper
-from heckmanfa.search.averaging.columns import Columns, as_counts
-from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
+from heckmanfa.search.averaging.weights import (
+    WEIGHT_CRITERIA,
+    Columns,
+    Rule,
+    WeightCriterion,
+    as_counts,
+)
 
 # Chains per kind of weights; halves of them are compared.
 _CHAINS = 8
@@ -344,7 +349,7 @@ def _pivot_many(matrices: Floats, on: Mask) -> Floats:
     """Principal pivot transforms of (C, s, s) matrices, each on its own rows, (C, s)."""
     inverse = _inverses(matrices, on)
     rows, columns = inverse @ matrices, matrices @ inverse
-    found = matrices - matrices @ rows
-    found = np.where(on[:, :, None], -rows, found)
-    found = np.where(on[:, None, :], columns, found)
-    return np.where(on[:, :, None] & on[:, None, :], inverse, found)
+    pivoted = matrices - matrices @ rows
+    pivoted = np.where(on[:, :, None], -rows, pivoted)
+    pivoted = np.where(on[:, None, :], columns, pivoted)
+    return np.where(on[:, :, None] & on[:, None, :], inverse, pivoted)

@@ -95,11 +95,11 @@ class Members:
         form, q = self.form, len(gradients)
         moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
         shared = np.einsum("qi,ij,qj->q", gradients, form.unmoved, gradients)
-        found = np.empty((len(self.states), q))
+        variances = np.empty((len(self.states), q))
         for rows, factor in self._blocks():
             along, apart = moved @ factor, rest @ factor
-            found[rows] = shared + np.sum(along * (along + 2.0 * apart), axis=2)
-        return np.asarray(np.maximum(found, 0.0))
+            variances[rows] = shared + np.sum(along * (along + 2.0 * apart), axis=2)
+        return np.asarray(np.maximum(variances, 0.0))
 
     @cached_property
     def term_errors(self) -> Floats:
@@ -119,11 +119,11 @@ class Members:
         """Variances, (N, q), of functions whose gradients, (N, q, d), differ by assignment."""
         form = self.form
         moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
-        found = np.einsum("nqi,ij,nqj->nq", gradients, form.unmoved, gradients)
+        variances = np.einsum("nqi,ij,nqj->nq", gradients, form.unmoved, gradients)
         for rows, factor in self._blocks():
             along, apart = moved[rows] @ factor, rest[rows] @ factor
-            found[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
-        return np.asarray(np.maximum(found, 0.0))
+            variances[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
+        return np.asarray(np.maximum(variances, 0.0))
 
     def covariance(self, member: int) -> Floats:
         """Covariance of all estimates of one assignment, (d, d)."""
@@ -144,13 +144,13 @@ class Members:
             scaled = factor * np.sqrt(share[rows])[:, None, None]
             for number in np.unique(place[rows]):
                 within[number] += _products(scaled[place[rows] == number])
-        found = []
+        gathered = []
         for members, weight, spread in zip(sets, weights, within, strict=True):
             mean = share[members] @ self.estimates[members]
             apart = (self.estimates[members] - mean) * np.sqrt(share[members])[:, None]
             covariance = symmetric(self._within(spread) + apart.T @ apart)
-            found.append(Gathered(weight, members, mean, covariance))
-        return found
+            gathered.append(Gathered(weight, members, mean, covariance))
+        return gathered
 
     def _within(self, spread: Floats) -> Floats:
         """Return the covariance within assignments, (d, d), given the mean of C C', (f, f)."""
