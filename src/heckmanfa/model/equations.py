@@ -188,12 +188,12 @@ def refuse_separation(
     be expected to separate whatever they hold. Then none is named, but one or two columns that
     separate by themselves.
     """
-    n, one = count_rows(rows)
-    fewest, k = min(one, n - one), len(features) + 1
+    n, positive = count_rows(rows)
+    fewest, k = min(positive, n - positive), len(features) + 1
     if len(separation.columns) <= 2 or (k < fewest and n > 2 * k):
-        text = _separation_text(separation, features, labels, n, one, words)
+        text = _separation_text(separation, features, labels, n, positive, words)
         raise SeparationError(text, [features[place] for place in separation.columns])
-    counts = words.counts.format(one=one, other=n - one)
+    counts = words.counts.format(one=positive, other=n - positive)
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
     raise TooFewRowsError(
         f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
@@ -296,7 +296,7 @@ def _separation_text(
     features: Positions,
     labels: Sequence[str],
     n: int,
-    one: int,
+    positive: int,
     words: Separated,
 ) -> str:
     n_found = len(separation.columns)
@@ -304,12 +304,12 @@ def _separation_text(
     names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
     verb = "separates" if n_found == 1 else "together separate"
     # All of these are needed: a column that is the selection itself would separate alone.
-    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(one, n - one):
+    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(positive, n - positive):
         how = "completely" if separation.complete else f"in {separation.n_decided:,} rows"
         return (
             f"{names} together separate {words.between} {how}, and none of them "
             f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {words.among.format(n=n, one=one)}. Leave features out of the "
+            f"for {words.among.format(n=n, one=positive)}. Leave features out of the "
             f"{words.equation} equation, or collect more rows."
         )
     if separation.complete:

@@ -276,9 +276,8 @@ def maximize(
 ) -> dict[str, Any]:
     """Find a maximum, look for others, and return the fields of a `JointMaximum`.
 
-    Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows on which others are
-    looked for, unless the maximum reached is wanted ``alone``; few are enough if they tell much
-    about rho.
+    Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows that are
+    searched for others; few are enough if they say much about rho. ``alone`` skips that search.
     """
     state, passes, converged = maximum_from(rows, problem, usual, starts, start)
     others = [] if alone else higher_maxima(rows, problem, state, starts, pilot)

@@ -369,11 +369,11 @@ class _LeastSquares:
 
     def scores(self, block: Block) -> Array:
         """Scores of each row."""
-        w = empty(block.features, len(block.outcome), len(self.found.coef))
+        w = empty(block.features, len(block.outcome), len(self.fitted.coef))
         w[:, 0] = 1.0
         w[:, 1:] = pick(block.features, self.prediction)
-        residual = block.outcome - w @ like(self.found.coef, w)
-        square = (residual / self.found.sigma) ** 2 - 1.0
+        residual = block.outcome - w @ like(self.fitted.coef, w)
+        square = (residual / self.fitted.sigma) ** 2 - 1.0
         scaled = (w @ like(self.inverse_root, w)) * residual[:, None]
         return namespace(w).concat((scaled, square[:, None]), axis=1)
 

@@ -58,7 +58,7 @@ class BestOfForm:
     n_assignments: int
     """assignments evaluated; bounds ruled out others"""
     beyond: float
-    """no assignment that is not among these has a lower value; infinite if there is none"""
+    """lower bound on the value of every other assignment; infinite if there are no others"""
     interrupted: bool
     """whether the user stopped the search"""
 
@@ -118,7 +118,7 @@ def best_of_form(
 
 
 def _neighbours(mask: Mask, choices: Choices) -> Mask:
-    """Return the assignments that differ from one, (K,), in one unit, as far as allowed."""
+    """Return the allowed assignments that differ from one, (K,), in a single unit."""
     inside = mask[[unit[0] for unit in choices.units]]
     moved = inside ^ np.eye(len(inside), dtype=bool)
     return choices.masks(moved[choices.allowed(moved)])

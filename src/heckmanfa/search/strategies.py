@@ -57,7 +57,7 @@ class Strategy(Protocol):
     """A way to search."""
 
     def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
-        """Search; return the training as well if there was one."""
+        """Search; return the training as well, if any."""
         ...
 
     def for_replicates(self) -> Self:

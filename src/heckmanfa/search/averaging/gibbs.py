@@ -8,7 +8,7 @@ change places in one move. The shares of weight are averages of probabilities in
 Each chain keeps the principal pivot transform M of the Gram matrix G of the units' columns and y,
 from which what is always held is projected out. For the columns D held, M_DD is the inverse of
 G_DD, M_yD holds the coefficients, and M_yy is the cost. Rounding is kept in check
-by computing M afresh every few sweeps, and by taking columns as collinear well above it.
+by recomputing M every few sweeps, and by treating columns as collinear well above it.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class _Chains:
             yield np.sort(block)
 
     def _rebuild(self) -> None:
-        """Compute every chain's transform afresh."""
+        """Recompute every chain's transform."""
         for chain, inside in enumerate(self.inside):
             matrix = self._gram.copy()
             _pivot(matrix, np.flatnonzero(inside[self._of_column]))
