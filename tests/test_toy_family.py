@@ -14,7 +14,7 @@ import pytest
 from scipy import optimize, stats
 
 from heckmanfa.data.arrays import Array, Floats
-from heckmanfa.data.rows import Block, Rows
+from heckmanfa.data.rows import Rows
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NoExclusionWarning
 from heckmanfa.estimators.averaged import HeckmanAverage
@@ -23,7 +23,7 @@ from heckmanfa.fit import LINEAR, Family
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
 from heckmanfa.fit.fitted import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.joint_problem import LinearProblem, Slopes, State, index_range
+from heckmanfa.model.joint_problem import LinearProblem, State, index_range
 from heckmanfa.model.likelihood import (
     Doubt,
     JointMaximum,
@@ -56,10 +56,6 @@ class KnownScaleProblem(LinearProblem):
         kept = np.delete(np.arange(len(whole.theta)), -2)
         hessian = whole.hessian[np.ix_(kept, kept)]
         return State(theta, whole.log_likelihood, whole.gradient[kept], hessian, whole.n, 1)
-
-    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
-        slopes = _linear(self).selected_slopes(block, self._with_scale(theta))
-        return replace(slopes, in_ends=slopes.in_ends[1:])
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         slopes = _linear(self).slopes_at(index, mean, outcome, self._with_scale(theta))

@@ -17,9 +17,8 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     RhoOutsideWarning,
 )
-from heckmanfa.model import selected_errors
-from heckmanfa.model.normal import mills
-from heckmanfa.model.selected_errors import selected_cdf, selected_quantile, selected_quantiles
+from heckmanfa.model import normal
+from heckmanfa.model.normal import mills, selected_cdf, selected_quantile, selected_quantiles
 
 KINDS = ("marginal", "selected", "unselected")
 
@@ -100,7 +99,7 @@ def test_quantiles_of_many_rows_are_those_of_few(rho, conf_level, monkeypatch):
     rhos = rho / np.sqrt(1.0 + rng.exponential(0.02, len(u)))
     few = np.column_stack([selected_quantile(end, u, rhos) for end in ends])
     spread = np.sqrt(1.0 - rhos**2 * mills(u)[1])
-    monkeypatch.setattr(selected_errors, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(normal, "_LEAST_ROWS", 1)
     many = selected_quantiles(ends, u, rhos)
     assert np.max(np.abs(many - few) / spread[:, None]) < 1e-10
     assert not np.array_equal(many, few), "none was interpolated"
@@ -123,13 +122,13 @@ def test_intervals_of_many_rows_integrate_few_times(simulated, monkeypatch, kind
     outcome = simulated.y if transform is None else np.exp(simulated.y)
     model = Heckman([0, 2, 3], outcome_transform=transform).fit(simulated.X, outcome)
     X = np.random.default_rng(4).normal(size=(20_000, simulated.X.shape[1]))
-    integrals, integrated = [], selected_errors.selected_cdf
+    integrals, integrated = [], normal.selected_cdf
 
     def counted(q, u, rho):
         integrals.append(len(q))
         return integrated(q, u, rho)
 
-    monkeypatch.setattr(selected_errors, "selected_cdf", counted)
+    monkeypatch.setattr(normal, "selected_cdf", counted)
     limits = model.predict(X, kind, "prediction")[1]
     assert sum(integrals) < len(X)
     # The same rows in blocks too small for a polynomial.

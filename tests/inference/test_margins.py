@@ -20,8 +20,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     UnknownFeatureError,
 )
-from heckmanfa.model.expectation_parts import mills_curve
-from heckmanfa.model.normal import mills
+from heckmanfa.model.normal import mills, mills_curve
 
 KINDS = ("marginal", "selected", "unselected", "expected", "selection")
 DISCRETE = (1, 4)

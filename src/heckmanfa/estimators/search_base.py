@@ -29,7 +29,7 @@ from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
-from heckmanfa.search.choices import Choices, check_window, read_choices, read_selecting
+from heckmanfa.search.choices import Choices, check_window, read_choices
 from heckmanfa.search.searched import Search
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
@@ -101,13 +101,14 @@ class ChoiceModel(SelectionModel):
                 )
             return None
         self._check_both()
-        return read_selecting(
+        return read_choices(
             table,
             resolve(table, self.selection_features, "selection_features"),
             always=self.selection_always,
             never=self.selection_never,
             feature_groups=self.feature_groups,
             default_groups=groups,
+            selecting=True,
         )
 
     def _check_both(self) -> None:

@@ -1,7 +1,7 @@
 """Predictions of a fitted model for rows of X, with intervals, and inverse Mills ratios.
 
 Intervals are for a new outcome, or for the expectation itself. Given that its row is selected, an
-outcome's error is skewed: see `model.selected_errors`.
+outcome's error is skewed: see `model.normal`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from heckmanfa.inference.average_rows import RowGroups
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
-from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.model.selected_errors import selected_quantiles
+from heckmanfa.model.normal import inverse_mills, log_cdf, selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of, tails

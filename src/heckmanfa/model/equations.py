@@ -128,18 +128,18 @@ def fit_selection(
             suspects = ()
             continue
         probit = fit_probit(rows, features, coordinates)
-        found = None if probit.certified else find_separation(rows, features, coordinates)
-        if found is None:
+        separation = None if probit.certified else find_separation(rows, features, coordinates)
+        if separation is None:
             break
-        if on_separation != "drop" or found.complete:
-            refuse_separation(found, rows, features, labels)
-        n_decided += found.n_decided
-        support = [features[place] for place in found.columns]
+        if on_separation != "drop" or separation.complete:
+            refuse_separation(separation, rows, features, labels)
+        n_decided += separation.n_decided
+        support = [features[place] for place in separation.columns]
         rows = rows.without(
-            decided, coordinates.mean, coordinates.scale, found.direction, columns=features
+            decided, coordinates.mean, coordinates.scale, separation.direction, columns=features
         )
         check_left(rows)
-        say_decided(found.n_decided, support, labels)
+        say_decided(separation.n_decided, support, labels)
         suspects = support
     if not probit.converged:
         warn(
@@ -190,7 +190,7 @@ OUTCOME = Separated(
 
 
 def refuse_separation(
-    found: Separation,
+    separation: Separation,
     rows: Rows,
     features: Positions,
     labels: Sequence[str],
@@ -202,12 +202,12 @@ def refuse_separation(
     be expected to separate whatever they hold. Then none is named, but one or two columns that
     separate by themselves.
     """
-    n, one = count_rows(rows)
-    fewest, k = min(one, n - one), len(features) + 1
-    if len(found.columns) <= 2 or (k < fewest and n > 2 * k):
-        text = _separation_text(found, features, labels, n, one, words)
-        raise SeparationError(text, [features[place] for place in found.columns])
-    counts = words.counts.format(one=one, other=n - one)
+    n, positive = count_rows(rows)
+    fewest, k = min(positive, n - positive), len(features) + 1
+    if len(separation.columns) <= 2 or (k < fewest and n > 2 * k):
+        text = _separation_text(separation, features, labels, n, positive, words)
+        raise SeparationError(text, [features[place] for place in separation.columns])
+    counts = words.counts.format(one=positive, other=n - positive)
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
     raise TooFewRowsError(
         f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
@@ -279,11 +279,11 @@ def check_prediction(
 
     Returns the positions in X of the kept and of the dropped features.
     """
-    found = dependencies(moments.subset(features, imr=False, outcome=False))
-    if not found:
+    dependent = dependencies(moments.subset(features, imr=False, outcome=False))
+    if not dependent:
         return list(features), []
     error = collinear_error(
-        found,
+        dependent,
         ["constant", *(labels[column] for column in features)],
         range(len(features)),
         "the prediction features are collinear among the selected rows",
@@ -306,40 +306,41 @@ def _listed(columns: Sequence[int], labels: Sequence[str]) -> str:
 
 
 def _separation_text(
-    found: Separation,
+    separation: Separation,
     features: Positions,
     labels: Sequence[str],
     n: int,
-    one: int,
+    positive: int,
     words: Separated,
 ) -> str:
-    n_found = len(found.columns)
-    separating = [labels[features[place]] for place in found.columns]
+    n_found = len(separation.columns)
+    separating = [labels[features[place]] for place in separation.columns]
     names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
     verb = "separates" if n_found == 1 else "together separate"
     # All of these are needed: a column that is the selection itself would separate alone.
-    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(one, n - one):
-        how = "completely" if found.complete else f"in {found.n_decided:,} rows"
+    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(positive, n - positive):
+        how = "completely" if separation.complete else f"in {separation.n_decided:,} rows"
         return (
             f"{names} together separate {words.between} {how}, and none of them "
             f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {words.among.format(n=n, one=one)}. {words.fewer}, or "
+            f"for {words.among.format(n=n, one=positive)}. {words.fewer}, or "
             "collect more rows."
         )
-    if found.complete:
+    if separation.complete:
         return (
             f"{names} {verb} {words.between} completely, so the probit has no "
             f"finite maximum. {words.itself}."
         )
+    rows = plural(separation.n_decided, "row")
     certain = (
-        f"{names} {verb} {words.between}: the {words.response} of {plural(found.n_decided, 'row')} "
-        "is certain, and the probit has no finite maximum."
+        f"{names} {verb} {words.between}: the {words.response} of {rows} is certain, and "
+        "the probit has no finite maximum."
     )
     drop = f"pass {option('on_separation', 'drop')} to leave out the column and those rows."
-    if found.n_decided > _RARE * n:
+    if separation.n_decided > _RARE * n:
         # No level is that rare: such a column says who is selected, or who cannot be.
         return f"{certain} {words.itself}, or {drop}"
-    few = max(_FEW_ROWS, found.n_decided + 1)
+    few = max(_FEW_ROWS, separation.n_decided + 1)
     return (
         f"{certain} Leave the column out{EXCLUDED}, merge "
         + instead(

@@ -22,18 +22,15 @@ Quotients are differences of logarithms, so nothing underflows where selection i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
-from heckmanfa.model.normal import inverse_mills, log_cdf, mills
+from heckmanfa.model.normal import inverse_mills, log_cdf, mills, mills_curve
 
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
-# Left of this point, a continued fraction gives the derivative of delta.
-_TAIL, _TAIL_TERMS = -3.0, 55
 
 
 @dataclass(frozen=True)
@@ -171,27 +168,6 @@ def _joint_parts(mean: Floats, index: Floats, rho: float) -> Parts:
             mean_dependence=-across / r * joint,
         ),
     )
-
-
-def mills_curve(z: Floats) -> Floats:
-    """Return delta'(z), where -delta is the slope of the inverse Mills ratio lambda.
-
-    delta' = lambda (1 - delta) - delta (lambda + z), which is close to 2 / z^3 far left.
-    """
-    z = np.asarray(z, dtype=np.float64)
-    ratio, slope = mills(z)
-    curve = np.asarray(ratio * (1.0 - slope) - slope * (ratio + z))
-    tail = z < _TAIL
-    if np.any(tail):
-        # With lambda(-x) = x + 1/(x + r), r = 2/(x + s), s = 3/(x + 4/(x + ...)), the two terms,
-        # which nearly cancel, become a product.
-        x = -z[tail]
-        s: Any = np.zeros_like(x)
-        for term in range(_TAIL_TERMS, 2, -1):
-            s = term / (x + s)
-        r = 2.0 / (x + s)
-        curve[tail] = slope[tail] * 2.0 * (r - s) / ((x + s) * (x + r))
-    return curve
 
 
 def _density(points: Floats) -> Floats:

@@ -83,10 +83,6 @@ class JointProblem(ABC):
         """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
 
     @abstractmethod
-    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
-        """First derivatives of the b rows of a block of selected rows."""
-
-    @abstractmethod
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of b selected rows, given z'gamma and x'beta.
 
@@ -97,28 +93,44 @@ class JointProblem(ABC):
         """(b, d) derivative of each row's log-likelihood, before weights."""
         p, j = self.sizes
         scores = zeros(block.features, len(block.selected), p + j + len(self.ends))
-        scores[~block.selected] = self.unselected_scores(block, theta)
-        rows = self.selected_slopes(block.only_selected(), theta)
-        xp = namespace(rows.in_u)
-        ones = rows.design.scaled(xp.ones_like(rows.in_u))
+        z = self.unselected(block)[1]
+        scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
+        design, (in_mean, in_u, *in_ends) = self._selected_slopes(block, theta)
+        xp = namespace(in_u)
+        ones = design.scaled(xp.ones_like(in_u))
         in_beta = ones @ like(self.prediction, ones)
-        scores[block.selected] = xp.concat(
-            (
-                ones[:, :p] * rows.in_u[:, None],
-                in_beta * rows.in_mean[:, None],
-                *(end[:, None] for end in rows.in_ends),
-            ),
-            axis=1,
-        )
+        ends = (end[:, None] for end in in_ends)
+        parts = (ones[:, :p] * in_u[:, None], in_beta * in_mean[:, None], *ends)
+        scores[block.selected] = xp.concat(parts, axis=1)
         return scores
 
-    def unselected_scores(self, block: Block, theta: Floats) -> Array:
-        """(b, d) the same of the unselected rows of a block, whose outcome says nothing."""
-        others, z = self.unselected(block)
+    def row_slopes(self, block: Block, theta: Floats, direction: Floats) -> Array:
+        """(b,) `row_scores` times a direction, without the (b, d) scores."""
         p, j = self.sizes
-        scores = zeros(block.features, len(others.selected), p + j + len(self.ends))
-        scores[:, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
-        return scores
+        slopes = zeros(block.features, len(block.selected))
+        z = self.unselected(block)[1]
+        index, along = z.times(np.column_stack([theta[:p], direction[:p]])).T
+        slopes[~block.selected] = -mills(-index)[0] * along
+        design, (in_mean, in_u, *in_ends) = self._selected_slopes(block, theta)
+        both = self.on_design(direction[:p, None], direction[p : p + j, None])
+        along_u, along_mean = design.times(both).T
+        ends = zip(in_ends, direction[p + j :], strict=True)
+        slopes[block.selected] = in_u * along_u + in_mean * along_mean
+        slopes[block.selected] += sum(end * float(step) for end, step in ends)
+        return slopes
+
+    def _selected_slopes(self, block: Block, theta: Floats) -> tuple[Design, list[Array]]:
+        """Design of a block's selected rows, and the derivatives of `slopes_at`."""
+        chosen = block.only_selected()
+        design, (index, mean) = self.indices(chosen, theta)
+        return design, self.slopes_at(index, mean, chosen.outcome, theta)[1:]
+
+    def indices(self, block: Block, theta: Floats, *others: Floats) -> tuple[Design, Array]:
+        """Design of a block of selected rows; (2 + m, b) z'gamma, x'beta and x'b of m other b."""
+        p, j = self.sizes
+        design = self.union.design(block.features)
+        beta = np.column_stack((theta[p : p + j], *others))
+        return design, design.times(self.on_design(theta[:p, None], beta)).T
 
     def unselected(self, block: Block) -> tuple[Block, Design]:
         """Return the unselected rows of a block, and their design of the selection equation."""
@@ -184,19 +196,6 @@ class State:
     """number of parameters of the errors"""
 
 
-@dataclass(frozen=True)
-class Slopes:
-    """First derivatives of the log-likelihood of b selected rows."""
-
-    design: Design
-    in_u: Array
-    """(b,) in u = z'gamma"""
-    in_mean: Array
-    """(b,) in x'beta"""
-    in_ends: tuple[Array, ...]
-    """(b,) in each parameter of the errors"""
-
-
 def index_range(rows: Rows, problem: JointProblem, theta: Floats) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
     ranges = rows.map(_block_range, problem, theta, columns=problem.columns, merge=widest)
@@ -250,14 +249,33 @@ class LinearProblem(JointProblem):
 
     def evaluate(self, rows: Rows, theta: Floats) -> State:
         """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
-        return _evaluate(rows, self, theta)
-
-    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
-        """First derivatives of the b rows of a block of selected rows."""
-        rows = _selected(block, self, theta)
-        in_mean = -rows.d_e / _scales(theta)[0]
-        in_ends = -rows.e * rows.d_e - 1.0, rows.ratio * rows.a_t
-        return Slopes(rows.design, rows.d_u, in_mean, in_ends)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scalars, others, other_gram, vectors, gram = total(
+                rows.map(_terms, self, theta, columns=self.columns, merge=total)
+            )
+            value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
+            p, j = self.sizes
+            sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+            # gamma is written on the first columns of the design, beta on all of them.
+            to_beta = self.prediction
+            in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
+            gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
+            # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
+            hessian = np.zeros((p + j + 2, p + j + 2))
+            hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
+            hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
+            hessian[p:-2, p:-2] = (
+                -(sinh**2) * to_beta.T @ gram @ to_beta - m * self.prediction_gram
+            ) / sigma**2
+            hessian[:p, -2:] = in_gamma[:, 2:4]
+            hessian[p:-2, -2:] = in_beta[:, 4:6]
+            hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
+            lower = np.tril_indices(len(hessian), -1)
+            hessian[lower] = hessian.T[lower]
+            value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
+        if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
+            value = -np.inf
+        return State(theta, value, gradient, hessian, float(n), 2)
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
@@ -270,37 +288,6 @@ class LinearProblem(JointProblem):
         return [value, -d_e / sigma, cosh * ratio, *in_ends]
 
 
-def _evaluate(rows: Rows, problem: LinearProblem, theta: Floats) -> State:
-    """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scalars, others, other_gram, vectors, gram = total(
-            rows.map(_terms, problem, theta, columns=problem.columns, merge=total)
-        )
-        value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
-        p, j = problem.sizes
-        sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
-        # gamma is written on the first columns of the design, beta on all of them.
-        to_beta = problem.prediction
-        in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
-        gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
-        # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
-        hessian = np.zeros((p + j + 2, p + j + 2))
-        hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
-        hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
-        hessian[p:-2, p:-2] = (
-            -(sinh**2) * to_beta.T @ gram @ to_beta - m * problem.prediction_gram
-        ) / sigma**2
-        hessian[:p, -2:] = in_gamma[:, 2:4]
-        hessian[p:-2, -2:] = in_beta[:, 4:6]
-        hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
-        lower = np.tril_indices(len(hessian), -1)
-        hessian[lower] = hessian.T[lower]
-        value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
-    if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
-        value = -np.inf
-    return State(theta, value, gradient, hessian, float(n), 2)
-
-
 # Functions over one block of rows. -----------------------------------------------------------
 
 
@@ -309,49 +296,13 @@ def _scales(theta: Floats) -> tuple[float, float, float]:
     return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
 
 
-@dataclass(frozen=True)
-class _Selected:
-    """Selected rows of a block at some theta, with the first derivatives of each row."""
-
-    design: Design
-    e: Array
-    a: Array
-    a_t: Array
-    """derivative of a in t"""
-    log_cdf: Array
-    ratio: Array
-    slope: Array
-    d_u: Array
-    d_e: Array
-
-
 def standardized(
     block: Block, problem: LinearProblem, theta: Floats
 ) -> tuple[Design, Array, Array]:
     """The design of a block of selected rows, and their u and e."""
-    p, j = problem.sizes
-    design = problem.union.design(block.features)
-    u, mean = design.times(problem.on_design(theta[:p, None], theta[p : p + j, None])).T
+    design, (u, mean) = problem.indices(block, theta)
     sigma = _scales(theta)[0]
     return design, u, ((block.outcome - problem.centre) / problem.scale - mean) / sigma
-
-
-def _selected(block: Block, problem: LinearProblem, theta: Floats) -> _Selected:
-    design, u, e = standardized(block, problem, theta)
-    _, cosh, sinh = _scales(theta)
-    a = cosh * u + sinh * e
-    log_cdf, ratio, slope = log_cdf_and_mills(a)
-    return _Selected(
-        design=design,
-        e=e,
-        a=a,
-        a_t=sinh * u + cosh * e,
-        log_cdf=log_cdf,
-        ratio=ratio,
-        slope=slope,
-        d_u=cosh * ratio,
-        d_e=sinh * ratio - e,
-    )
 
 
 def _terms(
@@ -366,58 +317,41 @@ def _terms(
     """
     value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
-    rows = _selected(chosen, problem, theta)
+    design, u, e = standardized(chosen, problem, theta)
     sigma, cosh, sinh = _scales(theta)
-    e, d_e, bend = rows.e, rows.d_e, rows.slope * rows.a_t
+    a, a_t = cosh * u + sinh * e, sinh * u + cosh * e
+    log_cdf, ratio, slope = log_cdf_and_mills(a)
+    d_e, bend = sinh * ratio - e, slope * a_t
     # Second derivatives in (u, e, t), then by the chain rule in (u, x'beta, s, t).
-    d_ee = -(sinh**2) * rows.slope - 1.0
-    d_et = cosh * rows.ratio - sinh * bend
+    d_ee = -(sinh**2) * slope - 1.0
+    d_et = cosh * ratio - sinh * bend
     columns = empty(chosen.features, len(e), 6)
-    columns[:, 0] = rows.d_u
+    columns[:, 0] = cosh * ratio
     columns[:, 1] = -d_e / sigma
-    columns[:, 2] = (cosh * sinh) * (e * rows.slope)
-    columns[:, 3] = sinh * rows.ratio - cosh * bend
+    columns[:, 2] = (cosh * sinh) * (e * slope)
+    columns[:, 3] = sinh * ratio - cosh * bend
     columns[:, 4] = (d_ee * e + d_e) / sigma
     columns[:, 5] = -d_et / sigma
     each = namespace(e).stack(
         (
-            rows.log_cdf - 0.5 * e * e,
+            log_cdf - 0.5 * e * e,
             -e * d_e - 1.0,
-            rows.ratio * rows.a_t,
+            ratio * a_t,
             e * (e * d_ee + d_e),
             -e * d_et,
-            rows.ratio * rows.a - bend * rows.a_t,
+            ratio * a - bend * a_t,
         )
     )
     if chosen.weight is None:
-        m, summed, curvature = float(len(e)), host(each.sum(axis=1)), rows.slope
+        m, summed, curvature = float(len(e)), host(each.sum(axis=1)), slope
     else:
         m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
-        curvature = chosen.weight * rows.slope
+        curvature = chosen.weight * slope
     return (
         np.array([value + summed[0], n + m, m, *summed[1:]]),
         in_gamma,
         in_gammas,
-        rows.design.pull(columns),
-        rows.design.gram(curvature),
+        design.pull(columns),
+        design.gram(curvature),
     )
-
-
-def row_slopes(block: Block, problem: LinearProblem, theta: Floats, direction: Floats) -> Array:
-    """(b,) `LinearProblem.row_scores` times a direction, without the (b, d) scores."""
-    p, j = problem.sizes
-    slopes = zeros(block.features, len(block.selected))
-    z = problem.unselected(block)[1]
-    in_u, along = z.times(np.column_stack([theta[:p], direction[:p]])).T
-    slopes[~block.selected] = -mills(-in_u)[0] * along
-    rows = _selected(block.only_selected(), problem, theta)
-    both = problem.on_design(direction[:p, None], direction[p : p + j, None])
-    in_u, in_mean = rows.design.times(both).T
-    slopes[block.selected] = (
-        rows.d_u * in_u
-        - rows.d_e * in_mean / _scales(theta)[0]
-        - (rows.e * rows.d_e + 1.0) * float(direction[-2])
-        + rows.ratio * rows.a_t * float(direction[-1])
-    )
-    return slopes

@@ -106,12 +106,12 @@ class JointMaximum(ABC):
         # Level: from any rho, one standard error leads to one that is practically another sign.
         level = not float(self.inner_covariance[-1, -1]) < np.arctanh(NEAR_ONE) ** 2
         higher = higher_maximum(self.log_likelihood, self.second_maximum) is not None
-        found: dict[Doubt, bool] = {
+        holding: dict[Doubt, bool] = {
             "boundary": abs(self.rho) > NEAR_ONE,
             "flat": level and self.information_is_positive,
             "lower": higher,
         }
-        return tuple(doubt for doubt, holds in found.items() if holds)
+        return tuple(doubt for doubt, holds in holding.items() if holds)
 
     @property
     def errors_hold(self) -> bool:
@@ -223,8 +223,8 @@ def fit_likelihood(
     problem = LinearProblem.build(moments, probit, features)
     usual = starting_point(problem, probit, two_step)
     starts = ProfileStarts.build(moments, probit, features, problem)
-    found = maximize(rows, problem, features, kind, usual, starts, start)
-    return _of_outcome(moments, problem, rows, found)
+    estimates = maximize(rows, problem, features, kind, usual, starts, start)
+    return _of_outcome(moments, problem, rows, estimates)
 
 
 def fit_held_likelihood(
@@ -243,23 +243,23 @@ def fit_held_likelihood(
     """
     problem = LinearProblem.build(moments, probit, features)
     starts = ProfileStarts.build(moments, probit, features, problem)
-    found = maximize_held(rows, problem, features, kind, starts, rho)
-    return _of_outcome(moments, problem, rows, found)
+    estimates = maximize_held(rows, problem, features, kind, starts, rho)
+    return _of_outcome(moments, problem, rows, estimates)
 
 
 def _of_outcome(
-    moments: Moments, problem: LinearProblem, rows: Rows, found: dict[str, Any]
+    moments: Moments, problem: LinearProblem, rows: Rows, estimates: dict[str, Any]
 ) -> MaximumLikelihood:
-    """Turn what was found for the scaled outcome into estimates for the outcome."""
+    """Turn estimates for the scaled outcome into estimates for the outcome."""
     offset = moments.n_selected * float(np.log(problem.scale))
-    second = found["second_maximum"]
+    second = estimates["second_maximum"]
     return MaximumLikelihood(
-        **found
+        **estimates
         | {
-            "log_likelihood": found["log_likelihood"] - offset,
+            "log_likelihood": estimates["log_likelihood"] - offset,
             "second_maximum": None if second is None else (second[0] - offset, second[1]),
         },
-        index_range=index_range(rows, problem, found["inner_params"]),
+        index_range=index_range(rows, problem, estimates["inner_params"]),
     ).reported()
 
 
@@ -277,9 +277,8 @@ def maximize(
 ) -> dict[str, Any]:
     """Find a maximum, look for others, and return the fields of a `JointMaximum`.
 
-    Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows on which others are
-    looked for, unless the maximum reached is wanted ``alone``; few are enough if they tell much
-    about rho.
+    Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows that are
+    searched for others; few are enough if they say much about rho. ``alone`` skips that search.
     """
     state, passes, converged = maximum_from(rows, problem, usual, starts, start)
     others = [] if alone else higher_maxima(rows, problem, state, starts, pilot)
@@ -288,11 +287,11 @@ def maximize(
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
             others.append(other)
     second = max(others, key=lambda other: other.log_likelihood, default=None)
-    found = _estimates(rows, problem, features, kind, state, passes, converged)
+    estimates = _estimates(rows, problem, features, kind, state, passes, converged)
     if second is None:
-        return found
+        return estimates
     height, rho = float(second.log_likelihood), float(np.tanh(second.theta[-1]))
-    return found | {"second_maximum": (height, rho)}
+    return estimates | {"second_maximum": (height, rho)}
 
 
 def maximize_held(
@@ -394,7 +393,7 @@ def higher_maximum(
 
 
 def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
-    """Warn if Newton's method did not converge, or ended at a saddle or a lower maximum."""
+    """Warn if the maximum was not reached, is a saddle, or is the lower of two."""
     if not fit.converged:
         cure = f"{fit.instead[0].upper()}{fit.instead[1:]}."
         if start is not None:

@@ -23,7 +23,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, compress, host, like, namespace, signs, zeros
 from heckmanfa.data.rows import Block, Rows
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
-from heckmanfa.model.joint_problem import LinearProblem, row_slopes
+from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.likelihood import MaximumLikelihood
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import ProfileStarts, starting_point
@@ -31,7 +31,7 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
-# With fewer selected rows (or clusters) for each feature, the test of equal variances looks at the
+# With fewer selected rows (or clusters) for each feature, the test of equal variances uses the
 # fitted outcome and the selection index alone: the variance of many sums is too poorly known.
 _ROWS_PER_FEATURE = 30
 # Directions whose variance is below this share of the largest are combinations of others.
@@ -143,7 +143,7 @@ class _Estimates:
         moments: Moments,
         probit: Probit,
         two_step: TwoStep,
-        found: MaximumLikelihood,
+        maximum: MaximumLikelihood,
         problem: LinearProblem,
         count: float,
     ) -> _Estimates:
@@ -151,12 +151,12 @@ class _Estimates:
         p, j = problem.sizes
         features, scale = two_step.features, problem.scale
         start = starting_point(problem, probit, two_step)
-        rho, sigma = found.rho, found.sigma / scale
-        gradient = np.zeros(len(found.inner_params))
+        rho, sigma = maximum.rho, maximum.sigma / scale
+        gradient = np.zeros(len(maximum.inner_params))
         gradient[-2:] = rho * sigma, sigma * (1.0 - rho**2)
         beta = start[p : p + j]
         per_feature = count >= _ROWS_PER_FEATURE * j or j <= 2
-        # Centred at their means, so that the estimate of sigma does not matter to the sums.
+        # Centred at their means, so the estimate of sigma does not matter to the sums.
         columns = np.zeros((j + 1, j if per_feature else 2))
         if per_feature:
             columns[1:] = np.eye(j)
@@ -166,8 +166,8 @@ class _Estimates:
         root = moments.subset(features, outcome=False)
         return cls(
             problem=problem,
-            theta=found.inner_params,
-            influence=found.inner_covariance @ gradient,
+            theta=maximum.inner_params,
+            influence=maximum.inner_covariance @ gradient,
             gamma=probit.inner_coef,
             beta=beta,
             imr_coef=float(two_step.coef[-1]) / scale,
@@ -206,7 +206,7 @@ def _terms(block: Block, at: _Estimates) -> tuple[Array, tuple[Floats, ...]]:
     sign = signs(chosen, features)
     scores = zeros(features, len(u), p + 2 + at.columns.shape[1])
     scores[:, :p] = z * (sign * mills(sign * u)[0])[:, None]
-    scores[:, p + 1] = row_slopes(block, at.problem, at.theta, at.influence)
+    scores[:, p + 1] = at.problem.row_slopes(block, at.theta, at.influence)
 
     z, u = compress(chosen, z), u[chosen]
     x = compress(chosen, design) @ like(at.problem.prediction, design)

@@ -64,7 +64,7 @@ def maximum_from(
                 "data or other units. Start from a rho, or from params_ of a fit to such data."
             )
         return newton(rows, problem, theta)
-    # The others are first optimised at that rho, so Newton's method starts on the profile.
+    # The other parameters are first optimised at that rho, to start on the profile.
     target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
     theta = starts.at(target)
     held, before, _ = newton(rows, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT)
@@ -139,7 +139,7 @@ def newton(
 def higher_maxima(
     rows: Rows,
     problem: JointProblem,
-    found: State,
+    maximum: State,
     starts: StartsByRho,
     pilot: Rows | None,
 ) -> list[State]:
@@ -149,7 +149,7 @@ def higher_maxima(
     method starts where the profile rises on the way from the optimum or, if it is of all rows,
     rises to a height that could exceed it.
     """
-    free, at = len(found.theta) - 1, float(found.theta[-1])
+    free, at = len(maximum.theta) - 1, float(maximum.theta[-1])
     sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
     exact = sample is rows
     if isinstance(sample, ArrayRows):
@@ -168,7 +168,7 @@ def higher_maxima(
         return state, state.log_likelihood + 0.5 * float(newton_step(state, free) @ state.gradient)
 
     # A sample has an optimum of its own at this rho, as at the others.
-    here = found.log_likelihood if exact else profiled(found.theta)[1]
+    here = maximum.log_likelihood if exact else profiled(maximum.theta)[1]
     higher: list[State] = []
     for side in (-1.0, 1.0):
         previous, reached = here, at + 0.25 * side
@@ -180,7 +180,7 @@ def higher_maxima(
             rises = height > previous + (_HIGHER if exact else _PROFILE_RISE)
             if rises or (exact and slope > 0 and height + _MOST_GAIN * slope > here + _HIGHER):
                 risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
-                if risen.log_likelihood > found.log_likelihood + _HIGHER:
+                if risen.log_likelihood > maximum.log_likelihood + _HIGHER:
                     higher.append(risen)
                 reached = side * max(side * target, side * float(risen.theta[-1]))
             previous = height

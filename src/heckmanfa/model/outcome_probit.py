@@ -72,11 +72,11 @@ def outcome_separation(rows: Rows, probit: Probit) -> Separation | None:
     return find_separation(OutcomeRows(rows), probit.features, probit.coordinates)
 
 
-def separation_warning(found: Separation, features: Positions, labels: Sequence[str]) -> str:
+def separation_warning(separation: Separation, features: Positions, labels: Sequence[str]) -> str:
     """Say which columns decide an outcome that is observed in every row."""
-    names = quoted_list([labels[features[place]] for place in found.columns], MAX_NAMES)
-    verb = "decides" if len(found.columns) == 1 else "together decide"
-    rows = "every row" if found.complete else plural(found.n_decided, "row")
+    names = quoted_list([labels[features[place]] for place in separation.columns], MAX_NAMES)
+    verb = "decides" if len(separation.columns) == 1 else "together decide"
+    rows = "every row" if separation.complete else plural(separation.n_decided, "row")
     return (
         f"{names} {verb} the outcome of {rows}, so the probit has no finite maximum: its "
         "coefficients are large because the iteration stopped, and they have no standard errors"
@@ -85,8 +85,8 @@ def separation_warning(found: Separation, features: Positions, labels: Sequence[
 
 def independent_columns(moments: Moments, features: Positions) -> list[int]:
     """Return the features that are no combination of those before them."""
-    found = dependencies(moments.subset(features, imr=False, outcome=False))
-    dependent = {item.column - 1 for item in found}
+    dependencies_found = dependencies(moments.subset(features, imr=False, outcome=False))
+    dependent = {item.column - 1 for item in dependencies_found}
     return [feature for place, feature in enumerate(features) if place not in dependent]
 
 
@@ -141,16 +141,16 @@ def fit_binary_selection(
         kept = independent_columns(moments, columns)
         _check_coefficients(n_selected, fewest, len(kept))
         probit = fit_outcome_probit(moments, selection.rows, kept)
-        found = outcome_separation(selection.rows, probit)
-        if found is None:
+        separation = outcome_separation(selection.rows, probit)
+        if separation is None:
             break
-        if on_separation != "drop" or found.complete:
-            refuse_separation(found, OutcomeRows(selection.rows), kept, labels, OUTCOME)
-        suspects = [kept[place] for place in found.columns]
+        if on_separation != "drop" or separation.complete:
+            refuse_separation(separation, OutcomeRows(selection.rows), kept, labels, OUTCOME)
+        suspects = [kept[place] for place in separation.columns]
         deciding += suspects
         scaling = probit.coordinates.mean, probit.coordinates.scale
         before, _ = count_rows(selection.rows)
-        rows = selection.rows.without(_outside, *scaling, found.direction, columns=kept)
+        rows = selection.rows.without(_outside, *scaling, separation.direction, columns=kept)
         check_left(rows)
         n_left_out = before - count_rows(rows)[0]
         say_decided(n_left_out, suspects, labels, OUTCOME)

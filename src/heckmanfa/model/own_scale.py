@@ -147,22 +147,22 @@ def _ratio(error: Array, index: Array | None, imr_coef: float, sigma: float) -> 
 
 
 def two_step_own_scale(
-    moments: Moments, probit: Probit, found: TwoStep, kind: CovarianceKind, rows: Rows
+    moments: Moments, probit: Probit, two_step: TwoStep, kind: CovarianceKind, rows: Rows
 ) -> OwnScale:
     """Read the rows once, at two-step estimates.
 
     Scores of the second step are those of W = [1, X_S, lambda] in coordinates in which W'W is the
     identity, and so are its coefficients here.
     """
-    features, m, j = found.features, moments.n_selected, len(found.coef)
-    sigma, imr_coef = float(found.solution.sigma), float(found.coef[-1])
+    features, m, j = two_step.features, moments.n_selected, len(two_step.coef)
+    sigma, imr_coef = float(two_step.solution.sigma), float(two_step.coef[-1])
     root = moments.subset(features, outcome=False)
     inverse_root, inner = solve_upper(root, np.eye(j)), probit.inner_covariance
-    coef, variance = _residual_model(moments, found)
+    coef, variance = _residual_model(moments, two_step)
     equations = Equations.of(moments, probit, features, coef, inverse_root)
     variance += imr_coef**2 * moments.mean_delta
     ratios = _Ratios(
-        equations.prediction, found.coef[:-1], imr_coef, sigma, probit, equations.selection
+        equations.prediction, two_step.coef[:-1], imr_coef, sigma, probit, equations.selection
     )
     p, size = len(inner), len(inner) + j + 1
     middle, (residual_slope, delta_slope, in_beta, in_rest) = score_squares_and_sums(
@@ -174,7 +174,7 @@ def two_step_own_scale(
     )
     shift = shift_of(moments, probit, features, inverse_root)[1]
     # Of the residuals of these estimates, if the scores have others.
-    residual_slope = residual_slope + (root @ (coef - found.coef)) @ shift
+    residual_slope = residual_slope + (root @ (coef - two_step.coef)) @ shift
     influence = np.zeros((size, size))
     # Heckman's covariance has no larger beta_H.
     most = LARGEST_RHO * sigma if kind.cov_type == "classical" else np.inf
@@ -200,18 +200,18 @@ def two_step_own_scale(
     return OwnScale(ratio, _ratio_error(middle, on_scores, m), np.array(reported))
 
 
-def _residual_model(moments: Moments, found: TwoStep) -> tuple[Floats, float]:
+def _residual_model(moments: Moments, two_step: TwoStep) -> tuple[Floats, float]:
     """Coefficients behind the residuals in the scores, and the mean squared residual.
 
     Residuals of more columns than a third of the selected rows would be too small. Then they are
     those of the features most correlated with the outcome.
     """
-    m, features = moments.n_selected, np.array(found.features, dtype=np.intp)
+    m, features = moments.n_selected, np.array(two_step.features, dtype=np.intp)
     most = int(m * _MOST_COLUMNS)
     if len(features) <= most:
-        return found.coef, float(found.solution.sse) / m
+        return two_step.coef, float(two_step.solution.sse) / m
     scaled, _ = moments.scaled()
-    strength = np.abs(scaled[:, moments.positions(found.features)].T @ scaled[:, -1])
+    strength = np.abs(scaled[:, moments.positions(two_step.features)].T @ scaled[:, -1])
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[features[np.argsort(-strength, kind="stable")[:most]]] = True
     solved = moments.solve(mask)
@@ -275,10 +275,10 @@ def held_own_scale(
 
 
 def likelihood_own_scale(
-    moments: Moments, probit: Probit, found: MaximumLikelihood, kind: CovarianceKind, rows: Rows
+    moments: Moments, probit: Probit, maximum: MaximumLikelihood, kind: CovarianceKind, rows: Rows
 ) -> OwnScale:
     """Read the rows once, at maximum-likelihood estimates."""
-    problem, theta = LinearProblem.build(moments, probit, found.features), found.inner_params
+    problem, theta = LinearProblem.build(moments, probit, maximum.features), maximum.inner_params
     model = _Likelihood(problem, theta)
     middle, (gradient,) = score_squares_and_sums(
         rows,
@@ -290,7 +290,7 @@ def likelihood_own_scale(
     m, p = moments.n_selected, problem.sizes[0]
     # The first coefficient of beta is that of the constant, times the scale of the outcome.
     ratio = float(model.constant @ gradient[p:-2] / m)
-    error = _ratio_error(middle, gradient / m @ found.inner_covariance, m)
+    error = _ratio_error(middle, gradient / m @ maximum.inner_covariance, m)
     return OwnScale(ratio, error)
 
 
@@ -336,26 +336,26 @@ class _Likelihood:
 
 
 def least_squares_own_scale(
-    moments: Moments, features: Positions, found: LeastSquares, kind: CovarianceKind, rows: Rows
+    moments: Moments, features: Positions, fitted: LeastSquares, kind: CovarianceKind, rows: Rows
 ) -> OwnScale | None:
     """Read the rows once, at least-squares estimates; None if these are not determined."""
-    if found.underdetermined or not found.sigma > 0:
+    if fitted.underdetermined or not fitted.sigma > 0:
         return None
     m = moments.n_selected
     places = moments.positions(features)
     root = moments.subset(features, imr=False, outcome=False)
-    model = _LeastSquares(places, found, solve_upper(root, np.eye(len(root))))
-    ratios = _Ratios(places, found.coef, 0.0, found.sigma, None, [])
+    model = _LeastSquares(places, fitted, solve_upper(root, np.eye(len(root))))
+    ratios = _Ratios(places, fitted.coef, 0.0, fitted.sigma, None, [])
     size = len(root) + 2
     middle, (in_beta, _) = score_squares_and_sums(
         *(rows, kind, _WithRatios(_Plain(model.scores), ratios)), columns=moments.columns, size=size
     )
     influence = np.zeros((len(root) + 1, size - 1))
     influence[:-1, :-1] = model.inverse_root
-    influence[-1, -1] = 0.5 * found.sigma / m
+    influence[-1, -1] = 0.5 * fitted.sigma / m
     on_others, rest = project_last(influence @ middle[:-1, :-1] @ influence.T)
     ratio = float(in_beta[0] / m)
-    on_scores = in_beta / m @ influence[:-1] + ratio * found.sigma * influence[-1]
+    on_scores = in_beta / m @ influence[:-1] + ratio * fitted.sigma * influence[-1]
     return OwnScale(ratio, _ratio_error(middle, on_scores, m), np.append(on_others, rest))
 
 
@@ -364,16 +364,16 @@ class _LeastSquares:
     """Equations of least squares and of the errors' variance, for a pass over blocks of rows."""
 
     prediction: list[int]
-    found: LeastSquares
+    fitted: LeastSquares
     inverse_root: Floats
 
     def scores(self, block: Block) -> Array:
         """Scores of each row."""
-        w = empty(block.features, len(block.outcome), len(self.found.coef))
+        w = empty(block.features, len(block.outcome), len(self.fitted.coef))
         w[:, 0] = 1.0
         w[:, 1:] = pick(block.features, self.prediction)
-        residual = block.outcome - w @ like(self.found.coef, w)
-        square = (residual / self.found.sigma) ** 2 - 1.0
+        residual = block.outcome - w @ like(self.fitted.coef, w)
+        square = (residual / self.fitted.sigma) ** 2 - 1.0
         scaled = (w @ like(self.inverse_root, w)) * residual[:, None]
         return namespace(w).concat((scaled, square[:, None]), axis=1)
 

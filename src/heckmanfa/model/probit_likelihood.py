@@ -31,7 +31,6 @@ from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.joint_problem import (
     JointProblem,
-    Slopes,
     State,
     unselected_terms,
     widest,
@@ -180,13 +179,13 @@ def fit_probit_likelihood(
         usual = probit_start(rows, problem, starts)
         # A few rows say little about rho here: on them the likelihood may rise where it does not.
         some = pilot_of(rows)
-        given = naive.features, kind, usual, starts, start, some
-        found = maximize(rows, problem, *given, alone=alone)
+        options = naive.features, kind, usual, starts, start, some
+        estimates = maximize(rows, problem, *options, alone=alone)
     else:
-        found = maximize_held(rows, problem, naive.features, kind, starts, rho)
-    slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
+        estimates = maximize_held(rows, problem, naive.features, kind, starts, rho)
+    slopes = mean_slopes(rows, problem, estimates["inner_params"], naive.inner_coef)
     reached = ProbitMaximum(
-        **found,
+        **estimates,
         index_range=slopes.index_range,
         mean_slopes=slopes.mean,
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
@@ -258,11 +257,6 @@ class ProbitProblem(JointProblem):
             value = -np.inf
         return State(theta, value, gradient, hessian, n, 1)
 
-    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
-        """First derivatives of the b rows of a block of selected rows."""
-        rows = _selected(block, self, theta)
-        return Slopes(rows.design, rows.d_u, rows.sign * rows.d_h, (rows.d_t,))
-
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
         sign = 2.0 * outcome - 1.0
@@ -306,40 +300,6 @@ def outcome_slopes(rows: Rows, probit: Probit) -> tuple[float, Floats]:
 # Functions over one block of rows. -----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Selected:
-    """Selected rows of a block at some theta, with the first derivatives of each row."""
-
-    design: Design
-    u: Array
-    h: Array
-    """q x'beta"""
-    sign: Array
-    """q, 1 or -1"""
-    log_cdf: Array
-    d_h: Array
-    d_u: Array
-    d_t: Array
-
-
-def _indices(
-    block: Block, problem: ProbitProblem, theta: Floats, *others: Floats
-) -> tuple[Design, Array]:
-    """Design of a block of selected rows, and (2 + m, b) u, x'beta and x'b of m other b."""
-    p, j = problem.sizes
-    beta = np.column_stack((theta[p : p + j], *others))
-    design = problem.union.design(block.features)
-    return design, design.times(problem.on_design(theta[:p, None], beta)).T
-
-
-def _selected(block: Block, problem: ProbitProblem, theta: Floats) -> _Selected:
-    design, (u, eta) = _indices(block, problem, theta)
-    sign = 2.0 * block.outcome - 1.0
-    h = sign * eta
-    log_cdf, d_h, d_u, d_t = log_cdf_and_slopes(h, u, float(theta[-1]), sign)
-    return _Selected(design, u, h, sign, log_cdf, d_h, d_u, d_t)
-
-
 def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats, ...]:
     """Sums over a block for the log-likelihood and its derivatives.
 
@@ -351,11 +311,11 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     p, _ = problem.sizes
     value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
-    rows = _selected(chosen, problem, theta)
-    xp = namespace(rows.u)
-    t = float(theta[-1])
+    design, (u, eta) = problem.indices(chosen, theta)
+    xp, t, sign = namespace(u), float(theta[-1]), 2.0 * chosen.outcome - 1.0
+    h = sign * eta
+    log_cdf, d_h, d_u, d_t = log_cdf_and_slopes(h, u, t, sign)
     rho, cosh2, both = float(np.tanh(t)), float(np.cosh(t)) ** 2, float(np.sinh(t) * np.cosh(t))
-    h, u, sign, d_h, d_u, d_t = rows.h, rows.u, rows.sign, rows.d_h, rows.d_u, rows.d_t
     # Density over probability, times rho of this row, and times q.
     tilt, dense = both * d_t, cosh2 * d_t
     from_h, from_u = h - rho * (sign * u), u - rho * (sign * h)
@@ -368,7 +328,7 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     columns[:, 2] = -from_u * dense - d_u * d_t
     columns[:, 3] = -sign * (from_h * dense + d_h * d_t)
     mixed = dense - sign * (d_h * d_u)
-    each = xp.stack((rows.log_cdf, d_t, in_tt))
+    each = xp.stack((log_cdf, d_t, in_tt))
     if chosen.weight is None:
         m, summed = float(len(u)), host(each.sum(axis=1))
     else:
@@ -381,10 +341,10 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
         np.array([value + summed[0], n + m, *summed[1:]]),
         in_gamma,
         in_gammas,
-        rows.design.pull(columns),
-        rows.design.gram(in_uu)[:p, :p],
-        rows.design.gram(in_hh),
-        rows.design.pull(rows.design.scaled(mixed)),
+        design.pull(columns),
+        design.gram(in_uu)[:p, :p],
+        design.gram(in_hh),
+        design.pull(design.scaled(mixed)),
     )
 
 
@@ -393,7 +353,7 @@ def _slope_terms(
 ) -> tuple[tuple[float, Floats, Floats], tuple[float, float]]:
     """`_densities` of a block's selected rows at theta and at ``naive``, and the range of u."""
     block = block.only_selected()
-    design, (u, *indices) = _indices(block, problem, theta, naive)
+    design, (u, *indices) = problem.indices(block, theta, naive)
     sums = _densities(block, design, namespace(u).stack(indices, axis=1))
     return sums, (lowest(u), highest(u))
 

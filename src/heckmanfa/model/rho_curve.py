@@ -151,15 +151,15 @@ class RhoCurve:
         """
         reach = quantile * np.sqrt(self.unit_variance)
         b, c = self.least_squares / (reach * self._s), self.of_lambda / reach
-        found = np.full((len(b), 2), np.nan)
+        changes = np.full((len(b), 2), np.nan)
         for place, variance in enumerate(self.variance):
             # In k = kappa / s: (b - k c)^2 less the relative variance, free of any units.
             polynomial = -variance
             polynomial[:3] += b[place] ** 2, -2.0 * b[place] * c[place], c[place] ** 2
             rho = self._rho_of(_real_roots(polynomial))
             below, above = rho[rho < 0], rho[rho > 0]
-            found[place] = below.max(initial=-np.inf), above.min(initial=np.inf)
-        return np.where(np.isfinite(found), found, np.nan)
+            changes[place] = below.max(initial=-np.inf), above.min(initial=np.inf)
+        return np.where(np.isfinite(changes), changes, np.nan)
 
     @property
     def _s(self) -> float:

@@ -38,8 +38,6 @@ from heckmanfa.text.option_words import OUT_OF_PREDICTION
 
 LARGEST_RHO = 0.98
 """|beta_H| / sigma in a covariance that must be positive definite for any rho-hat"""
-# Numbers in the matrices of a batch of regressions.
-_BATCH_NUMBERS = 2**21
 
 
 @dataclass(frozen=True)
@@ -289,9 +287,9 @@ def fit_least_squares(
             variance = sse / (m - j - 1.0) if m > j + 1 else np.nan
             covariance = variance * inverse_root @ inverse_root.T
         else:
-            columns = list(moments.columns)
-            args = ([columns.index(feature) for feature in features], coef, inverse_root)
-            middle = score_squares(rows, kind, _scores, *args, columns=columns, size=j + 1)
+            args = (moments.positions(features), coef, inverse_root)
+            columns, size = moments.columns, j + 1
+            middle = score_squares(rows, kind, _scores, *args, columns=columns, size=size)
             covariance = inverse_root @ middle @ inverse_root.T
     spare = m - j - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -154,49 +154,22 @@ def read_choices(
     feature_groups: Any = None,
     default_groups: Sequence[Sequence[str]] = (),
     max_features: int | None = None,
+    selecting: bool = False,
 ) -> Choices:
-    """Resolve the user's constraints on a search.
+    """Resolve the user's constraints on a search of the prediction equation.
 
     ``candidates`` are the columns that may predict. ``default_groups`` are the dummies of each
     column of the data, which form a group unless ``feature_groups`` names one of them; dummies that
     may not predict are left out. The other parameters are those of the searching estimators.
+
+    With ``selecting``, the constraints are those on the selection equation. Groups are then left
+    without the columns that may not drive selection.
     """
-    return _read(
-        *(table, candidates, _PREDICTION, always, never),
-        *(_groups(table, feature_groups), default_groups, max_features),
-    )
-
-
-def read_selecting(
-    table: FeatureTable,
-    candidates: Positions,
-    *,
-    always: Any = (),
-    never: Any = (),
-    feature_groups: Any = None,
-    default_groups: Sequence[Sequence[str]] = (),
-) -> Choices:
-    """Resolve the user's constraints on a search of the selection equation.
-
-    ``candidates`` are the columns that may drive selection. Groups are those of `read_choices`,
-    without columns that may not.
-    """
-    may = {*candidates}
-    groups = [[c for c in group if c in may] for group in _groups(table, feature_groups)]
-    return _read(table, candidates, _SELECTION, always, never, groups, default_groups, None)
-
-
-def _read(
-    table: FeatureTable,
-    candidates: Positions,
-    names: _Names,
-    always: Any,
-    never: Any,
-    groups: Sequence[Sequence[int]],
-    default_groups: Sequence[Sequence[str]],
-    max_features: int | None,
-) -> Choices:
-    """Resolve the constraints on the search of one equation."""
+    names, groups = _PREDICTION, _groups(table, feature_groups)
+    if selecting:
+        names = _SELECTION
+        may = {*candidates}
+        groups = [[column for column in group if column in may] for group in groups]
     if not candidates:
         raise InputError(
             f"{names.features} is empty: a search needs features that may {names.does}"
@@ -296,10 +269,10 @@ def feasible_choices(
     """
     choices = choices.without_columns(separating)
     choices = choices.without_columns(_copies(choices, moments, dropped))
-    found = _dependent(moments, choices.always)
-    if found:
+    dependent = _dependent(moments, choices.always)
+    if dependent:
         raise collinear_error(
-            found,
+            dependent,
             ["constant", *(names[column] for column in choices.always)],
             choices.always,
             f"{option('always')} cannot be held among the selected rows",
@@ -310,9 +283,11 @@ def feasible_choices(
     # Far from collinear, no unit needs a look.
     clear = moments.gram_is_safe and not moments.constant_columns()
     for unit in () if clear else choices.units:
-        found = _dependent(moments, unit)
-        away += [unit[item.column - 1] for item in found]
-        clauses += describe_dependencies(found, ["constant", *(names[column] for column in unit)])
+        dependent = _dependent(moments, unit)
+        away += [unit[item.column - 1] for item in dependent]
+        clauses += describe_dependencies(
+            dependent, ["constant", *(names[column] for column in unit)]
+        )
     if away:
         warn(
             "among the selected rows " + "; ".join(clauses) + ": left out of the search for "
@@ -329,8 +304,8 @@ def _copies(choices: Choices, moments: Moments, dropped: Positions) -> list[int]
     away = [column for column in choices.columns if column in {*dropped} - {*choices.always}]
     # The others come first, so these are the ones found to depend.
     order = [column for column in choices.columns if column not in away] + away
-    found = {order[item.column - 1] for item in _dependent(moments, order)} if away else set()
-    return [column for column in away if column in found]
+    dependent = {order[item.column - 1] for item in _dependent(moments, order)} if away else set()
+    return [column for column in away if column in dependent]
 
 
 def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:

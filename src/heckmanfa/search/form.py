@@ -57,7 +57,7 @@ _BATCH_BYTES = 2**25
 
 
 def wald_excess(estimate: float, variance: float, log_likelihood: float, apart: float) -> float:
-    """Return what Wald's statistic of the correction has more than the likelihood ratio.
+    """Return by how much the correction's Wald statistic exceeds the likelihood ratio.
 
     ``apart`` is the log-likelihood with rho = 0, in which both equations are fitted apart.
     """
@@ -90,7 +90,7 @@ class Form:
     knows_correction: bool = True
     """whether the correction was estimated: a likelihood may have no maximum in rho"""
     correction_excess: float = 0.0
-    """what Wald's statistic of the correction has more than the likelihood ratio, in the model of
+    """by how much the correction's Wald statistic exceeds the likelihood ratio, in the model of
     everything: dropping the correction costs the ratio; zero if there is no ratio"""
     searched: tuple[int, ...] = ()
     """(s,) those of the selection features that may be left out, too: all of them, or none"""
@@ -108,11 +108,6 @@ class Form:
     def shows_imr(self) -> bool:
         """Whether beta_H is among the terms: that of a binary outcome would be rho."""
         return not self.knows_scale or self.known_sigma is not None
-
-    @property
-    def rho_place(self) -> int:
-        """Position of rho among the terms."""
-        return self.correction + self.shows_imr
 
     @property
     def n_fixed(self) -> int:
@@ -224,7 +219,7 @@ class Form:
         return np.asarray(np.clip(log_scale, own - _REACH, own + _REACH))
 
     def holds_at(self, rho: Floats) -> Mask:
-        """Whether the form of a likelihood says anything of assignments with these rho.
+        """Whether the form of a likelihood holds for assignments with these rho.
 
         Near the bounds of rho it does not, unless the model of everything lies there. That of two
         steps is a regression's, which has no bounds.
@@ -235,7 +230,7 @@ class Form:
         return np.asarray(np.abs(rho) <= max(LARGEST_RHO, own * (1.0 + 1e-12)))
 
     def misfits(self, rho: Floats) -> Mask:
-        """Whether these rho are no correlations, or the form says nothing of them."""
+        """Whether these rho are not correlations, or the form does not hold for them."""
         return np.asarray((np.abs(rho) >= 1.0) | ~self.holds_at(rho))
 
     def terms(self, estimates: Floats) -> Floats:
@@ -257,14 +252,14 @@ class Form:
         """
         correction = estimates[..., self.correction]
         rho, sigma = self.error_terms(correction, self.log_scale(estimates))
-        zero, one = np.zeros_like(rho), np.ones_like(rho)
+        zeros, ones = np.zeros_like(rho), np.ones_like(rho)
         if self.errors != "two-step":
             bend = 1.0 - rho**2
-            rows = [[sigma * bend, rho * sigma], [bend, zero], [zero, sigma]]
+            rows = [[sigma * bend, rho * sigma], [bend, zeros], [zeros, sigma]]
         else:
             rest = np.exp(2.0 * self.log_scale(estimates)) / sigma
             in_rho = rest / sigma**2
-            rows = [[one, zero], [in_rho, -correction * in_rho]]
+            rows = [[ones, zeros], [in_rho, -correction * in_rho]]
             rows += [[self.mean_delta * correction / sigma, rest]]
         shown = rows[not self.shows_imr : 3 - self.knows_scale]
         width = 2 - self.knows_scale
@@ -298,7 +293,7 @@ class AtanhRho:
     covariance: Floats
     """(k,) with the coefficients of the features"""
     excess: float = 0.0
-    """what its Wald statistic has more than the likelihood ratio of rho = 0"""
+    """by how much its Wald statistic exceeds the likelihood ratio of rho = 0"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,10 +379,10 @@ def form_of_all(
             f"selected rows; there are {weighted_count(moments.n_selected)}. Name fewer in "
             f"{option('prediction_features')}, or use {option('criterion', 'bic')}."
         )
-    found = dependencies(moments.subset(columns, outcome=False))
-    if found:
+    dependent = dependencies(moments.subset(columns, outcome=False))
+    if dependent:
         raise collinear_error(
-            found,
+            dependent,
             ["constant", *(labels[column] for column in columns), "inverse Mills ratio"],
             (*columns, -1),
             f"{option('criterion', 'corrected_bic')} fits all features that may predict at once, "

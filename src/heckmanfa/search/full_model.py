@@ -225,11 +225,11 @@ def without_collinear(
     """
     free = [column for unit in choices.units for column in unit]
     columns = [*choices.always, *free]
-    found = dependencies(moments.subset(columns, imr=False, outcome=False))
-    if not found:
+    dependent = dependencies(moments.subset(columns, imr=False, outcome=False))
+    if not dependent:
         return choices
     error = collinear_error(
-        found,
+        dependent,
         ["constant", *(labels[column] for column in columns)],
         columns,
         "the search fits all features that may predict at once, and they are collinear among the "

@@ -154,10 +154,7 @@ class Goal:
         """Return a loss without its penalties: log SSE, or Q / m if Q is given in its place."""
         if self.form is not None:
             return np.asarray(sse) / self.n_selected
-        return self.log_fit(sse)
-
-    def log_fit(self, sse: Any) -> Floats:
-        """Return log SSE, floored so all perfect fits are tied."""
+        # Floored, so all perfect fits are tied.
         least = max(_PERFECT * self.total_squares, np.finfo(float).tiny)
         return np.asarray(np.log(np.maximum(sse, least)))
 

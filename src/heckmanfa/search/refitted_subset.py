@@ -59,7 +59,7 @@ class BestOfForm:
     n_assignments: int
     """assignments evaluated; bounds ruled out others"""
     beyond: float
-    """no assignment that is not among these has a lower value; infinite if there is none"""
+    """lower bound on the value of every other assignment; infinite if there are no others"""
     interrupted: bool
     """whether the user stopped the search"""
 
@@ -119,7 +119,7 @@ def best_of_form(
 
 
 def _neighbours(mask: Mask, choices: Choices) -> Mask:
-    """Return the assignments that differ from one, (K,), in one unit, as far as allowed."""
+    """Return the allowed assignments that differ from one, (K,), in a single unit."""
     inside = mask[[unit[0] for unit in choices.units]]
     moved = inside ^ np.eye(len(inside), dtype=bool)
     return choices.masks(moved[choices.allowed(moved)])
@@ -174,12 +174,12 @@ class RefittedSubset:
 def _ranked(
     problem: SearchProblem,
     full: FullModel,
-    found: BestOfForm,
+    best: BestOfForm,
     refits: list[Refit],
     max_nodes: int,
 ) -> Search:
     """Sort the assignments by the exact criterion; those without a maximum come last."""
-    goal, masks = problem.goal, found.masks
+    goal, masks = problem.goal, best.masks
     m, held = goal.n_selected, masks.sum(axis=1) + full.n_fixed
     k = problem.moments.n_features
     both = masks.shape[1] > k
@@ -215,23 +215,23 @@ def _ranked(
         aic=aic[order],
         bic=bic[order],
         in_range=good[order],
-        n_assignments=found.n_assignments,
+        n_assignments=best.n_assignments,
         n_in_range=int(np.count_nonzero(good)),
-        optimal=found.optimal,
-        gap=found.gap,
-        n_nodes=found.n_nodes,
-        interrupted=found.interrupted,
+        optimal=best.optimal,
+        gap=best.gap,
+        n_nodes=best.n_nodes,
+        interrupted=best.interrupted,
         refits=ExactRefits(
-            approximate=(found.values + offset)[order],
+            approximate=(best.values + offset)[order],
             log_likelihood=log_likelihood[order],
             coef=coef[order],
-            beyond=found.beyond + offset,
+            beyond=best.beyond + offset,
             full_log_likelihood=full.log_likelihood,
             held_rho=full.held_rho,
             full=full.all_features(problem.rows),
         ),
     )
-    return result if found.complete else _incomplete(result, max_nodes)
+    return result if best.complete else _incomplete(result, max_nodes)
 
 
 def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentError:
@@ -257,10 +257,12 @@ def _no_maximum(problem: SearchProblem, n_refits: int) -> NoFeasibleAssignmentEr
     )
 
 
-def _incomplete(found: Search, max_nodes: int) -> Search:
+def _incomplete(result: Search, max_nodes: int) -> Search:
     """Warn that the tree was not searched to its end."""
-    reason = "was interrupted" if found.interrupted else f"stopped at {NODE_LIMIT}{max_nodes} nodes"
-    gap = found.gap or 0.0
+    reason = (
+        "was interrupted" if result.interrupted else f"stopped at {NODE_LIMIT}{max_nodes} nodes"
+    )
+    gap = result.gap or 0.0
     warn(
         f"the search {reason}; by the quadratic approximation, "
         + (
@@ -270,4 +272,4 @@ def _incomplete(found: Search, max_nodes: int) -> Search:
         ),
         SearchWarning,
     )
-    return replace(found, early_stop=f"The search {reason}.")
+    return replace(result, early_stop=f"The search {reason}.")

@@ -68,7 +68,7 @@ class Strategy(Protocol):
     """A way to search."""
 
     def __call__(self, problem: SearchProblem) -> tuple[Search, Trained | None]:
-        """Search; return the training as well if there was one."""
+        """Search; return the training as well, if any."""
         ...
 
     def for_replicates(self) -> Self:
@@ -90,7 +90,7 @@ class BestSubset:
         criterion = problem.goal.criterion
         most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
         with progress_line(self.verbose, "search", "nodes", most, at_most=True) as show:
-            found = best_subset(
+            result = best_subset(
                 problem.moments,
                 problem.choices,
                 problem.goal,
@@ -104,7 +104,7 @@ class BestSubset:
                     nodes, f"best {criterion} {best:.6g}, bound {bound:.6g}"
                 ),
             )
-        return found, None
+        return result, None
 
     def for_replicates(self) -> Self:
         """Return the same search without nearly best assignments."""
@@ -163,9 +163,9 @@ class FeatureAssignment:
         source = generator(problem.random_state)
         trained = self._train(problem, source)
         if self.extraction == "rank":
-            found = rank(moments, choices, goal, trained.log_pi[1], names=names)
+            result = rank(moments, choices, goal, trained.log_pi[1], names=names)
         else:
-            found = sample(
+            result = sample(
                 moments,
                 choices,
                 goal,
@@ -178,8 +178,8 @@ class FeatureAssignment:
             ended = (
                 f"The training was interrupted after {trained.n_epochs} of {self.epochs} epochs."
             )
-            found = replace(found, early_stop=ended, interrupted=True)
-        return found, trained
+            result = replace(result, early_stop=ended, interrupted=True)
+        return result, trained
 
     def for_replicates(self) -> Self:
         """Show no progress."""
@@ -245,7 +245,7 @@ def sample(
     if noise is not None and (noise.ndim != 3 or noise.shape[1:] != log_pi.shape):
         raise InputError(f"noise must have the shape (B, 2, {log_pi.shape[1]}); got {noise.shape}")
     total = n_draws if noise is None else len(noise)
-    found = np.zeros((0, len(first)), dtype=bool)
+    drawn = np.zeros((0, len(first)), dtype=bool)
     for start in range(0, total, _DRAWS_AT_ONCE):
         size = min(_DRAWS_AT_ONCE, total - start)
         gumbel = (
@@ -255,14 +255,14 @@ def sample(
         )
         inside = _cut(choices, assign(unit_log_pi, gumbel), unit_log_pi + gumbel)
         inside = inside[choices.allowed(inside)]
-        found = distinct(np.concatenate([found, inside]))
-    if len(found) == 0:
+        drawn = distinct(np.concatenate([drawn, inside]))
+    if len(drawn) == 0:
         raise NoFeasibleAssignmentError(
             f"each of the {total} draws is empty, and an empty assignment is not allowed: the "
             "training left every feature a probability of at most "
             f"{np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. {_RETRAIN}"
         )
-    return evaluate(moments, goal.among(choices), choices.masks(found), names=names)
+    return evaluate(moments, goal.among(choices), choices.masks(drawn), names=names)
 
 
 def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
@@ -340,11 +340,11 @@ def lasso(
     rest = r[len(first) :, len(first) :]
     features, outcome = rest[:, :-1], rest[:, -1]
     scale = np.linalg.norm(features, axis=0)
-    found = dependencies(r[:-1, :-1])
-    if found:
+    dependent = dependencies(r[:-1, :-1])
+    if dependent:
         every = [*choices.always, *columns]
         raise collinear_error(
-            found,
+            dependent,
             ["constant", "inverse Mills ratio", *(names[column] for column in every)],
             every,
             "the features are collinear among the selected rows",

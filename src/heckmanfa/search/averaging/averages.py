@@ -18,7 +18,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError, SearchWarning, warn
-from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import (
     Enumeration,
     enumerate_assignments,
@@ -41,6 +40,7 @@ from heckmanfa.search.averaging.weights import (
     EVEN,
     MOST_COLUMNS,
     WEIGHT_CRITERIA,
+    Columns,
     Correction,
     Odds,
     Rule,
@@ -95,10 +95,10 @@ def average(
         return put_together(columns, rule, estimates, kept, all_features_share)
     line = progress_line(verbose, "average", "assignments", 1 << n_units)
     with one_blas_thread(), line as progress:
-        found = enumerate_assignments(columns, rule, progress=progress)
-        _refuse_empty(found)
-        kept = kept_of(found, random)
-    return put_together(columns, rule, estimates_of(found), kept, all_features_share)
+        enumeration = enumerate_assignments(columns, rule, progress=progress)
+        _refuse_empty(enumeration)
+        kept = kept_of(enumeration, random)
+    return put_together(columns, rule, estimates_of(enumeration), kept, all_features_share)
 
 
 def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
@@ -117,18 +117,19 @@ def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
     )
 
 
-def _refuse_empty(found: Enumeration) -> None:
+def _refuse_empty(enumeration: Enumeration) -> None:
     """Refuse a window of rho that holds no assignment."""
-    if np.isfinite(found.cost).any():
+    if np.isfinite(enumeration.cost).any():
         return
-    known = found.rho[np.isfinite(found.rho)]
+    rho = enumeration.rho
+    known = rho[np.isfinite(rho)]
     seen = f": they have rho from {known.min():.3g} to {known.max():.3g}" if len(known) else ""
     window = ""
-    if found.rule.rho_range is not None:
-        low, high = found.rule.rho_range
+    if enumeration.rule.rho_range is not None:
+        low, high = enumeration.rule.rho_range
         window = f" with rho in [{low:g}, {high:g}]"
     raise NoFeasibleAssignmentError(
-        f"no assignment{window} has weight among {len(found.rho):,}{seen}. Widen "
+        f"no assignment{window} has weight among {len(rho):,}{seen}. Widen "
         f"{option('rho_range')}{instead(', or raise max_features', '')}."
     )
 
@@ -151,15 +152,15 @@ def _sampled(
     most = most_sweeps(len(columns.order), max_sweeps)
     line = progress_line(verbose, "average", "sweeps of the sampler", most, at_most=True)
     with one_blas_thread(), line as progress:
-        found = sample_assignments(columns, rule, random, max_sweeps=max_sweeps, progress=progress)
-    if found.disagreement > AGREEMENT:
+        chains = sample_assignments(columns, rule, random, max_sweeps=max_sweeps, progress=progress)
+    if chains.disagreement > AGREEMENT:
         warn(
             "the shares of weight are uncertain: two halves of the sampled chains differ by up to "
-            f"{found.disagreement:.3f} after {len(found.cost)} sweeps. Nearly equal features do "
+            f"{chains.disagreement:.3f} after {len(chains.cost)} sweeps. Nearly equal features do "
             f"this{instead(': group them with feature_groups', '')}.",
             SearchWarning,
         )
-    return sampled_estimates(found, columns, rule), sampled_kept(found, columns, rule)
+    return sampled_estimates(chains, columns, rule), sampled_kept(chains, columns, rule)
 
 
 def with_drivers(form: Form, selecting: Choices) -> Form:
@@ -185,41 +186,43 @@ def with_drivers(form: Form, selecting: Choices) -> Form:
     with warnings.catch_warnings():
         # The average over both equations, with the same features, says whether chains agree.
         warnings.simplefilter("ignore", SearchWarning)
-        found = average(equation, selecting, weights="bic", correction="never", random_state=_SEED)
-    chances = found.shares[CHANCES_BY]
+        averaged = average(
+            equation, selecting, weights="bic", correction="never", random_state=_SEED
+        )
+    chances = averaged.shares[CHANCES_BY]
     return replace(form, drivers=tuple(c for c in form.columns if chances[c] >= PROBABLE))
 
 
-def without_correction(form: Form, found: Average) -> tuple[Members, Floats | None]:
+def without_correction(form: Form, averaged: Average) -> tuple[Members, Floats | None]:
     """Return the same assignments as least squares has them: none holds the correction.
 
     Beside them are the BIC shares of the columns of X, (K,), if they are known. Sampled assignments
     are weighed again instead of sampled again: one that was drawn with or without the correction
     counts by how much of its weight is without.
     """
-    if found.exhaustive or found.correction == "never":
-        alike = found
-        if found.correction != "never":
-            by = found.weights
+    if averaged.exhaustive or averaged.correction == "never":
+        alike = averaged
+        if averaged.correction != "never":
+            by = averaged.weights
             alike = average(
                 form,
-                found.choices,
+                averaged.choices,
                 weights=by,
                 correction="never",
                 random_state=_SEED,
-                selecting=found.selecting,
+                selecting=averaged.selecting,
             )
         return alike.members(form), alike.shares[CHANCES_BY]
-    states, place = found.component_states, -2
+    states, place = averaged.component_states, -2
     without, inside = states.copy(), states.copy()
     without[:, place], inside[:, place] = False, True
-    kind = "aic" if found.weights == "mean" else found.weights
+    kind = "aic" if averaged.weights == "mean" else averaged.weights
     even = np.full(len(states), 1.0 / len(states))
     with_it, without_it = (
-        found.criteria(some, Members(form, some, even).costs)[kind] for some in (inside, without)
+        averaged.criteria(some, Members(form, some, even).costs)[kind] for some in (inside, without)
     )
     apart = with_it - without_it
-    ratio = found.component_weights / (1.0 + np.exp(-0.5 * np.clip(apart, -1400.0, 1400.0)))
+    ratio = averaged.component_weights / (1.0 + np.exp(-0.5 * np.clip(apart, -1400.0, 1400.0)))
     weights = ratio / ratio.sum()
     share = None
     if kind == "bic":
@@ -230,45 +233,48 @@ def without_correction(form: Form, found: Average) -> tuple[Members, Floats | No
     return Members(form, without, weights), share
 
 
-def sampled_estimates(found: Sampled, columns: Columns, rule: Rule) -> Estimates:
+def sampled_estimates(sampled: Sampled, columns: Columns, rule: Rule) -> Estimates:
     """Average over the chains of each kind."""
-    each = (found.rho, found.sigma, columns.form.misfits(found.rho))
-    own = [found.chains(kind) for kind in rule.own]
-    scale = np.array([_share_per_visit(found, columns, chains) for chains in own])
+    each = (sampled.rho, sampled.sigma, columns.form.misfits(sampled.rho))
+    own = [sampled.chains(kind) for kind in rule.own]
+    scale = np.array([_share_per_visit(sampled, columns, chains) for chains in own])
 
     def mean(values: Floats) -> Floats:
         by_kind = np.array([values[chains].mean(axis=0) for chains in own])
         return np.asarray((by_kind * scale).mean(axis=0))
 
     return Estimates(
-        inclusion={kind: found.shares[found.chains(kind)].mean(axis=0) for kind in WEIGHT_CRITERIA},
-        beside_index={
-            kind: found.beside_index[found.chains(kind)].mean(axis=0) for kind in WEIGHT_CRITERIA
+        inclusion={
+            kind: sampled.shares[sampled.chains(kind)].mean(axis=0) for kind in WEIGHT_CRITERIA
         },
-        effects=mean(found.effects),
-        positive=mean(found.positive),
-        negative=mean(found.negative),
+        beside_index={
+            kind: sampled.beside_index[sampled.chains(kind)].mean(axis=0)
+            for kind in WEIGHT_CRITERIA
+        },
+        effects=mean(sampled.effects),
+        positive=mean(sampled.positive),
+        negative=mean(sampled.negative),
         others=np.array([np.mean([part[:, chains] for chains in own]) for part in each]),
     )
 
 
-def _share_per_visit(found: Sampled, columns: Columns, chains: slice) -> Floats:
+def _share_per_visit(sampled: Sampled, columns: Columns, chains: slice) -> Floats:
     """The share of weight in which a column acts, divided by its share of the visits, (c,).
 
     Shares are less noisy than counts of visits, so they replace them in means over states. A column
     that the index has too acts wherever the index is held; those are taken as they are.
     """
-    visits = found.inside[:, chains].mean(axis=(0, 1))
-    share = found.shares[chains].mean(axis=0)
+    visits = sampled.inside[:, chains].mean(axis=(0, 1))
+    share = sampled.shares[chains].mean(axis=0)
     ratio = np.divide(share, visits, out=np.ones_like(share), where=visits > 0.0)
     if columns.has_index and share[0] > 0.0:
         ratio[columns.n_in_index > 0] = 1.0
     return np.append(np.ones(columns.n_fixed), np.repeat(ratio, columns.sizes))
 
 
-def sampled_kept(found: Sampled, columns: Columns, rule: Rule) -> Kept:
+def sampled_kept(sampled: Sampled, columns: Columns, rule: Rule) -> Kept:
     """Find the heaviest of the assignments visited, and those for intervals."""
-    visited = _Visited(found, columns, rule)
+    visited = _Visited(sampled, columns, rule)
     best_weight: dict[str, float] = {}
     n_half: dict[str, int] = {}
     for kind in WEIGHT_CRITERIA:
@@ -295,24 +301,24 @@ def sampled_kept(found: Sampled, columns: Columns, rule: Rule) -> Kept:
         components=visited.packed(columns, distinct[order]),
         component_weights=counts[order] / counts.sum(),
         components_drawn=True,
-        disagreement=found.disagreement,
+        disagreement=sampled.disagreement,
     )
 
 
 class _Visited:
     """The N distinct assignments that any chain visited."""
 
-    def __init__(self, found: Sampled, columns: Columns, rule: Rule) -> None:
-        n_units = found.inside.shape[2]
-        states = found.inside.reshape(-1, n_units)
+    def __init__(self, sampled: Sampled, columns: Columns, rule: Rule) -> None:
+        n_units = sampled.inside.shape[2]
+        states = sampled.inside.reshape(-1, n_units)
         # One opaque value per row sorts faster than rows of numbers.
         rows = np.packbits(states, axis=1)
         keys = np.ascontiguousarray(rows).view(f"V{rows.shape[1]}").ravel()
         _, first, self._place = np.unique(keys, return_index=True, return_inverse=True)
-        self._place = self._place.reshape(found.inside.shape[:2])
-        self._found = found
+        self._place = self._place.reshape(sampled.inside.shape[:2])
+        self._sampled = sampled
         self.inside: Mask = states[first]
-        self.cost, self.rho = found.cost.ravel()[first], found.rho.ravel()[first]
+        self.cost, self.rho = sampled.cost.ravel()[first], sampled.rho.ravel()[first]
         counts = columns.counts(self.inside.astype(np.intp), 0)
         holds_index = self.inside[:, 0] & columns.has_index
         self._weights: dict[WeightCriterion, Floats] = {}
@@ -323,7 +329,7 @@ class _Visited:
 
     def _factor(self, kind: WeightCriterion, relative: Floats) -> float:
         """Weight of an assignment whose relative weight is one."""
-        places = self._place[:, self._found.chains(kind)]
+        places = self._place[:, self._sampled.chains(kind)]
         middle = places.shape[1] // 2
         halves = places[:, :middle].ravel(), places[:, middle:].ravel()
         seen, expected = 0.0, 0.0
@@ -342,7 +348,7 @@ class _Visited:
 
     def places(self, kinds: tuple[WeightCriterion, ...]) -> NDArray[np.intp]:
         """Which distinct assignments the chains of some kinds visited, one after another."""
-        parts = [self._place[:, self._found.chains(kind)] for kind in kinds]
+        parts = [self._place[:, self._sampled.chains(kind)] for kind in kinds]
         return np.concatenate(parts, axis=1).ravel()
 
     def heaviest(self, kinds: tuple[WeightCriterion, ...]) -> tuple[float, int]:

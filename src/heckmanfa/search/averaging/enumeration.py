@@ -20,10 +20,9 @@ from scipy import linalg
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept, pack_states
 from heckmanfa.search.averaging.subsets import Subsets
-from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Columns, Rule, WeightCriterion
 from heckmanfa.search.goal import KEPT, first_of_ties
 
 # The most inner units, and the most numbers in the estimates of a step: they stay in the cache.
@@ -149,7 +148,7 @@ def enumerate_assignments(
     n_units = len(columns.order)
     room = int(np.log2(_NUMBERS / (len(columns.places) + 5)))
     n_inner = min(n_units - columns.has_index, _INNER, max(room, 1))
-    found = Enumeration(
+    enumeration = Enumeration(
         columns=columns,
         rule=rule,
         n_inner=n_inner,
@@ -157,22 +156,22 @@ def enumerate_assignments(
         rho=np.full(1 << n_units, np.nan),
         sums={kind: Sums() for kind in WEIGHT_CRITERIA},
     )
-    step = _Step(found)
+    step = _Step(enumeration)
     for outer in range(1 << (n_units - n_inner)):
         step.run(outer)
         if progress is not None:
             progress((outer + 1) << n_inner, "")
-    return found
+    return enumeration
 
 
 class _Step:
     """Evaluates the assignments of one set of outer units after another."""
 
-    def __init__(self, found: Enumeration) -> None:
-        self._found, self._steps = found, found.steps
-        self._columns, self._rule = found.columns, found.rule
+    def __init__(self, enumeration: Enumeration) -> None:
+        self._enumeration, self._steps = enumeration, enumeration.steps
+        self._columns, self._rule = enumeration.columns, enumeration.rule
         columns, f = self._columns, self._columns.n_fixed
-        n_columns, n_subsets = len(columns.places), 1 << found.n_inner
+        n_columns, n_subsets = len(columns.places), 1 << enumeration.n_inner
         self._values = np.zeros((n_columns + 4, n_subsets))
         """coefficients, and what `Sums.values` has besides"""
         self._moved = np.zeros_like(self._values)
@@ -180,7 +179,7 @@ class _Step:
         self._values[n_columns] = -1.0
         inner = self._values[self._steps.first_inner : n_columns + 1]
         r = columns.matrix[f:, f:]
-        self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
+        self._subsets = Subsets(columns.sizes, enumeration.n_inner, columns.least[f:], r, inner)
         self._weights = np.empty((len(WEIGHT_CRITERIA), n_subsets))
         self._correction = columns.place_of(len(columns.form.columns))
 
@@ -195,17 +194,17 @@ class _Step:
         if not np.all(np.abs(np.diagonal(r)[:f]) > columns.least[known]):
             return
         residual, feasible = self._subsets.solve(outer)
-        here = slice(outer << self._found.n_inner, (outer + 1) << self._found.n_inner)
+        here = slice(outer << self._enumeration.n_inner, (outer + 1) << self._enumeration.n_inner)
         feasible = feasible & np.isfinite(steps.penalty(rule, "bic", outer))
         if not feasible.any():
             return
         self._solve(known, r)
         rho = self._describe(steps.holds_index(outer), feasible)
-        self._found.rho[here] = np.where(feasible, rho, np.nan)
+        self._enumeration.rho[here] = np.where(feasible, rho, np.nan)
         feasible &= rule.in_range(rho) & columns.form.holds_at(rho)
         cost = np.square(residual * columns.norms[-1])
         cost[~feasible] = np.inf
-        self._found.cost[here] = cost
+        self._enumeration.cost[here] = cost
         if feasible.any():
             self._add(outer, cost)
 
@@ -246,7 +245,7 @@ class _Step:
 
     def _add(self, outer: int, cost: Floats) -> None:
         """Add the weights of a step to the sums."""
-        rule, steps, sums = self._rule, self._steps, self._found.sums
+        rule, steps, sums = self._rule, self._steps, self._enumeration.sums
         for kind, weight in zip(WEIGHT_CRITERIA, self._weights, strict=True):
             np.add(cost, steps.penalty(rule, kind, outer), out=weight)
             sums[kind].rescale(float(weight.min()))
@@ -254,7 +253,7 @@ class _Step:
             _halve_and_exp(weight)
         held = np.zeros(steps.n_outer)
         held[steps.held(outer)] = 1.0
-        inclusion, total = _inclusion(self._weights, self._found.n_inner)
+        inclusion, total = _inclusion(self._weights, self._enumeration.n_inner)
         for row, kind in enumerate(WEIGHT_CRITERIA):
             shares = np.concatenate([held * total[row], inclusion[row]])
             sums[kind].total += total[row]
@@ -289,18 +288,20 @@ def _inclusion(weights: Floats, n_units: int) -> tuple[Floats, Floats]:
     return inclusion, weights[:, 0]
 
 
-def estimates_of(found: Enumeration) -> Estimates:
+def estimates_of(enumeration: Enumeration) -> Estimates:
     """Divide the sums of an enumeration by the sums of the weights."""
-    own = [found.sums[kind] for kind in found.rule.own]
-    n = len(found.columns.places)
+    own = [enumeration.sums[kind] for kind in enumeration.rule.own]
+    n = len(enumeration.columns.places)
 
     def mean(name: str) -> Floats:
         return np.asarray(np.mean([getattr(sums, name) / sums.total for sums in own], axis=0))
 
     values = mean("values")
     return Estimates(
-        inclusion={kind: sums.inclusion / sums.total for kind, sums in found.sums.items()},
-        beside_index={kind: sums.beside_index / sums.total for kind, sums in found.sums.items()},
+        inclusion={kind: sums.inclusion / sums.total for kind, sums in enumeration.sums.items()},
+        beside_index={
+            kind: sums.beside_index / sums.total for kind, sums in enumeration.sums.items()
+        },
         effects=values[:n],
         positive=mean("positive"),
         negative=mean("negative"),
@@ -308,39 +309,39 @@ def estimates_of(found: Enumeration) -> Estimates:
     )
 
 
-def kept_of(found: Enumeration, random: np.random.Generator) -> Kept:
+def kept_of(enumeration: Enumeration, random: np.random.Generator) -> Kept:
     """Find the heaviest assignments, and those for intervals."""
-    rule = found.rule
-    n_assignments = int(np.count_nonzero(np.isfinite(found.cost)))
+    rule = enumeration.rule
+    n_assignments = int(np.count_nonzero(np.isfinite(enumeration.cost)))
     best_weight: dict[str, float] = {}
     n_half: dict[str, int] = {}
     own = np.zeros(0)
     for kind in WEIGHT_CRITERIA:
-        weight = found.weights(kind)
+        weight = enumeration.weights(kind)
         best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
         if kind in rule.own:
             own = weight if len(own) == 0 else 0.5 * (own + weight)
     if rule.weights == "mean":
         best_weight["mean"], n_half["mean"] = float(own.max()), _half(own)
-    leading, weight = _heaviest(found, own, min(KEPT, n_assignments))
+    leading, weight = _heaviest(enumeration, own, min(KEPT, n_assignments))
     chosen, component_weights, drawn = _components(own, leading, weight, random)
     return Kept(
         exhaustive=True,
         n_assignments=n_assignments,
         best_weight=best_weight,
         n_half=n_half,
-        leading=_packed(found, leading),
+        leading=_packed(enumeration, leading),
         leading_weight=weight,
-        leading_cost=found.cost[leading],
-        leading_rho=found.rho[leading],
-        components=_packed(found, chosen),
+        leading_cost=enumeration.cost[leading],
+        leading_rho=enumeration.rho[leading],
+        components=_packed(enumeration, chosen),
         component_weights=component_weights,
         components_drawn=drawn,
     )
 
 
-def _packed(found: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
-    return pack_states(found.columns.states(found.inside(assignments)))
+def _packed(enumeration: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
+    return pack_states(enumeration.columns.states(enumeration.inside(assignments)))
 
 
 def _half(weight: Floats) -> int:
@@ -353,13 +354,13 @@ def _half(weight: Floats) -> int:
     return int(np.searchsorted(carried, 0.5 * (1.0 - 1e-12))) + 1
 
 
-def _heaviest(found: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
+def _heaviest(enumeration: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
     """The heaviest assignments, best first, and their weights."""
     chosen = np.argpartition(own, len(own) - count)[len(own) - count :]
     chosen.sort()
     chosen = chosen[own[chosen] > 0.0]
-    loss = -2.0 / found.rule.n_selected * np.log(own[chosen])
-    ranked = first_of_ties(loss, found.columns.states(found.inside(chosen)))
+    loss = -2.0 / enumeration.rule.n_selected * np.log(own[chosen])
+    ranked = first_of_ties(loss, enumeration.columns.states(enumeration.inside(chosen)))
     chosen = chosen[ranked]
     return chosen, own[chosen]
 

@@ -8,7 +8,7 @@ change places in one move. The shares of weight are averages of probabilities in
 Each chain keeps the principal pivot transform M of the Gram matrix G of the units' columns and y,
 from which what is always held is projected out. For the columns D held, M_DD is the inverse of
 G_DD, M_yD holds the coefficients, and M_yy is the cost. Rounding is kept in check
-by computing M afresh every few sweeps, and by taking columns as collinear well above it.
+by recomputing M every few sweeps, and by treating columns as collinear well above it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ from scipy.linalg import blas
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import solve_upper
-from heckmanfa.search.averaging.columns import Columns, as_counts
-from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, Rule, WeightCriterion
+from heckmanfa.search.averaging.weights import (
+    WEIGHT_CRITERIA,
+    Columns,
+    Rule,
+    WeightCriterion,
+    as_counts,
+)
 
 # Chains per kind of weights; halves of them are compared.
 _CHAINS = 8
@@ -229,7 +234,7 @@ class _Chains:
             yield np.sort(block)
 
     def _rebuild(self) -> None:
-        """Compute every chain's transform afresh."""
+        """Recompute every chain's transform."""
         for chain, inside in enumerate(self.inside):
             matrix = self._gram.copy()
             _pivot(matrix, np.flatnonzero(inside[self._of_column]))
@@ -344,7 +349,7 @@ def _pivot_many(matrices: Floats, on: Mask) -> Floats:
     """Principal pivot transforms of (C, s, s) matrices, each on its own rows, (C, s)."""
     inverse = _inverses(matrices, on)
     rows, columns = inverse @ matrices, matrices @ inverse
-    found = matrices - matrices @ rows
-    found = np.where(on[:, :, None], -rows, found)
-    found = np.where(on[:, None, :], columns, found)
-    return np.where(on[:, :, None] & on[:, None, :], inverse, found)
+    pivoted = matrices - matrices @ rows
+    pivoted = np.where(on[:, :, None], -rows, pivoted)
+    pivoted = np.where(on[:, None, :], columns, pivoted)
+    return np.where(on[:, :, None] & on[:, None, :], inverse, pivoted)

@@ -91,15 +91,19 @@ class Members:
         return float(self.weights @ self.terms[:, self.form.correction])
 
     def variances(self, gradients: Floats) -> Floats:
-        """Variances, (N, q), of q linear functions of all estimates, (q, d)."""
-        form, q = self.form, len(gradients)
+        """Variances, (N, q), of q linear functions of all estimates, (q, d).
+
+        Gradients (N, q, d) differ by assignment.
+        """
+        form = self.form
         moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
-        shared = np.einsum("qi,ij,qj->q", gradients, form.unmoved, gradients)
-        found = np.empty((len(self.states), q))
+        variances = np.empty((len(self.states), gradients.shape[-2]))
+        variances[:] = np.einsum("...qi,ij,...qj->...q", gradients, form.unmoved, gradients)
         for rows, factor in self._blocks():
-            along, apart = moved @ factor, rest @ factor
-            found[rows] = shared + np.sum(along * (along + 2.0 * apart), axis=2)
-        return np.asarray(np.maximum(found, 0.0))
+            own = rows if gradients.ndim == 3 else ...
+            along, apart = moved[own] @ factor, rest[own] @ factor
+            variances[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
+        return np.asarray(np.maximum(variances, 0.0))
 
     @cached_property
     def term_errors(self) -> Floats:
@@ -110,20 +114,10 @@ class Members:
         slopes = form.slopes(self.estimates)
         ends = np.zeros((len(errors), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
-        errors[:, n:] = np.sqrt(self._own_variances(ends))
+        errors[:, n:] = np.sqrt(self.variances(ends))
         slopes_at = [place for place in form.free if place != n]
         errors[:, slopes_at] *= self.terms[:, slopes_at] != 0.0
         return errors
-
-    def _own_variances(self, gradients: Floats) -> Floats:
-        """Variances, (N, q), of functions whose gradients, (N, q, d), differ by assignment."""
-        form = self.form
-        moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
-        found = np.einsum("nqi,ij,nqj->nq", gradients, form.unmoved, gradients)
-        for rows, factor in self._blocks():
-            along, apart = moved[rows] @ factor, rest[rows] @ factor
-            found[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
-        return np.asarray(np.maximum(found, 0.0))
 
     def covariance(self, member: int) -> Floats:
         """Covariance of all estimates of one assignment, (d, d)."""
@@ -144,13 +138,13 @@ class Members:
             scaled = factor * np.sqrt(share[rows])[:, None, None]
             for number in np.unique(place[rows]):
                 within[number] += _products(scaled[place[rows] == number])
-        found = []
+        gathered = []
         for members, weight, spread in zip(sets, weights, within, strict=True):
             mean = share[members] @ self.estimates[members]
             apart = (self.estimates[members] - mean) * np.sqrt(share[members])[:, None]
             covariance = symmetric(self._within(spread) + apart.T @ apart)
-            found.append(Gathered(weight, members, mean, covariance))
-        return found
+            gathered.append(Gathered(weight, members, mean, covariance))
+        return gathered
 
     def _within(self, spread: Floats) -> Floats:
         """Return the covariance within assignments, (d, d), given the mean of C C', (f, f)."""
@@ -213,13 +207,14 @@ class Members:
         moved, rest = last @ form.moves, last @ difference
         for rows, factor in self._blocks():
             within += _products(factor * np.sqrt(self.weights[rows])[:, None, None])
-            one, two = moved @ factor, rest @ factor
-            along = np.einsum("nte,nej->ntj", weighted[rows], one + two)
+            own, other = moved @ factor, rest @ factor
+            along = np.einsum("nte,nej->ntj", weighted[rows], own + other)
             spread = np.einsum("nfj,ntj->ft", factor, along)
-            along = np.einsum("nte,nej->ntj", weighted[rows], one)
+            along = np.einsum("nte,nej->ntj", weighted[rows], own)
             spread_apart = np.einsum("nfj,ntj->ft", factor, along)
             cross += form.moves @ spread + difference @ spread_apart
-            pairs = np.einsum("nej,ngj->neg", one, one + two) + np.einsum("nej,ngj->neg", two, one)
+            pairs = np.einsum("nej,ngj->neg", own, own + other)
+            pairs += np.einsum("nej,ngj->neg", other, own)
             ends += np.einsum("nte,neg,nug->tu", weighted[rows], pairs, slopes[rows])
         covariance[:n, :n] += self._within(within)[:n, :n]
         covariance[:n, n:] += cross[:n]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.members import Gathered, Members
 from heckmanfa.search.averaging.weights import (
     WEIGHT_CRITERIA,
+    Columns,
     Correction,
     Rule,
     WeightCriterion,
@@ -204,11 +204,11 @@ def unpack_states(packed: NDArray[np.uint8], n_features: int) -> Mask:
     return np.concatenate([columns, ends], axis=1).astype(bool)
 
 
-def with_shares_of(found: Average, other: Average) -> Average:
+def with_shares_of(averaged: Average, other: Average) -> Average:
     """Return an average with the shares of another, which knows them better."""
     names = ("shares", "alone", "correction_share", "index_share", "selection_shares")
     known = {name: getattr(other, name) for name in (*names, "disagreement")}
-    return replace(found, **known)
+    return replace(averaged, **known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,14 +135,14 @@ def _rotate(source: Floats, extra: Floats, out: Floats) -> None:
     """Rotate one more row into triangular factors; ``out`` may be ``source``."""
     width = len(extra)
     left = np.array(extra)
-    one, two, three = np.empty((3, *left.shape))
+    buffers = np.empty((3, *left.shape))
     for row in range(width):
         here, beside = source[row, row], left[row]
         length = np.sqrt(here * here + beside * beside)
         if row + 1 < width:
             cosine, sine = here / length, beside / length
             mine, other = source[row, row + 1 :], left[row + 1 :]
-            first, second, third = one[row + 1 :], two[row + 1 :], three[row + 1 :]
+            first, second, third = buffers[:, row + 1 :]
             np.multiply(mine, sine, out=first)
             np.multiply(other, sine, out=second)
             np.multiply(mine, cosine, out=third)

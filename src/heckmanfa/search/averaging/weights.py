@@ -1,4 +1,7 @@
-"""The criteria behind the weights of an average, and which assignments weigh nothing.
+"""What an assignment of an average holds, and what it weighs.
+
+Its columns are those of the regression that `heckmanfa.search.form.Form` describes: what every
+assignment holds first, then the units, then the outcome.
 
 An assignment with J columns in u of the U units has p = J + 1 coefficients, the intercept among
 them, and one more each if it holds the correction and the index. If both equations are searched, J
@@ -12,16 +15,21 @@ Its criterion is what dropping the others costs, plus a penalty:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.search.choices import Choices, check_window
+from heckmanfa.model.linalg import DEPENDENT, column_norms
+from heckmanfa.search.choices import Choices, check_window, join_equations
+from heckmanfa.search.form import Form
 
 WeightCriterion = Literal["aic", "bic", "ebic"]
 WEIGHT_CRITERIA: tuple[WeightCriterion, ...] = get_args(WeightCriterion)
@@ -39,6 +47,9 @@ ALL_FEATURES_SHARE = 0.5
 With one half, a tail of 2.5% holds at most 5% of the model of all features, so the interval
 contains that model's interval of 90%, whatever the weights say.
 """
+LEAST_DROPPED = 2
+"""The index is offered where at least so many of its columns are dropped: with fewer, it says
+nothing that these do not say."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +118,215 @@ def penalties(m: float, choices: Choices, n_fixed: int = 1) -> dict[WeightCriter
     allowed = allowed & (columns <= MOST_COLUMNS * m) & (m - p > 1.0)
     small_sample = np.where(allowed, m - p - 1.0, 1.0)
     binomial = -np.log(n_units + 1.0) - special.betaln(n_units - units + 1.0, units + 1.0)
-    found: dict[WeightCriterion, Floats] = {
+    tables: dict[WeightCriterion, Floats] = {
         "aic": 2.0 * p * m / small_sample + 0.0 * units,
         "bic": p * np.log(m) + 0.0 * units,
         "ebic": p * np.log(m) + 2.0 * binomial,
     }
-    return {kind: np.where(allowed, table, np.inf) for kind, table in found.items()}
+    return {kind: np.where(allowed, table, np.inf) for kind, table in tables.items()}
+
+
+def as_counts(sums: Floats) -> tuple[Any, ...]:
+    """Split sums of `Columns.tally`, (..., 5): four numbers of units and columns, and a cost."""
+    whole = sums[..., :4].astype(np.intp)
+    return (*np.moveaxis(whole, -1, 0), sums[..., 4])
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns [fixed, units, R theta-hat] of a form, scaled to length one.
+
+    Fixed are the features that are always in, and the correction if it is. The index, if it is
+    offered, is the first unit; the correction, if it is optional, is the next; groups of features
+    come before single ones.
+    """
+
+    form: Form
+    choices: Choices
+    """those of both equations as one, if both are searched: see `join_equations`"""
+    equations: tuple[Choices, Choices | None]
+    """those of the prediction equation, and of the selection equation if that is searched"""
+    correction: Correction
+    has_index: bool
+    order: tuple[int, ...]
+    """the unit of the choices that each unit here is, (U,); -1 the correction, -2 the index"""
+    places: NDArray[np.intp]
+    """(c,) which free parameter each column is; -2 the index"""
+    n_fixed: int
+    matrix: Floats
+    """(c + 1, c + 1) triangular factor of the c columns and R theta-hat"""
+    norms: Floats
+    """(c + 1,) lengths before scaling"""
+    costs: Floats
+    """(U,) what prior odds, and the likelihood ratio of the correction, add to the criterion of an
+    assignment that holds a unit"""
+
+    @classmethod
+    def of(
+        cls,
+        form: Form,
+        choices: Choices,
+        correction: Correction = "optional",
+        odds: Odds = EVEN,
+        selecting: Choices | None = None,
+    ) -> Columns:
+        """Arrange the columns of the choices; ``selecting`` are those of the selection equation."""
+        equations = choices, selecting
+        choices = join_equations(*equations)
+        units = choices.units
+        place = {column: i for i, column in enumerate(form.columns)}
+        place |= {form.n_features + c: len(place) + 1 + i for i, c in enumerate(form.searched)}
+        last = len(form.columns)
+        order = sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit))
+        in_index = [c for unit in units for c in unit if form.direction[place[c]] != 0.0]
+        has_index = odds.index > 0.0 and len(in_index) >= LEAST_DROPPED
+        fixed = [place[column] for column in choices.always]
+        if correction == "always":
+            fixed.append(last)
+        if correction == "optional":
+            order.insert(0, -1)
+        if has_index:
+            order.insert(0, -2)
+        free: list[int] = []
+        for unit in order:
+            free += (
+                [unit]
+                if unit == -2
+                else [last]
+                if unit == -1
+                else [place[column] for column in units[unit]]
+            )
+        places = np.array([*fixed, *free], dtype=np.intp)
+        ends = form.estimates[form.free]
+        raw = np.column_stack(
+            [form.root[:, i] if i >= 0 else form.root @ form.direction for i in places]
+            + [form.root @ ends]
+        )
+        norms = column_norms(raw)
+        norms = np.where(norms > 0, norms, 1.0)
+        square = np.zeros((len(norms), len(norms)))
+        reduced: Floats = np.asarray(np.linalg.qr(raw / norms, mode="r"))
+        square[: len(reduced)] = reduced
+        held = form.correction_excess - 2.0 * np.log(odds.correction)
+        prior = {-1: held, -2: -2.0 * np.log(odds.index or 1.0)}
+        return cls(
+            form=form,
+            choices=choices,
+            equations=equations,
+            correction=correction,
+            has_index=has_index,
+            order=tuple(order),
+            places=places,
+            n_fixed=len(fixed),
+            matrix=square,
+            norms=norms,
+            costs=np.array([prior.get(unit, 0.0) for unit in order]),
+        )
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of columns of each unit, (U,)."""
+        return [1 if unit < 0 else len(self.choices.units[unit]) for unit in self.order]
+
+    @cached_property
+    def n_columns(self) -> NDArray[np.intp]:
+        """(U,) columns of features in each unit: none in the correction and the index."""
+        return np.array([0 if unit < 0 else len(self.choices.units[unit]) for unit in self.order])
+
+    @cached_property
+    def n_in_index(self) -> NDArray[np.intp]:
+        """(U,) columns of each unit that the index has too."""
+        moved = {c for c, g in zip(self.form.columns, self.form.direction, strict=False) if g}
+        return np.array(
+            [0 if unit < 0 else len(moved & {*self.choices.units[unit]}) for unit in self.order]
+        )
+
+    @cached_property
+    def is_feature(self) -> Mask:
+        """(U,) whether a unit is a feature or a group."""
+        return np.array(self.order) >= 0
+
+    @property
+    def least(self) -> Floats:
+        """(c,) a residual this short or shorter makes a column collinear."""
+        return np.full(len(self.places), DEPENDENT)
+
+    @property
+    def scale(self) -> Floats:
+        """(c,) what undoes the scaling of coefficients."""
+        return np.asarray(self.norms[-1] / self.norms[:-1])
+
+    @cached_property
+    def index_effects(self) -> Floats:
+        """(c,) what the index adds to the scaled effect of each column, per scaled coefficient."""
+        effects = np.zeros(len(self.places))
+        if self.has_index:
+            own = self.places >= 0
+            effects[own] = self.form.direction[self.places[own]] / self.scale[own]
+            effects *= self.scale[self.n_fixed]
+        return effects
+
+    @cached_property
+    def log_scale(self) -> tuple[float, Floats]:
+        """The log scale if nothing is held, and its slopes, (c,), in the scaled effects."""
+        slopes = np.zeros(len(self.places))
+        if self.form.knows_scale:
+            return float(np.log(self.form.known_sigma or 1.0)), slopes
+        free, follow = self.form.estimates[self.form.free], self.form.moves[-1]
+        own = self.places >= 0
+        slopes[own] = follow[self.places[own]] * self.scale[own]
+        return float(self.form.estimates[-1] - follow @ free), slopes
+
+    def counts(self, bits: Any, first: int) -> tuple[Any, ...]:
+        """Count what some units hold, those from ``first`` on, by masks over them, (..., units).
+
+        They are columns of features, how many of the correction and the index, units of features,
+        columns that the index has too, and what prior odds add.
+        """
+        found = bits @ self.tally[first : first + bits.shape[-1]]
+        return as_counts(found)
+
+    @cached_property
+    def tally(self) -> Floats:
+        """(U, 5) what `counts` sums over the units."""
+        feature = self.is_feature.astype(int)
+        parts = self.n_columns, 1 - feature, feature, self.n_in_index, self.costs
+        return np.column_stack(parts).astype(np.float64)
+
+    def penalty(self, table: Floats, counts: Sequence[Any], holds_index: Any) -> Floats:
+        """Look penalties up for the `counts` of all units, and whether the index is held.
+
+        A table of chains, with a fourth axis in front, has a row for each of the last axis.
+        """
+        n_columns, extra, n_units, in_index, cost = counts
+        key = (
+            n_columns + len(self.choices.always),
+            extra + (self.correction == "always"),
+            n_units,
+        )
+        found = table[key] if table.ndim == 3 else table[np.arange(len(table)), *key]
+        few = self.n_in_index.sum() - in_index < LEAST_DROPPED
+        return np.where(few & holds_index, np.inf, found + cost)
+
+    def place_of(self, free: int) -> int | None:
+        """Which column a free parameter, or the index, is here; None if it is not."""
+        found = np.flatnonzero(self.places == free)
+        return int(found[0]) if len(found) else None
+
+    def states(self, inside: Mask) -> Mask:
+        """Convert masks over the units here, (B, U), to states, (B, K + 2) or (B, 2 K + 2).
+
+        A state says which columns of X are held on their own, in the selection equation as well if
+        that is searched, then whether the correction and the index are.
+        """
+        k = self.choices.n_features
+        states = np.zeros((len(inside), k + 2), dtype=bool)
+        features = [unit for unit in self.order if unit >= 0]
+        units = np.empty((len(inside), len(features)), dtype=bool)
+        units[:, features] = inside[:, self.is_feature]
+        states[:, :k] = self.choices.masks(units)
+        states[:, k] = self.correction == "always"
+        for place, unit in enumerate(self.order):
+            if unit < 0:
+                states[:, k - 1 - unit] = inside[:, place]
+        return states

@@ -60,8 +60,8 @@ def best_subset(
     >>> data = make_selection(2000, 6, 3, random_state=0)
     >>> moments = compress(data.X, data.y).moments
     >>> goal = Goal.of(moments, "bic")
-    >>> found = best_subset(moments, all_features(moments), goal, names=data.feature_names)
-    >>> found.best.nonzero()[0].tolist(), found.optimal
+    >>> result = best_subset(moments, all_features(moments), goal, names=data.feature_names)
+    >>> result.best.nonzero()[0].tolist(), result.optimal
     ([2, 3, 4], True)
     """
     goal = goal.among(choices)
@@ -90,7 +90,7 @@ def best_subset(
     if len(masks) == 0:
         extra = "" if tree.complete else f" The search {reason}; raise it to evaluate more."
         raise no_feasible(goal, n_assignments, *tree.record.seen(), names, extra)
-    found = evaluate(
+    result = evaluate(
         moments,
         goal,
         masks,
@@ -101,7 +101,7 @@ def best_subset(
         gap=0.0,
         tolerance=tolerance,
     )
-    return found if tree.complete else _incomplete(found, tree, reason)
+    return result if tree.complete else _incomplete(result, tree, reason)
 
 
 def node_budget(choices: Choices) -> int:
@@ -109,10 +109,10 @@ def node_budget(choices: Choices) -> int:
     return _ENTRIES // (len(choices.units) + 1) ** 2
 
 
-def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
+def _incomplete(result: Search, tree: Tree, reason: str) -> Search:
     """Warn that the search stopped early, and state how far from optimal it may be."""
-    goal = found.goal
-    best = float(found.values[0])
+    goal = result.goal
+    best = float(result.values[0])
     possible = float(goal.value(tree.bound))
     gap = max(possible - best if goal.criterion == "adjusted_r2" else best - possible, 0.0)
     warn(
@@ -125,7 +125,7 @@ def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
         SearchWarning,
     )
     return replace(
-        found,
+        result,
         gap=gap,
         optimal=gap == 0.0,
         early_stop=f"The search {reason}.",
@@ -213,8 +213,8 @@ class _Tableau:
         self._goal, self._choices = goal, choices
         self._m, self._delta = moments.n_selected, moments.mean_delta
         scaled, norms = moments.scaled()
-        always = [place - 1 for place in moments.places(choices.always)]
-        self.units = [[place - 1 for place in moments.places(unit)] for unit in choices.units]
+        always = moments.positions(choices.always)
+        self.units = [moments.positions(unit) for unit in choices.units]
         self.sizes, self.n_always = choices.sizes, len(always)
         self.matrix = scaled.T @ scaled
         self.scale, self.imr_scale = norms[-1] ** 2, norms[-1] / norms[-2]

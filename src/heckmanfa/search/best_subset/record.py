@@ -138,8 +138,8 @@ class Models:
     def masks(self, words: Words) -> Mask:
         """Convert words to masks over the search's columns, (N, k)."""
         index = np.arange(self.k)
-        found = words[:, index // 64] >> (index % 64).astype(np.uint64)
-        return np.asarray((found & np.uint64(1)).astype(bool))
+        bits = words[:, index // 64] >> (index % 64).astype(np.uint64)
+        return np.asarray((bits & np.uint64(1)).astype(bool))
 
     def words(self, masks: Mask) -> Words:
         """Convert masks over the search's columns, (N, k), to words."""

@@ -294,7 +294,7 @@ class Relaxation:
         return float(min([*waiting, *later, self._leaves.bound]))
 
     def _size_ranges(self) -> list[tuple[int, int]]:
-        """Divide the sizes, so that a chord is near the limits in each range."""
+        """Divide the sizes into ranges in which a chord is near the limits."""
         ranges: list[tuple[int, int]] = []
         for size in range(self._range[0], self._range[1] + 1):
             if ranges and self._chord_loss(ranges[-1][0], size) <= _CHORD_LOSS:

@@ -151,7 +151,7 @@ class Tree:
             self.interrupted = True
             if batch is not None:
                 self._wait(undecided, batch)
-        self._drop_hopeless()
+        self._prune()
         self.complete = not self._waiting or bool(self.floor > self.record.threshold)
 
     def tell(self, progress: Progress | None) -> None:
@@ -288,7 +288,7 @@ class Tree:
             del self._waiting[undecided]
         return undecided, Nodes.join(taken) if taken else None
 
-    def _drop_hopeless(self) -> None:
+    def _prune(self) -> None:
         """Forget waiting nodes that a better assignment, found since, has ruled out."""
         threshold = self.record.threshold
         for undecided, parts in list(self._waiting.items()):

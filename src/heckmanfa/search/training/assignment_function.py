@@ -253,10 +253,10 @@ class _Training:
         self._gradient = Gradient(moments, rows, standardize)
         self._unit_of = integers(np.repeat(np.arange(len(choices.units)), choices.sizes), beside)
         flat = [column for unit in choices.units for column in unit]
-        places = np.array(moments.places(flat), dtype=np.intp) - 1
+        places = np.array(moments.positions(flat), dtype=np.intp)
         self._places = integers(places, beside)
         inside = np.zeros(len(moments.columns), dtype=bool)
-        inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
+        inside[moments.positions(choices.always)] = True
         self._always = booleans(inside, beside)
         self._single = len(flat) == len(choices.units)
         self._plain = places.tolist() == list(range(len(moments.columns))) and self._single

@@ -33,13 +33,13 @@ _PROGRAMS_PER_PROCESSOR = 32
 _WIDEST = 1024
 
 
-def sent_ahead(given: Iterable[Floats], beside: Array) -> Iterator[Array]:
+def sent_ahead(arrays: Iterable[Floats], beside: Array) -> Iterator[Array]:
     """Yield arrays one by one on the device of ``beside``, sent there in batches."""
     if isinstance(beside, np.ndarray):
-        yield from given
+        yield from arrays
         return
     waiting: list[Floats] = []
-    for values in given:
+    for values in arrays:
         waiting.append(values)
         if len(waiting) == _AT_ONCE:
             yield from _sent(np.stack(waiting), beside)
@@ -57,16 +57,16 @@ def _sent(values: Floats, beside: Array) -> Array:
     return torch.from_numpy(values).pin_memory().to(beside.device, non_blocking=True)
 
 
-def repeated(step: Step, state: State, given: Array) -> Step:
+def repeated(step: Step, state: State, value: Array) -> Step:
     """Return a version of a step that is cheap to repeat; call it with the state it returned last.
 
-    ``step(given, state)`` returns the next state. It must not change its arguments or read any
-    number back from the device. ``state`` and ``given`` are the first arguments.
+    ``step(value, state)`` returns the next state. It must not change its arguments or read any
+    number back from the device. ``state`` and ``value`` are the first arguments.
     """
-    if isinstance(given, np.ndarray) or not given.is_cuda:
+    if isinstance(value, np.ndarray) or not value.is_cuda:
         return step
     try:
-        return _recorded(step, state, given)
+        return _recorded(step, state, value)
     except RuntimeError as error:
         if type(error).__name__ == "OutOfMemoryError":
             raise
@@ -74,26 +74,26 @@ def repeated(step: Step, state: State, given: Array) -> Step:
         return step
 
 
-def _recorded(step: Step, state: State, given: Array) -> Step:
+def _recorded(step: Step, state: State, value: Array) -> Step:
     """Record a step as a CUDA graph, whose input and state stay in one place."""
     import torch
 
-    given = given.clone()
+    value = value.clone()
     state = tuple(array.clone() for array in state)
-    with torch.cuda.device(given.device):
+    with torch.cuda.device(value.device):
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(_WARM_UP):
-                step(given, state)
+                step(value, state)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            for old, new in zip(state, step(given, state), strict=True):
+            for old, new in zip(state, step(value, state), strict=True):
                 old.copy_(new)
 
-    def replay(next_given: Array, _: State) -> State:
-        given.copy_(next_given)
+    def replay(next_value: Array, _: State) -> State:
+        value.copy_(next_value)
         graph.replay()
         return state
 

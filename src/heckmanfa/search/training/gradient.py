@@ -75,8 +75,7 @@ def gather_training_rows(
     probit = moments.probit
     if probit is None:
         raise InputError("no outcome is missing, so there is no assignment to train")
-    places = [columns.index(feature) for feature in probit.features]
-    scaling = (probit, places, moments.means, norms)
+    scaling = (probit, moments.positions(probit.features), moments.means, norms)
     if train_rows is None and not rows.in_memory:
         train_rows = SAMPLE_ROWS
     # Without weights the moments have the count, which saves a pass over rows outside memory.
@@ -318,7 +317,7 @@ def psi_gradient(
     gradient = Gradient(moments, training, standardize)
     chosen = [int(column) for column in np.flatnonzero(assignment)]
     inside = np.zeros(len(moments.columns), dtype=bool)
-    inside[np.array(moments.places(chosen), dtype=np.intp) - 1] = True
+    inside[moments.positions(chosen)] = True
     contrast, solved = gradient.contrast(booleans(inside, training.beside))
     if not solved:
         raise InputError("the assignment's features are collinear among the selected rows")
