@@ -149,12 +149,7 @@ class Analysis(Prepared):
         if rows is None or len(rows.y) > QUICK_ROWS:
             return None
         return uncertainty_or_why(
-            self.model.uncertainty_interval,
-            rows.X,
-            self.outcome,
-            selected=rows.selected,
-            sample_weight=rows.weight,
-            groups=rows.groups,
+            self.model.uncertainty_interval, rows.X, self.outcome, **rows.roles
         )
 
     @cached_property
@@ -171,14 +166,7 @@ class Analysis(Prepared):
             return what_if_or_why(self.model.what_if)
         if rows is None or not (linear or is_quick(self)):
             return None
-        return what_if_or_why(
-            self.model.what_if,
-            rows.X,
-            self.outcome,
-            selected=rows.selected,
-            sample_weight=rows.weight,
-            groups=rows.groups,
-        )
+        return what_if_or_why(self.model.what_if, rows.X, self.outcome, **rows.roles)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -442,7 +430,9 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
     prepared, model, caught = fit_question(prepared)
     messages = {
-        told(in_sources(warning.message.words, prepared.encoding), keywords=True): warning.category
+        told(in_sources(warning.message.words, prepared.encoding), keywords=True): type(
+            warning.message
+        )
         for warning in caught
         if isinstance(warning.message, HeckmanfaWarning)
     }
