@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from benchmarks.crime import Data, load
 from benchmarks.paper_loop import PaperLoop
 from heckmanfa import HeckmanBestSubset, HeckmanFA, compress
-from heckmanfa.assignment import train
 from heckmanfa.datasets import make_selection
 from heckmanfa.search import Goal, best_subset, sample
 from heckmanfa.search.best_subset.branch_and_bound import warm_start
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import all_features
+from heckmanfa.search.training import train
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heckmanfa import assignment
     from heckmanfa.analysis.model_file import load, save
     from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
     from heckmanfa.data.devices import to_device
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.model.compressed import Compressed, compress
+    from heckmanfa.search import training as assignment
 
 __version__ = "0.1.0"
 
@@ -75,7 +75,7 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name == "assignment":
-        return import_module("heckmanfa.assignment")
+        return import_module("heckmanfa.search.training")
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'heckmanfa' has no attribute {name!r}")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from heckmanfa import Heckman, compress
-from heckmanfa.assignment import assign
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.search import Goal, correlations, rank, sample
 from heckmanfa.search.choices import Choices, all_features, check_window
 from heckmanfa.search.goal import first_of_ties
+from heckmanfa.search.training import assign
 
 NAMES = [f"x{column}" for column in range(6)]
 

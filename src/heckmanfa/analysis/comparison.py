@@ -87,8 +87,6 @@ class NaiveProbit(BaseEstimator):
 
 _FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
 
-_EQUATIONS = ("search_in", "selection_always", "selection_never")
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Report):
@@ -251,16 +249,15 @@ def compare_methods(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
     rows, measure = _read(X, y, selected, sample_weight, outcome_kind), MEASURES[outcome_kind]
-    given = estimators
-    if estimators is None:
-        equations = dict(
-            zip(_EQUATIONS, (search_in, selection_always, selection_never), strict=True)
-        )
-        estimators = methods(seed=random_state, outcome_kind=outcome_kind, equations=equations)
-    elif search_in != "prediction":
+    equations = {"search_in": search_in, "selection_always": selection_always}
+    equations["selection_never"] = selection_never
+    if estimators is not None and search_in != "prediction":
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
+    own = estimators is None
+    if estimators is None:
+        estimators = methods(seed=random_state, outcome_kind=outcome_kind, equations=equations)
     folds = _folds(X, rows, n_folds, n_repeats, random_state)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
@@ -268,30 +265,23 @@ def compare_methods(
         for name, estimator in estimators.items()
         if isinstance(estimator, Heckman | HeckmanProbit)
     }
-    _refuse_all([error for _, error, _ in wholes.values()], options=given is None)
-    records, fitted, errors = [], {}, {}
-    tell = say or (lambda words: None)
+    _refuse_all([error for _, error, _ in wholes.values()], options=own)
+    records: list[dict[str, Any]] = []
+    fitted, errors = {}, {}
     for name, estimator in estimators.items():
-        tell(f"{name}: {len(folds)} folds")
+        if say is not None:
+            say(f"{name}: {len(folds)} folds")
         whole, error, seconds = wholes.get(name) or _fit(estimator, X, rows, slice(None))
-        note = "" if error is None else str(error)
-        record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
+        records.append({"method": name, "seconds": seconds, "note": str(error or "")})
         if whole is not None:
             fitted[name], rho = whole, getattr(whole, "rho_", np.nan)
-            record |= {"n_features": len(whole.prediction_features_), "rho": rho}
             held = [_held(estimator, X, rows, *fold) for fold in folds]
             errors[name], judged = measure.judge(held, n_repeats)
-            record |= judged
-        records.append(record)
+            records[-1] |= {"n_features": len(whole.prediction_features_), "rho": rho, **judged}
     share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
     verdict = judge_methods(errors, list(wholes), share, measure)
-    for record in records:
-        found = verdict.differences.get(record["method"])
-        if found is not None:
-            record |= {"difference": found.mean, "difference_se": found.std_error}
-    scores = [one for name in measure.columns for one in (name, f"{name}_sd")]
     return Comparison(
-        table=pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST]),
+        table=_table(records, verdict, measure),
         n_folds=n_folds,
         n_repeats=n_repeats,
         features={name: list(model.prediction_features_) for name, model in fitted.items()},
@@ -302,6 +292,16 @@ def compare_methods(
             name for name, model in fitted.items() if getattr(model, "search_in", None) == "both"
         ),
     )
+
+
+def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measure) -> pd.DataFrame:
+    """Return the records of methods as a table, with their differences from the verdict's."""
+    for record in records:
+        found = verdict.differences.get(record["method"])
+        if found is not None:
+            record |= {"difference": found.mean, "difference_se": found.std_error}
+    scores = [score for name in measure.columns for score in (name, f"{name}_sd")]
+    return pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST])
 
 
 def _folds(

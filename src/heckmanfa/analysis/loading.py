@@ -36,11 +36,12 @@ from heckmanfa.analysis.request import (
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_hints import find_coded_numbers, is_code_name
+from heckmanfa.data.columns.column_hints import CodedNumbers, find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.missing_codes import (
+    Suspicion,
     blank,
     codes_of,
     columns_named,
@@ -244,24 +245,7 @@ def _encode(
         percent=tuple(name for name in encoding.sources if name in table.percent),
         money={name: table.money[name] for name in encoding.sources if name in table.money},
     )
-    suspicions = find_suspicions(
-        {question.outcome: number_tally(outcome)}
-        | {
-            name: number_tally(X[name].to_numpy())
-            for name in encoding.sources
-            if name not in encoding.levels
-        },
-        question.outcome,
-    )
-    # What the user calls a number is one.
-    coded = find_coded_numbers(
-        {
-            name: number_tally(X[name].to_numpy(), distinct=True)
-            for name in encoding.sources
-            if name not in {*encoding.levels, *encoding.dates, *question.numeric}
-            and is_code_name(name)
-        }
-    )
+    suspicions, coded = _find_codes(question, encoding, X, outcome)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
     made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
@@ -299,6 +283,23 @@ def _encode(
         target=target,
         lost=lost,
     )
+
+
+def _find_codes(
+    question: Question, encoding: Encoding, X: pd.DataFrame, outcome: Floats
+) -> tuple[tuple[Suspicion, ...], tuple[CodedNumbers, ...]]:
+    """Find numbers that may mean missing, and columns of numbers that may be categories."""
+    numbers = [name for name in encoding.sources if name not in encoding.levels]
+    tallies = {name: number_tally(X[name].to_numpy()) for name in numbers}
+    # What the user calls a number is one.
+    amounts = {*encoding.dates, *question.numeric}
+    coded = {
+        name: number_tally(X[name].to_numpy(), distinct=True)
+        for name in numbers
+        if name not in amounts and is_code_name(name)
+    }
+    tallies = {question.outcome: number_tally(outcome)} | tallies
+    return find_suspicions(tallies, question.outcome), find_coded_numbers(coded)
 
 
 def _settle(

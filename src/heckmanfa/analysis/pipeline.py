@@ -148,12 +148,7 @@ class Analysis(Prepared):
         if rows is None or len(rows.y) > QUICK_ROWS:
             return None
         return uncertainty_or_why(
-            self.model.uncertainty_interval,
-            rows.X,
-            self.outcome,
-            selected=rows.selected,
-            sample_weight=rows.weight,
-            groups=rows.groups,
+            self.model.uncertainty_interval, rows.X, self.outcome, **rows.roles
         )
 
     @cached_property
@@ -170,14 +165,7 @@ class Analysis(Prepared):
             return what_if_or_why(self.model.what_if)
         if rows is None or not (linear or is_quick(self)):
             return None
-        return what_if_or_why(
-            self.model.what_if,
-            rows.X,
-            self.outcome,
-            selected=rows.selected,
-            sample_weight=rows.weight,
-            groups=rows.groups,
-        )
+        return what_if_or_why(self.model.what_if, rows.X, self.outcome, **rows.roles)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

@@ -54,6 +54,15 @@ class Loaded:
     weight: Floats | None
     groups: Any
 
+    @property
+    def roles(self) -> dict[str, Any]:
+        """What `fit` and other methods of a model take beside the features and the outcome."""
+        return {
+            "selected": self.selected,
+            "sample_weight": self.weight,
+            "groups": self.groups,
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -137,13 +146,8 @@ class Prepared:
                 device = self.question.device
                 if device != "cpu" and not self.question.honest:
                     X = to_device(X, device)
-                model.fit(
-                    EncodedRows(X, self.encoding) if settle else X,
-                    self.outcome,
-                    selected=self.rows.selected,
-                    sample_weight=self.rows.weight,
-                    groups=self.rows.groups,
-                )
+                rows_of_fit = EncodedRows(X, self.encoding) if settle else X
+                model.fit(rows_of_fit, self.outcome, **self.rows.roles)
         if self.question.outcome_transform is not None:
             # Its caveats tell the outcome from its logarithm.
             name_outcome(model, self.question.outcome)
