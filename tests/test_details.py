@@ -352,6 +352,7 @@ def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
     assert _is_number(ast.parse(text, mode="eval").body) is expected
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_only_cells_that_were_filled_are_said_to_be(data):
     model = Heckman([0, 1]).fit(data.X, data.y)
     for filled in (False, True):

@@ -130,9 +130,9 @@ def test_rho_is_fine_and_the_line_says_so(mroz):
 def test_no_two_checks_say_the_same(mroz):
     found = by_key(mroz(search="best-subset"))
     assert "near_ties" not in found
-    assert found["exclusions"].title == "The exclusions are weak for their number."
+    assert found["exclusions"].title == "The exclusions drive selection weakly for their number."
     assert found["exclusions"].value == "chi2 = 101 for 13 features; 130 would be strong"
-    assert found["what_if"].title == "An excluded feature asks to come back."
+    assert found["what_if"].title == "An excluded feature appears to predict."
 
 
 def test_without_an_exclusion_the_answer_is_not_to_be_relied_on(mroz):
@@ -143,7 +143,7 @@ def test_without_an_exclusion_the_answer_is_not_to_be_relied_on(mroz):
         "exclusions",
         "No feature is excluded from the prediction.",
     )
-    assert "--select-only" in first.do
+    assert "select_only=[...]" in first.do
     # The warning of the fit says the same, so it is no check of its own.
     assert analysis.warnings
     assert "fit_warning" not in by_key(analysis)

@@ -110,11 +110,11 @@ def test_normality_that_is_rejected_stands_behind_the_claim_about_it(mroz):
 
 
 def test_exclusions_are_named_by_who_made_them(mroz):
-    said = claims(mroz(**SPECIAL["given"]))["exclusions"]
+    said = claims(mroz(**SPECIAL["given"]))["valid_exclusions"]
     assert "the model assumes that kids5 has no effect of its own on lwage" in said
-    chosen = claims(mroz(**SPECIAL["chosen"]))["exclusions"]
+    chosen = claims(mroz(**SPECIAL["chosen"]))["valid_exclusions"]
     assert "not chosen to predict is no evidence" in chosen
-    assert "exclusions" not in claims(mroz(**SPECIAL["no exclusion"]))
+    assert "valid_exclusions" not in claims(mroz(**SPECIAL["no exclusion"]))
 
 
 def test_honest_estimates_speak_of_halves_and_not_of_chances(mroz):

@@ -77,7 +77,7 @@ def test_each_is_a_heckman_of_the_features_it_chose(search, frame, simulated):
         )
     checks = model.diagnostics().checks()
     # But for the words that the features were found in these rows, and what the choice hides.
-    after = ["search_ignored", "assignment_weight", "left_out", "stand_ins", "outside_weight"]
+    after = ["search_ignored", "best_set", "left_out", "stand_ins", "outside_weight"]
     after += ["weight_kinds", "imr_optional", "all_features_test"]
     assert [check.key for check in checks if check.key in after] == after
     others = [check for check in checks if check.key not in after]

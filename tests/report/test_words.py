@@ -115,8 +115,8 @@ def test_without_an_exclusion_a_range_replaces_the_estimate(case):
 
 def test_what_to_do_is_possible_for_the_question(case):
     """--always is refused without a search, and an average needs no advice to average."""
-    assert not [check.key for check in case("none").checks if "--always" in check.do]
-    assert not [check.key for check in case("average").checks if "--search average" in check.do]
+    assert not [check.key for check in case("none").checks if "always" in check.do]
+    assert not [check.key for check in case("average").checks if "search='average'" in check.do]
 
 
 @pytest.mark.parametrize("name", ["average", "none", "ml", "honest", "observed", "no exclusion"])
