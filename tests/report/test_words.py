@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.report.settings import rows_by_use
 from heckmanfa.results.answer import MOST_UNSURE
 from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
@@ -18,6 +18,10 @@ SELECT_ONLY = ("kids5", "kids618", "nwifeinc")
 def estimate(analysis, term, equation="prediction"):
     """A line of tidy."""
     return analysis.model.tidy().set_index(["equation", "term"]).loc[(equation, term)]
+
+
+def settings_of(analysis):
+    return analysis.reported().settings
 
 
 def says(words, *values):
@@ -85,7 +89,7 @@ def test_maximum_likelihood_speaks_of_its_own_estimates(case):
     row = estimate(analysis, main.name)
     assert says(analysis.answer.how_much.title, abs(row["estimate"]))
     assert says(analysis.answer.how_much.words, *ends(row))
-    assert dict(describe_question(analysis))["Estimation"].startswith("Maximum likelihood")
+    assert dict(settings_of(analysis))["Estimation"].startswith("Maximum likelihood")
 
 
 def test_if_nothing_is_missing_it_is_least_squares(case, page_of):
@@ -94,7 +98,9 @@ def test_if_nothing_is_missing_it_is_least_squares(case, page_of):
     assert says(analysis.answer.headline, abs(row["estimate"]))
     assert "selection accounted for" not in str(analysis.answer.headline)
     assert "No outcome is missing" in f"{analysis.answer.selection}"
-    assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)
+    assert ("Left out: the weight is zero", 325) in rows_by_use(
+        analysis.model.fit_, analysis.row_counts
+    )
     said = page_of("observed").said("answer")
     assert "lambda" not in said
 
@@ -157,13 +163,13 @@ def test_without_an_exclusion_a_range_replaces_the_estimate(case):
 
 
 def test_details_are_those_of_the_case(case):
-    told = {name: dict(describe_question(case(name))) for name in ("observed", "ml", "sampling")}
+    told = {name: dict(settings_of(case(name))) for name in ("observed", "ml", "sampling")}
     assert "Search" not in told["observed"]
     assert told["observed"]["Estimation"].startswith("Ordinary least squares")
     assert "selection equation" not in told["observed"]["Features"]
     assert "follows from the model of all features" in told["ml"]["Chances"]
     assert "Chances" not in told["sampling"]
-    window = dict(describe_question(case("window")))["Window of rho"]
+    window = dict(settings_of(case("window")))["Window of rho"]
     assert window.endswith("from \u22120.4 to 0.4.")
 
 
@@ -246,21 +252,19 @@ def test_if_no_feature_stands_in_the_lede_is_the_verdict(case, page_of):
 
 
 def test_weights_and_clusters_are_told(ask):
-    said = dict(describe_question(ask(weights="weight", **SPECIFIED)))
+    said = dict(settings_of(ask(weights="weight", **SPECIFIED)))
     assert said["Weights"] == "weight (frequency): a row counts as often as its weight says."
     said = dict(
-        describe_question(
-            ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)
-        )
+        settings_of(ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED))
     )
     assert "that much of the population" in said["Weights"]
     assert "the same county" in said["Standard errors"]
-    assert "Robust" in dict(describe_question(ask(robust=True, **SPECIFIED)))["Standard errors"]
+    assert "Robust" in dict(settings_of(ask(robust=True, **SPECIFIED)))["Standard errors"]
 
 
 def test_rows_that_miss_a_feature_are_counted_and_not_claimed_for(ask):
     analysis = ask(search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",))
-    fates = rows_by_use(analysis)
+    fates = rows_by_use(analysis.model.fit_, analysis.row_counts)
     assert sum(n for _, n in fates) == 753
     assert ("Left out: a feature is missing", 76) in fates
     said = " ".join(map(str, analysis.claims))
@@ -271,25 +275,25 @@ def test_filled_in_means_are_not_claimed_for(ask):
     analysis = ask(
         search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",), missing="mean"
     )
-    assert sum(n for _, n in rows_by_use(analysis)) == 753
+    assert sum(n for _, n in rows_by_use(analysis.model.fit_, analysis.row_counts)) == 753
     said = " ".join(map(str, analysis.claims))
     assert "standard errors take the average as if it had been observed" in said
 
 
 def test_selected_by_a_column(ask):
-    said = dict(describe_question(ask(selected="lfp", **SPECIFIED)))
+    said = dict(settings_of(ask(selected="lfp", **SPECIFIED)))
     assert said["Who is selected"] == "The rows in which lfp says so."
 
 
 def test_roles_are_told(ask):
     options = {"always": ("educ",), "select_only": SELECT_ONLY, "exclude": ("hushrs",)}
-    said = dict(describe_question(ask(search="best-subset", **options)))
+    said = dict(settings_of(ask(search="best-subset", **options)))
     assert said["Always predict"] == "educ."
     assert said["Kept out of prediction"] == "kids5, kids618 and nwifeinc."
     assert "but hushrs" in said["Features"]
     assert said["Window of rho"].startswith("None")
     assert said["Search"].startswith("Branch and bound")
-    assert dict(describe_question(ask(**SPECIFIED)))["Predict"] == "Only educ, exper and expersq."
+    assert dict(settings_of(ask(**SPECIFIED)))["Predict"] == "Only educ, exper and expersq."
 
 
 def test_comparison_is_that_of_the_summary(ask):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -14,13 +13,8 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.dask_predict import predict_lazily
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
-from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
-from heckmanfa.inference.specification import specification_tests
-from heckmanfa.inference.specification_report import SpecificationTests
-from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
-from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import (
     CovType,
@@ -358,105 +352,3 @@ class Heckman(ScoredRegressor, SelectionModel):
             clusters, which allow at most G - 1 restrictions.
         """
         return coefficients.wald_test(self.fit_, hypothesis, value)
-
-    # Inference. -------------------------------------------------------------------------------
-
-    def uncertainty_interval(
-        self, rho: tuple[float, float] = (-0.3, 0.3), conf_level: float = 0.95, n_grid: int = 61
-    ) -> UncertaintyInterval:
-        """Vary rho instead of estimating it: the range of each coefficient for a range of rho.
-
-        Least squares on the selected rows is corrected for the selection bias at each rho
-        (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
-        over the rows. Estimates are those of ``Heckman(rho=...)`` in two steps, for any method.
-        Standard errors take rho as given; they are of the model's ``cov_type``.
-
-        Parameters
-        ----------
-        rho : (float, float)
-            The range, inside (-1, 1).
-        conf_level : float
-            Confidence level of the interval at each rho.
-        n_grid : int
-            Number of values of rho to evaluate, including the ends.
-
-        Returns
-        -------
-        UncertaintyInterval
-            With `tidy` (identification bounds, the union of the confidence intervals, and the
-            rho at which a sign or its significance changes), `path` and `plot`.
-        """
-        return uncertainty_interval(self.fit_, rho, conf_level, n_grid)
-
-    def what_if(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> WhatIf:
-        """Change one exclusion at a time: include each excluded feature, drop each included one.
-
-        Both use the two-step estimator. No data can prove that an exclusion is valid. The result
-        has `tidy` (the feature's t value, rho) and `coefficients` (the change in every other
-        coefficient). Arguments are as passed to `fit`, and only t values that are robust or for
-        clusters need them: without, these are classical, and the report says so.
-        """
-        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
-        return what_if(self.fit_, X, y, **given)
-
-    def exclusion_test(
-        self,
-        X: Any = None,
-        y: Any = None,
-        features: Sequence[Any] | None = None,
-        *,
-        method: Method = "two-step",
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> ExclusionTest:
-        """Test whether excluded features belong in the prediction equation, while one stays out.
-
-        The model that includes these features is fitted, and their coefficients are tested
-        jointly (Wald), with the covariance of the model. The features that stay excluded identify
-        the model: that they do not predict is an assumption that cannot be tested.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight, groups
-            As passed to `fit`. The two-step test with a classical covariance needs none of them.
-        features : sequence of str or int, optional
-            Excluded features to include; at least one other must stay excluded. By default,
-            each excluded feature stays out in turn, and all others are tested together.
-        method : {"two-step", "ml"}
-            How the model with these features is estimated. At 5%, the two-step test rejects
-            valid exclusions in 2 to 6% of simulated samples. Maximum likelihood rejects them in
-            up to 14% if what stays out hardly drives selection, and in 66 to 99% if the outcome's
-            error is skewed.
-        """
-        return exclusion_test(
-            self.fit_,
-            X,
-            y,
-            features,
-            method=method,
-            selected=selected,
-            sample_weight=sample_weight,
-            groups=groups,
-        )
-
-    def specification_tests(
-        self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
-    ) -> SpecificationTests:
-        """Test what the model assumes about its errors and its functional form.
-
-        Normality in the selection equation (Bera, Jarque and Lee, 1984), its heteroskedasticity
-        (Davidson and MacKinnon, 1984), normality in the prediction equation (a conditional-moment
-        test; Newey, 1985; Pagan and Vella, 1989), the form of the correction for selection (Pagan
-        and Vella, 1989), and RESET (Ramsey, 1969). Arguments are as passed to `fit`. Sampling
-        weights are refused.
-        """
-        return specification_tests(self.fit_, X, y, selected=selected, sample_weight=sample_weight)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.dask_predict import predict_lazily
-from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
 from heckmanfa.inference.probabilities import (
@@ -35,7 +35,7 @@ def _in_columns(columns: Sequence[Array]) -> Array:
     return namespace(columns[0]).concat([column[:, None] for column in columns], axis=1)
 
 
-class HeckmanProbit(ScoredClassifier, ProbitInference):
+class HeckmanProbit(ScoredClassifier, SelectionModel):
     """The Heckman probit: an outcome of two classes, observed only for selected rows.
 
     The prediction equation (also called the outcome equation) says that y is the positive class if
