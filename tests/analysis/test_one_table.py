@@ -420,10 +420,8 @@ def test_a_column_that_counts_the_rows_is_no_feature_unless_it_is_named(table, t
 
 
 def test_a_report_of_a_frame_says_that_there_is_no_file(table):
-    from heckmanfa.report.content import citation_blocks
-
     done = analyse(Question("table", outcome="wage", search="none"), frame=table)
-    assert "table: not a file that can be read again" in str(citation_blocks(done))
+    assert "table: not a file that can be read again" in str(done.reported().again)
 
 
 def test_a_frame_needs_names_that_tell_its_columns_apart(table):

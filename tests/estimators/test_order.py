@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,7 @@ WITH_ROWS = {
     "profile_rho": {"grid": 3},
     "score": {},
     "specification_tests": {},
+    "uncertainty_interval": {},
     "what_if": {},
 }
 WITH_FEATURES = {
@@ -89,8 +92,10 @@ def answer(model, name, y):
                 found = found(X, y, **WITH_ROWS[name])
             elif name in WITH_FEATURES:
                 found = found(X)
-            elif name == "uncertainty_interval" and "X" in inspect.signature(found).parameters:
-                found = found(X, y)
+            elif name == "report":
+                with tempfile.TemporaryDirectory() as folder:
+                    found(path := Path(folder) / "page.html", X, y)
+                    found = path.read_text(encoding="utf-8")
             else:
                 found = found(*OTHER.get(name, ()))
         if name == "pictures":

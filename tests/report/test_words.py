@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.recorded import compare, flat
 
-from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.report.settings import rows_by_use
 from heckmanfa.results.answer import MOST_UNSURE
 from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
@@ -19,6 +19,10 @@ SELECT_ONLY = ("kids5", "kids618", "nwifeinc")
 def estimate(analysis, term, equation="prediction"):
     """A line of tidy."""
     return analysis.model.tidy().set_index(["equation", "term"]).loc[(equation, term)]
+
+
+def settings_of(analysis):
+    return analysis.reported().settings
 
 
 def says(words, *values):
@@ -89,7 +93,9 @@ def test_an_honest_search_counts_halves_and_knows_no_chance(case):
 
 
 def test_if_nothing_is_missing_nothing_is_said_of_selection(case, page_of):
-    assert 325 in [n for _, n in rows_by_use(case("observed"))]
+    assert 325 in [
+        n for _, n in rows_by_use(case("observed").model.fit_, case("observed").row_counts)
+    ]
     assert "lambda" not in page_of("observed").said("answer")
 
 
@@ -194,9 +200,12 @@ def test_settings_and_claims_are_the_recorded_ones(ask, mroz_file):
     parts = []
     for name, options in SETTINGS.items():
         analysis = ask(**options)
-        assert sum(n for _, n in rows_by_use(analysis)) == 753
-        parts += [f"== {name}", flat(dict(describe_question(analysis)), "setting")]
-        parts += [flat(rows_by_use(analysis), "rows"), *map(str, analysis.claims)]
+        assert sum(n for _, n in rows_by_use(analysis.model.fit_, analysis.row_counts)) == 753
+        parts += [f"== {name}", flat(dict(settings_of(analysis)), "setting")]
+        parts += [
+            flat(rows_by_use(analysis.model.fit_, analysis.row_counts), "rows"),
+            *map(str, analysis.claims),
+        ]
     compare("settings", "\n".join(parts).replace(str(mroz_file.parent), "FOLDER"))
 
 

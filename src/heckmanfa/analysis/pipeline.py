@@ -19,6 +19,7 @@ from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_col
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.pictures import derived_columns, naming_of, pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared, fit_question, model_of
+from heckmanfa.analysis.question_words import describe_question, row_blocks, run_again
 from heckmanfa.analysis.refits import (
     QUICK_ROWS,
     HeldOut,
@@ -34,6 +35,7 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.inference.diagnosed import diagnose_fit, uncertainty_or_why, what_if_or_why
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.average_tables import ALWAYS, SURELY
@@ -258,6 +260,34 @@ class Analysis(Prepared):
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.facts, self.checks)
+
+    def reported(self) -> Reported:
+        """Return what the page of `heckmanfa.report.write_report` shows."""
+        held, features = self.held_out, self.feature_columns
+        streamed = "Not shown: needs all rows in memory." if self.streamed else ""
+        why = held if isinstance(held, str) and not self.streamed else ""
+        notes = [*self.notes, *self.explain(), *self.warnings]
+        return Reported(
+            evidence=self.evidence,
+            answer=self.answer,
+            checks=self.checks,
+            claims=self.claims,
+            caveats=self.caveats,
+            pictures=self.pictures(),
+            comparison=self.comparison,
+            outcome_column=self.question.outcome,
+            title=f"{shown(self.question.fitted)}: a selection model of "
+            f"{shown(self.question.called)}",
+            called=self.question.called,
+            row_counts=self.row_counts,
+            n_features=len(features),
+            settings=describe_question(self, self.model, self.evidence, features),
+            rows=row_blocks(self, self.evidence, self.row_counts, notes),
+            again=run_again(self),
+            without_rows=streamed,
+            held_out=held.picture if isinstance(held, HeldOut) else None,
+            held_out_note=held.how if isinstance(held, HeldOut) else why,
+        )
 
     def _make(self, question: Question) -> Model:
         """Return the unfitted estimator of another question about the same columns."""

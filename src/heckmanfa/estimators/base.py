@@ -25,7 +25,7 @@ from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
-from heckmanfa.estimators.inferred import InferredModel
+from heckmanfa.estimators.reported import ReportedModel
 from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
@@ -40,7 +40,7 @@ from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
 
-class SelectionModel(InferredModel):
+class SelectionModel(ReportedModel):
     """A model of an outcome that is observed only for selected rows.
 
     It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is

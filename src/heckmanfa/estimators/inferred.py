@@ -7,8 +7,10 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.estimators.reported import ReportedModel
+from heckmanfa.estimators.scoring import ScoredModel
+from heckmanfa.fit import Fit
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
@@ -22,13 +24,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class InferredModel(ReportedModel):
+class InferredModel(ScoredModel):
     """What may be claimed of a fitted model.
 
     Some methods take the rows of the fit: X, y, selected, sample_weight and groups are then as
     passed to `fit`. A linear outcome has compressed data that do in their place where X may be
     left out; an outcome of classes has none, and X is needed.
     """
+
+    _fit: Fit
+
+    @property
+    def fit_(self) -> Fit:
+        """All results of the fit, in one frozen object."""
+        check_is_fitted(self)
+        return self._fit
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` succeeded."""
+        return hasattr(self, "_fit")
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Estimates, standard errors, tests and intervals as a data frame.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.estimators.scoring import ScoredModel
-from heckmanfa.fit import Fit
+from heckmanfa.data.files.outputs import check_format
+from heckmanfa.errors import HeckmanfaError
+from heckmanfa.estimators.inferred import InferredModel
 from heckmanfa.inference import prediction
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
-from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.inference.diagnosed import diagnose_fit, is_quick
 from heckmanfa.inference.effect_cells import What
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margin_report import Margins
@@ -24,6 +27,9 @@ from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.overlap_bars import MillsRatios
+from heckmanfa.report.of_model import report_of_model
+from heckmanfa.report.page import write_page
+from heckmanfa.report.reported import Reported
 from heckmanfa.results import coefficients, maketables
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
@@ -36,25 +42,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ReportedModel(ScoredModel):
+class ReportedModel(InferredModel):
     """Reports and inference of a fitted selection model.
 
     Methods that need the rows of the fit refuse others. For a model with formulas, X is the data
     frame, y is left out, and weights and clusters come from the columns named in
     ``from_formula``. Weights and clusters that were arrays must be passed again.
     """
-
-    _fit: Fit
-
-    @property
-    def fit_(self) -> Fit:
-        """All results of the fit, in one frozen object."""
-        check_is_fitted(self)
-        return self._fit
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` succeeded."""
-        return hasattr(self, "_fit")
 
     @abstractmethod
     def _refit(self) -> Refit:
@@ -294,6 +288,65 @@ class ReportedModel(ScoredModel):
         given = (y, selected, sample_weight)
         rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
         return Pictures(evidence, rows)
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        y: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        title: str | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write a report of the model: the answer, pictures and checks, in one HTML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        X, y, selected, sample_weight, groups
+            As passed to `fit`. Without them, pictures and tests that need rows are left out, and
+            the report says so.
+        title : str, optional
+            Title of the window; names the outcome and the model by default.
+        force : bool
+            Whether an existing file may be replaced.
+        """
+        check_format(path, ".html", "report")
+        fit = self.fit_
+
+        def reported() -> Reported:
+            evidence = evidence_of(fit)
+            given = {"selected": selected, "sample_weight": sample_weight}
+            rows, reports = None, []
+            if X is not None:
+                rows = PictureRows(fit, evidence.naming, X, y, **given)
+                if rows.in_memory and fit.probit is not None:
+                    reports = self._reports_of_rows(X, y, groups, given)
+            name = type(self).__name__
+            return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports)
+
+        write_page(reported, path, title=title, force=force)
+
+    def _reports_of_rows(self, X: Any, y: Any, groups: Any, given: dict[str, Any]) -> list[Report]:
+        """Return what rows show beyond the fit; what they cannot show is left out."""
+        with_groups = partial(self.what_if, X, y, groups=groups, **given)
+        makers: list[Callable[[], Report]] = [partial(self.specification_tests, X, y, **given)]
+        if "compressed data" not in self.fit_.family.supports and is_quick(self.fit_):
+            makers += [
+                partial(self.uncertainty_interval, X, y, groups=groups, **given),
+                with_groups,
+            ]
+        elif self.fit_.spec.errors_differ:
+            makers.append(with_groups)
+        reports = []
+        for make in makers:
+            with suppress(HeckmanfaError):
+                reports.append(make())
+        return reports
 
     # The plug-in format of the package maketables. --------------------------------------------
 

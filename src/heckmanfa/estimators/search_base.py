@@ -18,14 +18,11 @@ from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
-from heckmanfa.inference.uncertainty import bounds_of
-from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
-from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
@@ -151,10 +148,7 @@ class ChoiceModel(SelectionModel):
         quick = len(fit.feature_names) <= QUICK_UNITS
         evidence = evidence_of(fit, effort="rough" if quick else "quick")
         facts = diagnose_fit(fit, None, (), evidence.weights).facts
-        checks = checks_of(facts, fit, evidence.outcome)
-        asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
-        bounds = bounds_of(fit) if asked else None
-        answer = answer_of(evidence, checks, bounds=bounds)
+        _, answer = answer_of_facts(evidence, facts)
         return card_html(answer, forest_of(evidence), evidence.outcome)
 
     @classmethod

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from heckmanfa.data.arrays import host
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
-from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.uncertainty import UncertaintyInterval, bounds_of, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
+from heckmanfa.results.answer import Answer, answer_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.catalogue import diagnose
+from heckmanfa.results.checks import Check, checks_of
 from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.may_write import may_write
 from heckmanfa.results.reports import Report, Untested, report_or_why
 
 _RHO_RANGE, _LEVEL, _GRID = (-0.3, 0.3), 0.95, 61
 
+_QUICK_ROWS, _QUICK_FEATURES = 20_000, 26
+
 what_if_or_why = partial(report_or_why, WhatIf, "what_if", "excluded features put back")
 uncertainty_or_why = partial(report_or_why, UncertaintyInterval, "uncertainty", "signs over rho")
+
+
+def is_quick(fit: Fit) -> bool:
+    """Whether a model that reads its rows can be fitted many times while someone waits."""
+    return fit.n_obs <= _QUICK_ROWS and fit.n_features <= _QUICK_FEATURES
+
+
+def answer_of_facts(evidence: Evidence, facts: Iterable[Fact]) -> tuple[tuple[Check, ...], Answer]:
+    """Return the checks of a fitted model, and its answer in sentences."""
+    fit = evidence.fit
+    checks = checks_of(facts, fit, evidence.outcome)
+    asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
+    bounds = bounds_of(fit) if asked else None
+    written = may_write(evidence, checks, bounds=bounds)
+    return checks, answer_of(evidence, checks, bounds=bounds, may_write=written)
 
 
 def diagnose_fit(

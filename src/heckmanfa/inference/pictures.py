@@ -19,6 +19,7 @@ from heckmanfa.plots.correction_pictures import ImrEstimates, RhoByAssignment
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
+from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
@@ -27,6 +28,8 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
+
+_OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
 
 
 class Pictures:
@@ -102,7 +105,7 @@ class Pictures:
     def imr(self) -> ImrEstimates | None:
         """P9: the coefficient of lambda in several ways.
 
-        None if no outcome is missing, or if the outcome is binary: there is no lambda then.
+        None if no outcome is missing, or if lambda has no coefficient, as of a binary outcome.
         """
         if not self.evidence.fit.family.has_imr:
             return None
@@ -127,6 +130,16 @@ class Pictures:
         if "calibration" not in self.evidence.fit.family.supports:
             return None
         return self._needed("calibration").calibration()
+
+    def known(self, name: str) -> Picture | None:
+        """Return a picture by its name; None if it needs rows that were not given."""
+        needs_rows = name in _OF_ROWS or (
+            name == "over_rho" and "compressed data" not in self.evidence.fit.family.supports
+        )
+        picture: Picture | None = None
+        if self._rows is not None or not needs_rows:
+            picture = getattr(self, name)
+        return picture
 
     @property
     def _best(self) -> Mask | None:

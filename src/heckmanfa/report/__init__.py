@@ -1,4 +1,4 @@
-"""The report of an analysis: one HTML file that needs nothing else."""
+"""The report of an analysis or a fitted model: one HTML file that needs nothing else."""
 
 from __future__ import annotations
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import platform
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from heckmanfa import __version__
-from heckmanfa.data.files.outputs import sha256_of
-from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.fit import Fit
+from heckmanfa.report.reported import Reported
+from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
-from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
+from heckmanfa.results.document import Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
@@ -24,9 +20,6 @@ from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import chance_text, count, number, p_value, percent
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis.pipeline import Analysis
 
 _TERMS = {
     "imr": "lambda",
@@ -53,47 +46,44 @@ _SOURCES = (
     "arXiv:2309.08043.",
     "J. J. Heckman (1979). Sample selection bias as a specification error. Econometrica 47(1), "
     "153–161.",
-    f"heckmanfa {__version__} (Python package).",
+    f"heckmanfa {VERSION} (Python package).",
 )
 _PROBIT_SOURCE = (
     "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles in private "
     "health insurance: a probit model with sample selection. Journal of Econometrics 17(2), "
     "229–252."
 )
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
-def details_html(analysis: Analysis, most: int) -> str:
+def details_html(reported: Reported, most: int) -> str:
     """Render the details; a table has ``most`` rows at most."""
     folded = [
-        ("Rows and columns", row_blocks(analysis)),
-        (_coefficients_title(analysis), coefficient_blocks(analysis)),
-        (_best_title(analysis.evidence), best_blocks(analysis.evidence)),
-        ("The selection equation", selection_blocks(analysis)),
+        ("Rows and columns", reported.rows),
+        (_coefficients_title(reported.fit), coefficient_blocks(reported)),
+        (_best_title(reported.fit), best_blocks(reported.evidence)),
+        ("The selection equation", selection_blocks(reported)),
     ]
     tables = "".join(
         f"<details><summary>{escape(title)}</summary>{render_page(blocks, most)}</details>"
         for title, blocks in folded
         if blocks
     )
-    settings = Facts((*describe_question(analysis), ("Rows used", _rows_used(analysis))))
-    return render_page([settings]) + tables + render_page(citation_blocks(analysis))
+    settings = Facts((*reported.settings, ("Rows used", _rows_used(reported))))
+    return render_page([settings]) + tables + render_page(citation_blocks(reported))
 
 
-def _coefficients_title(analysis: Analysis) -> str:
-    if analysis.target.kind == "binary":
-        return f"The coefficients, beside {analysis.evidence.words.naive}"
-    return "The coefficients, beside least squares and all features"
+def _coefficients_title(fit: Fit) -> str:
+    alone = "" if fit.family.has_classes else " and all features"
+    return f"The coefficients, beside {fit.family.words.naive}{alone}"
 
 
-def _best_title(evidence: Evidence) -> str:
-    unit = evidence.words.unit
-    what = f"effects in {unit}" if unit else "coefficients"
-    return f"The best assignment: its {what}"
+def _best_title(fit: Fit) -> str:
+    unit = fit.family.words.unit
+    return f"The best assignment: its {f'effects in {unit}' if unit else 'coefficients'}"
 
 
-def _rows_used(analysis: Analysis) -> str:
-    counts = analysis.row_counts
+def _rows_used(reported: Reported) -> str:
+    counts = reported.row_counts
     used = counts["selected"] + counts["unselected"]
     return (
         f"{count(counts['selected'])} selected ({percent(counts['selected'] / used)}), "
@@ -102,70 +92,35 @@ def _rows_used(analysis: Analysis) -> str:
     )
 
 
-def row_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Account for every row and column of the table."""
-    total = analysis.row_counts["total"]
-    counts = [*rows_by_use(analysis), ("All rows of the table", total)]
-    blocks: list[PageBlock] = [_shares("Use", counts, total, "Rows", "rows-table")]
-    if analysis.streamed:
-        how = analysis.how_read
-        blocks.append(Paragraph(f"{how[0].upper()}{how[1:]}."))
-    if analysis.missing_counts:
-        missing = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
-        blocks += [
-            _shares("Feature", missing, total, "Rows that lack a feature", "missing-table"),
-            Paragraph("A row that lacks several features counts in each.", "note"),
-        ]
-    encoding = analysis.encoding
-    blocks.append(Notes((*analysis.notes, *analysis.explain(), *analysis.warnings)))
-    if encoding.references:
-        rows = [
-            [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
-            for name, level in encoding.references.items()
-        ]
-        titles = ("Column", "Reference", "Dummies")
-        blocks.append(lay_out(titles, (), rows, "Reference levels", "references-table"))
-    return blocks
-
-
-def _shares(
-    title: str, counts: list[tuple[str, int]], total: int, caption: str, name: str
-) -> Table:
-    """Lay out counts of rows with their share of all rows."""
-    rows = [[words, count(n), percent(n / total)] for words, n in counts]
-    return lay_out([title], ["Rows", "Share"], rows, caption, name)
-
-
-def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
+def coefficient_blocks(reported: Reported) -> list[PageBlock]:
     """Lay out the prediction equation beside those of other models, with notes."""
-    words = analysis.evidence.words
+    words, classes = reported.evidence.words, reported.fit.family.has_classes
     others = {"least_squares": f"{words.naive_short[0].upper()}{words.naive_short[1:]}"}
-    family = analysis.model.fit_.family
-    solved = analysis.comparison.is_solved or "two steps" in family.supports
-    if solved and not analysis.comparison.is_whole and analysis.is_corrected:
+    solved = reported.comparison.is_solved or "two steps" in reported.fit.family.supports
+    if solved and not reported.comparison.is_whole and reported.is_corrected:
         others["all_features"] = "All features"
     columns = [Column("Term", False)]
-    columns += [Column(title, group="This model") for title in _titles(analysis)]
+    columns += [Column(title, group="This model") for title in _titles(reported)]
     columns += [Column(title, group="Beside it") for title in others.values()]
-    ends = _all_features_ends(analysis)
+    ends = _all_features_ends(reported)
     columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
     part = ""
-    for row in analysis.coefficients.to_dict("records"):
+    for row in reported.comparison.with_errors(reported.evidence.effects.table).to_dict("records"):
         if row["kind"] != part:
             part = str(row["kind"])
-            rows.append(_part_title(analysis, part))
+            rows.append(_part_title(reported, part))
         name = str(row["term"])
         label = _TERMS.get(name, name) if part in ("errors", "fit") else name
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         cells += [interval(*ends.get((part, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
-    outcome = shown(analysis.question.fitted)
+    outcome = shown(reported.outcome)
     meaning = (
         f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
         "for anyone, selected or not, with the other features of the equation held equal."
     )
-    if family.has_classes:
+    if classes:
         meaning = (
             "An estimate is on the scale of the probit: if it is positive, more of the feature "
             f"goes with a higher {words.target}, for anyone, selected or not, with the other "
@@ -174,13 +129,13 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
     return [
         Paragraph(meaning),
         Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
-        Notes(tuple(_coefficient_notes(analysis)), "note"),
+        Notes(tuple(_coefficient_notes(reported)), "note"),
     ]
 
 
-def _all_features_ends(analysis: Analysis) -> dict[tuple[str, str], tuple[float, float]]:
+def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the intervals of the model of all features, by term, beside those of an average."""
-    fit = analysis.model.fit_
+    fit = reported.fit
     if fit.average is None:
         return {}
     reach = reference_of(fit).quantile(CONF_LEVEL)
@@ -190,14 +145,14 @@ def _all_features_ends(analysis: Analysis) -> dict[tuple[str, str], tuple[float,
     }
 
 
-def _titles(analysis: Analysis) -> list[str]:
+def _titles(reported: Reported) -> list[str]:
     """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
-    letter = reference_of(analysis.model.fit_).letter
+    letter = reference_of(reported.fit).letter
     return list((_ESTIMATES | {"statistic": letter}).values())
 
 
-def _part_title(analysis: Analysis, part: str) -> str:
-    if part == "left out" and analysis.evidence.mode == "given":
+def _part_title(reported: Reported, part: str) -> str:
+    if part == "left out" and reported.evidence.mode == "given":
         return "Not in the prediction equation"
     return _PARTS[part]
 
@@ -210,9 +165,9 @@ def _cell(key: str, value: float) -> str:
     return number(value)
 
 
-def _coefficient_notes(analysis: Analysis) -> list[str]:
-    model, compared, words = analysis.model, analysis.comparison, analysis.evidence.words
-    naive, family = words.naive_short, model.fit_.family
+def _coefficient_notes(reported: Reported) -> list[str]:
+    fit, compared, words = reported.fit, reported.comparison, reported.evidence.words
+    naive = words.naive_short
     notes = [
         f"{naive[0].upper()}{naive[1:]}: the same features on the selected rows, with no "
         "correction for selection."
@@ -220,21 +175,21 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
     elif compared.is_solved:
-        which = family.words.all_features_model
+        which = fit.family.words.all_features_model
         notes.append(
             f"All features: the {which} with every column that may predict: {compared.n_all}."
         )
-    elif analysis.is_corrected and "two steps" in family.supports:
+    elif reported.is_corrected and fit.family.has_imr:
         notes.append(CANNOT_SOLVE)
-    if model.log_likelihood_ is not None:
-        notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
-    each = " in each assignment" if analysis.evidence.mode == "average" else ""
-    if analysis.is_corrected and not family.has_imr:
+    if fit.log_likelihood is not None:
+        notes.append(f"{likelihood_name(fit)}: {fit.log_likelihood:.4f}.")
+    each = " in each assignment" if reported.evidence.mode == "average" else ""
+    if reported.is_corrected and fit.family.has_classes:
         notes.append(
             "rho is the correlation of the errors of both equations. The log-likelihood beside it "
             "is that of rho = 0: of the naive probit and the selection equation apart."
         )
-    elif analysis.is_corrected:
+    elif reported.is_corrected:
         notes.append(
             f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "
             "the correlation of the errors of both equations, and sigma the standard deviation of "
@@ -243,7 +198,7 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     # What limits a claim is among the claims, and other cautions are among the checks.
     return notes + [
         told(fact.sentence, keywords=True)
-        for fact in analysis.caveats
+        for fact in reported.caveats
         if fact.verdict == "ok" and not fact.claim
     ]
 
@@ -306,16 +261,16 @@ def _effect(effect: Effect, factor: float = 1.0) -> list[str]:
     return [figure(factor * effect.estimate), interval(factor * effect.low, factor * effect.high)]
 
 
-def selection_blocks(analysis: Analysis) -> list[PageBlock]:
+def selection_blocks(reported: Reported) -> list[PageBlock]:
     """Lay out the selection equation; nothing without one."""
-    if not analysis.is_corrected:
+    if not reported.is_corrected:
         return []
-    tidy = analysis.estimates
+    tidy = reported.evidence.effects.table
     rows = [
         [str(row["term"]), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
     ]
-    counts = analysis.row_counts
+    counts = reported.row_counts
     share = counts["selected"] / (counts["selected"] + counts["unselected"])
     return [
         Paragraph(
@@ -323,48 +278,13 @@ def selection_blocks(analysis: Analysis) -> list[PageBlock]:
             "coefficient is positive, more of the feature goes with a higher probability of "
             "selection."
         ),
-        lay_out(["Term"], _titles(analysis), rows, "Probit of who is selected", "selection-table"),
+        lay_out(["Term"], _titles(reported), rows, "Probit of who is selected", "selection-table"),
     ]
 
 
-def citation_blocks(analysis: Analysis) -> list[PageBlock]:
+def citation_blocks(reported: Reported) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
-    files = len(analysis.files)
-    what = "the file" if files == 1 else f"the {files} files, joined"
-    made = f"SHA-256 of {what}: {_digest(analysis)}."
-    if not files:
-        made = f"{shown(analysis.question.called)}: not a file that can be read again."
-    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     sources: tuple[str, ...] = _SOURCES
-    if analysis.target.kind == "binary":
+    if reported.fit.family.has_classes:
         sources = (*_SOURCES[:-1], _PROBIT_SOURCE, _SOURCES[-1])
-    return [
-        Heading("Cite it"),
-        Notes(sources),
-        Heading("Run it again"),
-        Code(analysis.question.command()),
-        Paragraph(
-            f"{made} Seed {analysis.question.seed}. heckmanfa {__version__}, Python "
-            f"{platform.python_version()}, {packages}.",
-            "note",
-        ),
-    ]
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not known"
-
-
-def _digest(analysis: Analysis) -> str:
-    if analysis.streamed:
-        return "not computed: the rows were not loaded"
-    # The demo moves its file into place once the report is written.
-    read = [Path(file) for file in analysis.files]
-    moved = [Path(analysis.question.data)] if len(read) == 1 else []
-    for paths in (read, moved):
-        if paths and all(path.is_file() for path in paths):
-            return sha256_of(*paths)
-    return "not known: the file was moved or removed after it was read"
+    return [Heading("Cite it"), Notes(sources), Heading("Run it again"), *reported.again]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from heckmanfa import __version__
 from heckmanfa.data.files.outputs import check_format, replacing
 from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
+from heckmanfa.report.reported import Reported
 from heckmanfa.report.sections import (
     Paper,
     Section,
@@ -24,14 +25,12 @@ from heckmanfa.report.sections import (
     which_section,
     who_section,
 )
+from heckmanfa.report.settings import VERSION
 from heckmanfa.results.answer_html import answer_style, sign
 from heckmanfa.results.checks import badge
 from heckmanfa.results.render_html import MOST_ROWS, escape, marked, unmarked
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import count, plural
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis.pipeline import Analysis
 
 LIMIT = 400_000
 """bytes of a page at most"""
@@ -51,70 +50,95 @@ _ROOM: tuple[tuple[int, frozenset[str]], ...] = (
 )
 
 
-def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None) -> None:
+class Reportable(Protocol):
+    """What a report is about: an `Analysis`."""
+
+    @property
+    def question(self) -> Any:
+        """The question, with the file that it is about as ``data``."""
+
+    def reported(self) -> Reported:
+        """Return what the page shows."""
+
+
+def write_report(
+    analysis: Reportable, path: str | Path, *, title: str | None = None, force: bool = True
+) -> None:
     """Write the report of an analysis as one HTML file of at most 400 kB.
 
     Parameters
     ----------
     analysis : Analysis
+        What `heckmanfa.analysis.analyse` returns. A fitted model has a method ``report``.
     path : str or Path
-        The file to write, which is replaced if it exists. It must not be the data file.
+        The file to write. It must not be the data file.
     title : str, optional
         Title of the window; names the outcome and the data file by default.
+    force : bool
+        Whether an existing file may be replaced.
     """
     # Ask the class: the numbers of an analysis take a while.
-    if not hasattr(type(analysis), "claims"):
+    if not hasattr(type(analysis), "reported"):
         raise InputTypeError(
             "write_report takes what heckmanfa.analysis.analyse returns; got a "
-            f"{type(analysis).__name__}"
+            f"{type(analysis).__name__}. A fitted selection model has a method report"
         )
     check_format(path, ".html", "write_report")
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
-    # Refuse a path that cannot be written before drawing the pictures.
-    with replacing(path, force=True) as part:
-        part.write_text(render(analysis, title=title), encoding="utf-8", newline="\n")
+    write_page(analysis.reported, path, title=title, force=force)
 
 
-def render(analysis: Analysis, *, title: str | None = None) -> str:
+def write_page(
+    reported: Callable[[], Reported], path: str | Path, *, title: str | None, force: bool
+) -> None:
+    """Write a page; refuse a path that cannot be written before anything is computed."""
+    with replacing(path, force=force) as part:
+        part.write_text(_fitting(reported(), title), encoding="utf-8", newline="\n")
+
+
+def render(analysis: Reportable, *, title: str | None = None) -> str:
     """Return the report as HTML, which depends on the analysis and on versions alone.
 
     Parameters are as in `write_report`.
     """
-    html, pictures = "", analysis.pictures()
+    return _fitting(analysis.reported(), title)
+
+
+def _fitting(reported: Reported, title: str | None) -> str:
+    """Render a page that is not too large."""
+    html = ""
     for rows, without in _ROOM:
-        html = _render(analysis, Paper(pictures, rows, without), title)
-        html = unmarked(html, analysis.question.fitted)
+        html = _render(reported, Paper(reported.pictures, rows, without), title)
+        html = unmarked(html, reported.outcome)
         if len(html.encode()) <= LIMIT:
             break
     return html
 
 
-def _render(analysis: Analysis, paper: Paper, title: str | None) -> str:
-    sections = [answer_section(analysis, paper), which_section(analysis, paper)]
-    if analysis.is_corrected:
-        sections += [who_section(analysis, paper), matter_section(analysis, paper)]
+def _render(reported: Reported, paper: Paper, title: str | None) -> str:
+    sections = [answer_section(reported, paper), which_section(reported, paper)]
+    if reported.is_corrected:
+        sections += [who_section(reported, paper), matter_section(reported, paper)]
     sections += [
-        trust_section(analysis, paper),
-        claims_section(analysis),
-        Section("details", "Details", "", details_html(analysis, paper.rows)),
+        trust_section(reported, paper),
+        claims_section(reported),
+        Section("details", "Details", "", details_html(reported, paper.rows)),
     ]
     contents = "".join(
         f'<li><a href="#{section.name}">{escape(section.nav or section.title)}</a></li>'
         for section in sections
     )
     folder = files("heckmanfa.report")
-    question, answer = analysis.question, analysis.answer
-    kind, words = badge(analysis.checks)
+    answer = reported.answer
+    kind, words = badge(reported.checks)
     style = answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY.format(style=_digest(style), script=_digest(script))),
-        version=escape(__version__),
-        title=escape(
-            title or f"{shown(question.fitted)}: a selection model of {shown(question.called)}"
-        ),
+        version=escape(VERSION),
+        title=escape(title or reported.title),
         style=style,
-        eyebrow=escape(_eyebrow(analysis)),
+        eyebrow=escape(_eyebrow(reported)),
         pill=f'<a class="pill {kind}" href="#trust">{sign(kind)}{escape(words)}</a>',
         headline=marked(answer.headline),
         lede=marked(answer.lede),
@@ -139,10 +163,10 @@ def _section(section: Section) -> str:
     )
 
 
-def _eyebrow(analysis: Analysis) -> str:
-    question, counts = analysis.question, analysis.row_counts
+def _eyebrow(reported: Reported) -> str:
+    counts = reported.row_counts
     rows = plural(counts["selected"] + counts["unselected"], "row")
-    if analysis.is_corrected:
-        rows += f", {count(counts['selected'])} with {shown(question.outcome, 40)}"
-    features = plural(len(analysis.feature_columns), "feature")
-    return f"heckmanfa report · {shown(question.called, 60)} · {rows} · {features}"
+    if reported.is_corrected:
+        rows += f", {count(counts['selected'])} with {shown(reported.outcome_column, 40)}"
+    features = plural(reported.n_features, "feature")
+    return f"heckmanfa report · {shown(reported.called, 60)} · {rows} · {features}"

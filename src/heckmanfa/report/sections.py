@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Scene
+from heckmanfa.plots.selection_rows import SelectionMargins
+from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer_html import figure, sign, tiles
 from heckmanfa.results.checks import Check, badge, count_words, fine_words
 from heckmanfa.results.render_html import escape, marked, render_page
@@ -21,11 +21,6 @@ from heckmanfa.results.selection_words import (
 )
 from heckmanfa.text.passage import Passage
 from heckmanfa.text.wording import plural
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis.pipeline import Analysis
-
-NOT_SHOWN = "Not shown: needs all rows in memory"
 
 
 @dataclass(frozen=True)
@@ -53,19 +48,19 @@ class Paper:
     without: frozenset[str] = frozenset()
     """kinds of pictures that are left out"""
 
-    def shown(self, *pictures: Picture | None) -> list[Scene]:
+    def shown(self, *names: str) -> list[Scene]:
         """Return the pictures that exist and have room."""
-        return [
-            picture.scene()
-            for picture in pictures
-            if picture is not None and picture.kind not in self.without
-        ]
+        return [scene for name in names for scene in self.scene_of(self.pictures.known(name))]
+
+    def scene_of(self, picture: Picture | None) -> list[Scene]:
+        """Return a picture if it exists and has room."""
+        return [] if picture is None or picture.kind in self.without else [picture.scene()]
 
 
-def answer_section(analysis: Analysis, paper: Paper) -> Section:
+def answer_section(reported: Reported, paper: Paper) -> Section:
     """Show the four tiles beside the picture of effects, with its table below."""
-    answer, checks = analysis.answer, analysis.checks
-    drawn = paper.shown(paper.pictures.forest)
+    answer, checks = reported.answer, reported.checks
+    drawn = paper.shown("forest")
     inner = tiles(answer, _gravest(checks), "#which")
     inner += "".join(map(figure, drawn))
     return Section(
@@ -108,6 +103,10 @@ def _opening(*paragraphs: Passage) -> str:
     return "".join(f"<p>{marked(words)}</p>" for words in paragraphs if words)
 
 
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>' if words else ""
+
+
 def _pair(left: Sequence[Scene], right: Sequence[Scene]) -> str:
     """Set pictures side by side."""
     if not left and not right:
@@ -120,45 +119,46 @@ def _pair(left: Sequence[Scene], right: Sequence[Scene]) -> str:
     return f'<div class="pair">{"".join(columns)}</div>'
 
 
-def which_section(analysis: Analysis, paper: Paper) -> Section:
+def which_section(reported: Reported, paper: Paper) -> Section:
     """Show which features predict, and by which assignments that is known."""
-    words = _opening(which_words(analysis.evidence))
-    words += f'<p class="note">{marked(roles_rule(analysis.evidence))}</p>'
-    left = paper.shown(paper.pictures.chances)
-    right = paper.shown(paper.pictures.assignments)
+    words = _opening(which_words(reported.evidence))
+    words += f'<p class="note">{marked(roles_rule(reported.evidence))}</p>'
+    left = paper.shown("chances")
+    right = paper.shown("assignments")
     tables = _tables([*left, *right], paper)
     return Section("which", "Which features predict", words + _pair(left, right), tables)
 
 
-def who_section(analysis: Analysis, paper: Paper) -> Section:
+def who_section(reported: Reported, paper: Paper) -> Section:
     """Show what drives selection, and how those with an outcome differ from the others."""
-    pictures = paper.pictures
-    left = paper.shown(pictures.selection_chances, pictures.margins)
-    right = paper.shown(pictures.profiles)
+    left = paper.shown("selection_chances", "margins")
+    right = paper.shown("profiles")
     rest = _tables([*left, *right], paper)
-    if analysis.streamed and pictures.margins is None:
-        rest += f'<p class="note">{NOT_SHOWN}.</p>'
-    words = _opening(who_words(analysis.evidence, pictures.margins))
+    margins = paper.pictures.known("margins")
+    if margins is None:
+        rest += _note(reported.without_rows)
+    assert margins is None or isinstance(margins, SelectionMargins)
+    words = _opening(who_words(reported.evidence, margins))
     return Section("who", "Who is selected", words + _pair(left, right), rest)
 
 
-def matter_section(analysis: Analysis, paper: Paper) -> Section:
+def matter_section(reported: Reported, paper: Paper) -> Section:
     """Show whether selection mattered, and what the answer to that hangs on."""
-    pictures, tile = paper.pictures, analysis.answer.selection
-    first, *others = selection_words(analysis.evidence) or (Passage(),)
+    tile = reported.answer.selection
+    first, *others = selection_words(reported.evidence) or (Passage(),)
     words = (
         f'<p class="verdict-line"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
         f"{marked(first)}</p>{_opening(*others)}"
     )
-    left = paper.shown(pictures.rho, pictures.imr)
-    right = paper.shown(pictures.over_rho)
+    left = paper.shown("rho", "imr")
+    right = paper.shown("over_rho")
     tables = _tables([*left, *right], paper)
     return Section("matter", tile.question, words + _pair(left, right), tables)
 
 
-def trust_section(analysis: Analysis, paper: Paper) -> Section:
+def trust_section(reported: Reported, paper: Paper) -> Section:
     """List the checks, the gravest first, and show the rows behind them."""
-    checks, pictures = analysis.checks, paper.pictures
+    checks = reported.checks
     kind, words = badge(checks)
     head = (
         f'<p class="verdict-line"><strong class="{kind}">{sign(kind)}{escape(words)}.</strong> '
@@ -168,17 +168,10 @@ def trust_section(analysis: Analysis, paper: Paper) -> Section:
     fine = fine_words(checks)
     if fine:
         items += f"<li>{_level('ok')}<p>{escape(fine)}.</p></li>"
-    held, note = analysis.held_out, ""
-    left, right = paper.shown(pictures.overlap), paper.shown(pictures.residuals)
-    if isinstance(held, HeldOut):
-        right, note = paper.shown(held.picture), held.how
-    elif held is not None and not analysis.streamed:
-        note = held
-    rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}'
-    rest += f'<p class="note">{escape(note)}</p>' if note else ""
-    rest += _tables([*left, *right], paper)
-    if analysis.streamed:
-        rest += f'<p class="note">{NOT_SHOWN}.</p>'
+    left, right = paper.shown("overlap"), paper.shown("residuals")
+    right = right or paper.scene_of(reported.held_out)
+    rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}{_note(reported.held_out_note)}'
+    rest += _tables([*left, *right], paper) + _note(reported.without_rows)
     return Section("trust", "How far to trust it", head, rest)
 
 
@@ -197,17 +190,17 @@ def _level(level: str) -> str:
     return f'<p class="level {level}">{sign(level)}{level}</p>'
 
 
-def claims_section(analysis: Analysis) -> Section:
+def claims_section(reported: Reported) -> Section:
     """Say what may not be claimed, and what may be written."""
     items = "".join(
         f"<li><strong>{marked(claim.lead)}</strong> {marked(claim.why)}</li>"
-        for claim in analysis.claims
+        for claim in reported.claims
     )
     inner = f'<ul class="claims">{items}</ul>'
-    if analysis.answer.may_write:
+    if reported.answer.may_write:
         inner += (
             '<div class="write"><h3>What you may write</h3>'
-            f'<p id="sentence">{marked(analysis.answer.may_write)}</p>'
+            f'<p id="sentence">{marked(reported.answer.may_write)}</p>'
             '<button type="button" id="copy" hidden>Copy the sentence</button></div>'
         )
     return Section("claims", "What may not be claimed", "", inner)

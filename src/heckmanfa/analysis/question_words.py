@@ -1,19 +1,29 @@
-"""The question and the rows of an analysis, in words."""
+"""The question, the rows and the files of an analysis, as its report shows them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from heckmanfa.analysis.prepared import Model, Prepared
+from heckmanfa.analysis.request import Question
+from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.estimators.averaged import AverageModel
-from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.results.effect_words import held_in_words
+from heckmanfa.report.settings import (
+    errors_words,
+    estimation_words,
+    rows_table,
+    shares_table,
+    versions,
+    weight_words,
+)
+from heckmanfa.results.document import Code, Notes, PageBlock, Paragraph
+from heckmanfa.results.evidence import Evidence
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
+from heckmanfa.text.table import lay_out
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis.pipeline import Analysis
-    from heckmanfa.analysis.request import Question
 
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
@@ -37,92 +47,62 @@ _CRITERION_ENDS = {
     "ebic": "the lower, the better; it favours few features, or nearly all",
     "corrected_bic": "the lower, the better; what it costs to drop features from the model of all",
 }
-_METHODS = {
-    "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "
-    "(the inverse Mills ratio) among the features.",
-    "ml": "Maximum likelihood of both equations together.",
-}
-_HELD_TWO_STEP = (
-    "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
-    "that the rho held implies."
-)
 _BINARY_SEARCH = (
     "The likelihood is approximated by a quadratic form at the model of all features. Branch and "
     "bound finds the best assignments of the form, which is proven; these are then fitted by "
     "maximum likelihood and ranked, which is exact."
 )
-_BINARY_METHOD = (
-    "Maximum likelihood of the Heckman probit: a probit for who is selected and a probit of the "
-    "outcome together, whose errors are correlated by rho."
-)
-_BINARY_OBSERVED = "A probit: no outcome is missing, so there is nothing to correct."
-_OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
-_WEIGHTS = {
-    "frequency": "a row counts as often as its weight says",
-    "sampling": "a row represents that much of the population",
-}
-_USES = {
-    "selected": "In the fit: selected, with an outcome",
-    "unselected": "In the fit: not selected",
-    "left_out_regressor_missing": "Left out: a feature is missing",
-    "left_out_outcome_missing": "Left out: selected, but the outcome is missing",
-    "left_out_zero_weight": "Left out: the weight is zero",
-    "left_out_separation": "Left out: a feature determines selection exactly",
-}
 
 
-def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
-    """Return what was asked, as pairs of a label and a sentence."""
-    question, model = analysis.question, analysis.model
+def describe_question(
+    prepared: Prepared, model: Model, evidence: Evidence, features: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return what was asked, as pairs of a label and a sentence.
+
+    ``features`` are the columns of the table in either equation.
+    """
+    question, fit = prepared.question, evidence.fit
     outcome, table = shown(question.outcome), shown(question.called)
-    size = f"{count(analysis.row_counts['total'])} rows, {plural(analysis.n_columns, 'column')}"
+    size = f"{count(prepared.n_rows)} rows, {plural(prepared.n_columns, 'column')}"
     who = f"{outcome} is not missing"
     if question.selected is not None:
         who = f"{shown(question.selected)} says so"
-    binary = analysis.target.kind == "binary"
     facts = {
         "Outcome": f"{shown(question.fitted)}, in {table} ({size}).",
         "Who is selected": f"The rows in which {who}.",
-        "Features": _features(analysis),
+        "Features": _features(question, features, evidence),
     }
-    if analysis.target.words:
-        facts["Model"] = analysis.target.words
+    if prepared.target.words:
+        facts["Model"] = prepared.target.words
     facts |= _roles(question)
-    if analysis.evidence.mode == "observed":
-        facts["Estimation"] = _BINARY_OBSERVED if binary else _OBSERVED
-    else:
+    if fit.probit is not None:
         facts["Search"] = _SEARCHES[question.searched]
-        if binary and question.searched != "none":
+        if fit.family.has_classes and question.searched != "none":
             facts["Search"] = _BINARY_SEARCH
         if question.searched != "none":
             facts |= _search(model)
-        facts |= _chances(analysis)
-        facts["Estimation"] = _BINARY_METHOD if binary else _METHODS[question.estimated]
-        if question.start is not None:
-            start = true_minus(f"{question.start:g}")
-            facts["Start"] = f"Maximum likelihood starts from rho = {start}."
-        if analysis.evidence.held is not None:
-            if question.estimated == "two-step":
-                facts["Estimation"] = _HELD_TWO_STEP
-            facts["rho"] = f"{held_in_words(analysis.evidence.held).capitalize()}, not estimated."
-    facts["Standard errors"] = _errors(analysis)
+        facts |= _chances(evidence)
+    facts |= estimation_words(fit)
+    if fit.probit is not None and question.start is not None:
+        start = true_minus(f"{question.start:g}")
+        facts["Start"] = f"Maximum likelihood starts from rho = {start}."
+    facts["Standard errors"] = errors_words(
+        model.cov_type, shown(question.cluster or ""), model.n_clusters_, asked=question.robust
+    )
     if question.weights is not None:
-        kind = model.weight_kind
-        facts["Weights"] = f"{shown(question.weights)} ({kind}): {_WEIGHTS[kind]}."
+        facts["Weights"] = f"{shown(question.weights)} {weight_words(model.weight_kind)}"
     facts["Missing features"] = "Rows that lack one are left out."
     if question.missing == "mean":
         facts["Missing features"] = "Filled in with the average of the column."
     return list(facts.items())
 
 
-def _features(analysis: Analysis) -> str:
-    question = analysis.question
-    names = analysis.feature_columns
+def _features(question: Question, names: Sequence[str], evidence: Evidence) -> str:
     verb = "is" if len(names) == 1 else "are all"
     where = "the selection equation"
     if question.search_in == "both":
         verb, where = "may be", "each equation"
-    if analysis.evidence.mode == "observed":
+    if evidence.mode == "observed":
         where = "the regression"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""
@@ -156,7 +136,8 @@ def _window(model: Any) -> str:
 
 
 def _search(model: Any) -> dict[str, str]:
-    window = {} if isinstance(model, HeckmanProbit) else {"Window of rho": _window(model)}
+    has_window = "rho_range" in model.get_params()
+    window = {"Window of rho": _window(model)} if has_window else {}
     if isinstance(model, AverageModel):
         return window
     facts = {
@@ -171,9 +152,8 @@ def _search(model: Any) -> dict[str, str]:
     return facts
 
 
-def _chances(analysis: Analysis) -> dict[str, str]:
+def _chances(evidence: Evidence) -> dict[str, str]:
     """Say what chances are, where there are any."""
-    evidence = analysis.evidence
     if evidence.honest or not evidence.has_chances:
         return {}
     return {
@@ -182,27 +162,51 @@ def _chances(analysis: Analysis) -> dict[str, str]:
     }
 
 
-def _errors(analysis: Analysis) -> str:
-    kind = analysis.model.cov_type
-    if kind == "cluster":
-        groups = shown(analysis.question.cluster)
-        return (
-            f"Cluster: robust, with rows of the same {groups} allowed to be dependent; "
-            f"{plural(analysis.model.n_clusters_ or 0, 'cluster')}."
-        )
-    if kind == "robust":
-        why = "" if analysis.question.robust else ", as sampling weights need"
-        return f"Robust{why}: the variance of the errors may differ among rows."
-    return "Classical: the errors have one variance, and rows are independent."
+def row_blocks(
+    prepared: Prepared, evidence: Evidence, counts: Mapping[str, int], notes: Sequence[str]
+) -> list[PageBlock]:
+    """Account for every row and column of the table; ``notes`` say how columns were used."""
+    blocks: list[PageBlock] = [rows_table(evidence.fit, counts, "All rows of the table")]
+    if prepared.streamed:
+        how = prepared.how_read
+        blocks.append(Paragraph(f"{how[0].upper()}{how[1:]}."))
+    if prepared.missing_counts:
+        missing = sorted(prepared.missing_counts.items(), key=lambda item: -item[1])
+        caption = "Rows that lack a feature"
+        blocks += [
+            shares_table("Feature", missing, counts["total"], caption, "missing-table"),
+            Paragraph("A row that lacks several features counts in each.", "note"),
+        ]
+    encoding = prepared.encoding
+    blocks.append(Notes(tuple(notes)))
+    if encoding.references:
+        rows = [
+            [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
+            for name, level in encoding.references.items()
+        ]
+        titles = ("Column", "Reference", "Dummies")
+        blocks.append(lay_out(titles, (), rows, "Reference levels", "references-table"))
+    return blocks
 
 
-def rows_by_use(analysis: Analysis) -> list[tuple[str, int]]:
-    """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
-    counts, uses = analysis.row_counts, dict(_USES)
-    decided = analysis.model.fit_.family.words.separates
-    uses["left_out_separation"] = f"Left out: a feature determines {decided}"
-    return [
-        (words, counts.get(key, 0))
-        for key, words in uses.items()
-        if counts.get(key, 0) or key in ("selected", "unselected")
-    ]
+def run_again(prepared: Prepared) -> list[PageBlock]:
+    """Say how to run an analysis again, and what made it."""
+    files, question = len(prepared.files), prepared.question
+    what = "the file" if files == 1 else f"the {files} files, joined"
+    made = f"SHA-256 of {what}: {_digest(prepared)}."
+    if not files:
+        made = f"{shown(question.called)}: not a file that can be read again."
+    words = f"{made} Seed {question.seed}. {versions()}"
+    return [Code(question.command()), Paragraph(words, "note")]
+
+
+def _digest(prepared: Prepared) -> str:
+    if prepared.streamed:
+        return "not computed: the rows were not loaded"
+    # The demo moves its file into place once the report is written.
+    read = [Path(file) for file in prepared.files]
+    moved = [Path(prepared.question.data)] if len(read) == 1 else []
+    for paths in (read, moved):
+        if paths and all(path.is_file() for path in paths):
+            return sha256_of(*paths)
+    return "not known: the file was moved or removed after it was read"

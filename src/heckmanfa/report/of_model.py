@@ -1,0 +1,113 @@
+"""The report of a fitted model, without a question about a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from heckmanfa.fit import Fit
+from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
+from heckmanfa.inference.pictures import Pictures
+from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.report.reported import Reported
+from heckmanfa.report.settings import (
+    errors_words,
+    estimation_words,
+    rows_table,
+    versions,
+    weight_words,
+)
+from heckmanfa.results.catalogue import TableFacts, facts_of_answer
+from heckmanfa.results.claims import claims_of
+from heckmanfa.results.document import Code, Paragraph
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.exclusions import find_exclusions
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.reports import Report
+from heckmanfa.results.side_by_side import side_by_side
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import some
+
+_NO_ROWS = "Not shown: needs the rows of the fit; pass X and y to report()."
+_NOT_IN_MEMORY = "Not shown: needs all rows in memory."
+_MISSED = "Tests of what the model assumes need the rows of the fit, in memory."
+_SHOWN = 60
+
+
+def report_of_model(
+    evidence: Evidence,
+    name: str,
+    made: str,
+    X: Any,
+    rows: PictureRows | None,
+    reports: Sequence[Report],
+) -> Reported:
+    """Return what the page of a fitted model shows.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    name : str
+        Of its class.
+    made : str
+        The call that makes the model.
+    X : array or data frame, optional
+        The rows of the fit, for the diagnostics.
+    rows : PictureRows, optional
+        The same, for the pictures.
+    reports : sequence of Report
+        What the rows show beyond the fit: tests, and changes of what it assumes.
+    """
+    fit = evidence.fit
+    counts = fit.row_counts
+    in_memory = rows is not None and rows.in_memory
+    diagnostics = diagnose_fit(fit, X if in_memory else None, reports, evidence.weights)
+    lost = fit.row_counts.get("left_out_regressor_missing", 0)
+    table = TableFacts(counts["total"], lost, filled=False, exclusions=find_exclusions(fit))
+    facts = facts_of_answer(fit, diagnostics, table)
+    without = "" if in_memory else _NO_ROWS if rows is None else _NOT_IN_MEMORY
+    if without and fit.probit is not None:
+        facts.append(Fact("not_run", "note", meaning=_MISSED))
+    checks, answer = answer_of_facts(evidence, facts)
+    pictures = Pictures(evidence, rows)
+    return Reported(
+        evidence=evidence,
+        answer=answer,
+        checks=checks,
+        claims=claims_of(evidence, facts, checks),
+        caveats=[fact for fact in facts if fact.sentence or fact.claim],
+        pictures=pictures,
+        comparison=side_by_side(fit),
+        title=f"{shown(evidence.outcome)}: {name}",
+        called=name,
+        outcome_column=evidence.outcome,
+        row_counts=counts,
+        n_features=len(evidence.features),
+        settings=_settings(evidence, name),
+        rows=[rows_table(fit, counts, "All rows that were given")],
+        again=[Code(made), Paragraph(versions(), "note")],
+        without_rows=without,
+        held_out=pictures.known("calibration"),
+    )
+
+
+def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
+    """Return how the model was fitted, as pairs of a label and a sentence."""
+    fit = evidence.fit
+    facts = {"Outcome": f"{shown(evidence.outcome)}.", "Model": f"{name}."}
+    if fit.probit is not None:
+        facts["Selection equation"] = f"{_named(fit, fit.driving)}."
+    may = fit.average is not None
+    facts["May predict" if may else "Predict"] = f"{_named(fit, fit.equation)}."
+    facts |= estimation_words(fit)
+    groups = shown(fit.origin.group_column or "group")
+    facts["Standard errors"] = errors_words(fit.spec.cov_type, groups, fit.n_clusters, asked=True)
+    if fit.weighted:
+        column = shown(fit.origin.weight_column or "given")
+        facts["Weights"] = f"{column} {weight_words(fit.spec.weight_kind)}"
+    return list(facts.items())
+
+
+def _named(fit: Fit, columns: Sequence[int]) -> str:
+    """Name columns of X."""
+    return some([fit.labels[column] for column in columns], _SHOWN) or "no feature"

@@ -1,0 +1,113 @@
+"""Words of a page on how a model was estimated, and how its rows were used."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from heckmanfa.fit import Fit
+from heckmanfa.results.effect_words import held_in_words
+from heckmanfa.text.table import Table, lay_out
+from heckmanfa.text.wording import count, percent, plural
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not known"
+
+
+VERSION = _version("heckmanfa")
+"""of this package; its root is above this room"""
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
+_METHODS = {
+    "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "
+    "(the inverse Mills ratio) among the features.",
+    "ml": "Maximum likelihood of both equations together.",
+}
+_HELD_TWO_STEP = (
+    "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
+    "that the rho held implies."
+)
+_OF_CLASSES = (
+    "Maximum likelihood of the Heckman probit: a probit for who is selected and a probit of the "
+    "outcome together, whose errors are correlated by rho."
+)
+_CLASSES_OBSERVED = "A probit: no outcome is missing, so there is nothing to correct."
+_OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
+_WEIGHTS = {
+    "frequency": "a row counts as often as its weight says",
+    "sampling": "a row represents that much of the population",
+}
+_USES = {
+    "selected": "In the fit: selected, with an outcome",
+    "unselected": "In the fit: not selected",
+    "left_out_regressor_missing": "Left out: a feature is missing",
+    "left_out_outcome_missing": "Left out: selected, but the outcome is missing",
+    "left_out_zero_weight": "Left out: the weight is zero",
+    "left_out_separation": "Left out: a feature determines {} exactly",
+}
+
+
+def estimation_words(fit: Fit) -> dict[str, str]:
+    """Say how a model was estimated."""
+    classes = fit.family.has_classes
+    if fit.probit is None:
+        return {"Estimation": _CLASSES_OBSERVED if classes else _OBSERVED}
+    said = {"Estimation": _OF_CLASSES if classes else _METHODS[fit.spec.method]}
+    if fit.held_rho is not None:
+        if fit.spec.method == "two-step":
+            said["Estimation"] = _HELD_TWO_STEP
+        said["rho"] = f"{held_in_words(fit.held_rho).capitalize()}, not estimated."
+    return said
+
+
+def errors_words(kind: str | None, groups: str, n_clusters: int | None, *, asked: bool) -> str:
+    """Say what standard errors assume; robust ones that nobody asked for come from weights."""
+    if kind == "cluster":
+        return (
+            f"Cluster: robust, with rows of the same {groups} allowed to be dependent; "
+            f"{plural(n_clusters or 0, 'cluster')}."
+        )
+    if kind == "robust":
+        why = "" if asked else ", as sampling weights need"
+        return f"Robust{why}: the variance of the errors may differ among rows."
+    return "Classical: the errors have one variance, and rows are independent."
+
+
+def weight_words(kind: str) -> str:
+    """Say what a weight means."""
+    return f"({kind}): {_WEIGHTS[kind]}."
+
+
+def rows_by_use(fit: Fit, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
+    separates = fit.family.words.separates
+    return [
+        (words.format(separates), counts.get(key, 0))
+        for key, words in _USES.items()
+        if counts.get(key, 0) or key in ("selected", "unselected")
+    ]
+
+
+def shares_table(
+    title: str, counts: list[tuple[str, int]], total: int, caption: str, name: str
+) -> Table:
+    """Lay out counts of rows with their share of all rows."""
+    rows = [[words, count(n), percent(n / total)] for words, n in counts]
+    return lay_out([title], ["Rows", "Share"], rows, caption, name)
+
+
+def rows_table(fit: Fit, counts: Mapping[str, int], every: str) -> Table:
+    """Lay out how all rows were used; ``every`` is what they are called."""
+    used = [*rows_by_use(fit, counts), (every, counts["total"])]
+    return shares_table("Use", used, counts["total"], "Rows", "rows-table")
+
+
+def versions() -> str:
+    """Name the versions of everything that made a page."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    return f"heckmanfa {VERSION}, Python {platform.python_version()}, {packages}."
