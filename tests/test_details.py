@@ -246,7 +246,7 @@ def test_a_column_without_a_value_has_no_range(tmp_path):
     frame = pd.DataFrame({"id": np.arange(50.0), "none": np.full(50, np.nan), "y": np.arange(50.0)})
     frame.astype({"none": "Float64"}).to_parquet(path)
     files = scan_parquet(path, "y", ["id"]).engine.files
-    assert value_ranges(files, ["id", "none"]) == {"id": (0.0, 49.0, 50)}
+    assert value_ranges(files, ["id", "none"]) == ({"id": (0.0, 49.0, 50)}, [])
 
 
 def test_rows_know_the_precision_of_tensors(data):

@@ -268,7 +268,7 @@ def test_a_range_in_a_footer_is_that_of_the_column_and_not_of_a_field_with_its_p
 
     for name in ("1.parquet", "2.parquet"):
         file, _ = store_of(tmp_path / name)
-        assert value_ranges([file], ["a.b"]) == {"a.b": (0.0, N - 1.0, N)}
+        assert value_ranges([file], ["a.b"]) == ({"a.b": (0.0, N - 1.0, N)}, [])
     assert scan_parquet(tmp_path / "2.parquet", "y", ["z"]).names == ("z",)
 
 
