@@ -125,7 +125,7 @@ def test_effects_on_a_probability_have_one_scale():
 
 def test_a_question_without_features():
     question = Question(data="rows.csv", outcome="y", exclude=("a",))
-    with pytest.raises(InputError, match="no column is left as a feature; see --features and --ex"):
+    with pytest.raises(InputError, match="no column is left as a feature; see features and ex"):
         feature_names(question, ["y", "a"])
 
 
@@ -213,7 +213,7 @@ def test_dates_in_two_orders_or_that_are_none():
 
 def test_text_weights_of_rows_read_in_passes():
     question = Question(data="rows.csv", outcome="y", weights="w")
-    with pytest.raises(InputError, match="--weights: column 'w' is text"):
+    with pytest.raises(InputError, match="weights: column 'w' is text"):
         check_counted(question, {"w": TextTally()}, 10)
 
 

@@ -341,8 +341,7 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = "selection or the outcome" if model.fit_.is_binary else "selection"
             why = f"is collinear with other features, or determines {what} exactly"
-        unused = {name: told(why, keywords=True) for name, why in self.encoding.left_out.items()}
-        return unused | dict.fromkeys(lost, why)
+        return self.encoding.reasons | dict.fromkeys(lost, why)
 
     @property
     def feature_columns(self) -> list[str]:
@@ -356,7 +355,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return [told(words, keywords=True) for words in self.encoding.explain(self.left_out)]
+        return self.encoding.explain(self.left_out)
 
     @property
     def _groups(self) -> list[list[str]]:
