@@ -124,7 +124,7 @@ def test_effects_on_a_probability_have_one_scale():
 
 def test_a_question_without_features():
     question = Question(data="rows.csv", outcome="y", exclude=("a",))
-    with pytest.raises(InputError, match=r"--features.*--ex"):
+    with pytest.raises(InputError, match=r"features.*ex"):
         feature_names(question, ["y", "a"])
 
 
@@ -212,7 +212,7 @@ def test_dates_in_two_orders_or_that_are_none():
 
 def test_text_weights_of_rows_read_in_passes():
     question = Question(data="rows.csv", outcome="y", weights="w")
-    with pytest.raises(InputError, match=r"--weights.*'w'"):
+    with pytest.raises(InputError, match=r"weights.*'w'"):
         check_counted(question, {"w": TextTally()}, 10)
 
 

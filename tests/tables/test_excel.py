@@ -6,6 +6,7 @@ import pytest
 from heckmanfa import tables
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables import read_table
+from heckmanfa.text.option_words import told
 
 DATA = pd.DataFrame({"age": [30, 40], "wage": [1.5, None]})
 NOTES = pd.DataFrame({"Notes": ["collected in 2020", "by hand"]})
@@ -37,7 +38,7 @@ def test_a_sheet_is_read_by_its_name_or_its_number(book):
 def test_which_of_several_sheets_was_read_is_said(book):
     table = tables.open_table(book(Data=DATA, Notes=NOTES, More=NOTES))
     assert list(table.frame) == ["age", "wage"]
-    assert table.notes == (
+    assert tuple(map(told, table.notes)) == (
         "The sheet 'Data' was read; t.xlsx has 'Notes' and 'More' as well (see sheet=...).",
     )
 

@@ -324,7 +324,7 @@ def _references(question: Question, encoding: Encoding) -> dict[str, str]:
         if name in encoding.left_out:
             raise InputError(
                 f"{option('reference')} names {quoted(name)}, which cannot be used: "
-                f"{encoding.left_out[name]}"
+                f"{encoding.reasons[name]}"
             )
     sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
     return read_references(sources, asked)

@@ -372,8 +372,7 @@ class Analysis(Prepared):
         if self.row_counts.get("left_out_separation"):
             what = model.fit_.family.words.separates
             why = f"is collinear with other features, or determines {what} exactly"
-        unused = {name: told(why, keywords=True) for name, why in self.encoding.left_out.items()}
-        return unused | dict.fromkeys(lost, why)
+        return self.encoding.reasons | dict.fromkeys(lost, why)
 
     @property
     def feature_columns(self) -> list[str]:
@@ -387,7 +386,7 @@ class Analysis(Prepared):
 
     def explain(self) -> list[str]:
         """Return sentences on how columns were used, and which were left out."""
-        return [told(words, keywords=True) for words in self.encoding.explain(self.left_out)]
+        return self.encoding.explain(self.left_out)
 
     @property
     def _groups(self) -> list[list[str]]:

@@ -389,7 +389,7 @@ def _columns_of(encoding: Encoding, question: Question, field: str) -> list[str]
         if name in encoding.left_out:
             raise InputError(
                 f"{option(field)} names {quoted(name)}, which cannot be used: "
-                f"{encoding.left_out[name]}"
+                f"{encoding.reasons[name]}"
             )
         found += encoding.groups.get(name, [name])
     return found

@@ -19,7 +19,6 @@ from heckmanfa.data.files.outputs import check_ending, outputs, write_table
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
-from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, some
 
@@ -79,11 +78,11 @@ def run(
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
-    left_out = prepared.encoding.explain_left_out(prepared.encoding.left_out)
+    left_out = prepared.encoding.explain_left_out(prepared.encoding.reasons)
     lost = prepared.lost
     if lost is not None and lost.are_many:
         left_out = [*left_out, f"{lost.words} {lost.advice}"]
-    for sentence in (prepared.target.words, *prepared.notes, *map(told, left_out)):
+    for sentence in (prepared.target.words, *prepared.notes, *left_out):
         if sentence:
             console.print(sentence)
     measure = found.measure

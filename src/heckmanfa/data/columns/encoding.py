@@ -30,7 +30,7 @@ from heckmanfa.data.columns.values import (
 )
 from heckmanfa.errors import InputError
 from heckmanfa.text.option_types import Missing, Unit
-from heckmanfa.text.option_words import option
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
@@ -81,7 +81,9 @@ class Encoding:
     percent: tuple[str, ...] = ()
     """sources that were percentages in that file, read without their sign"""
     can_override: tuple[str, ...] = ()
-    """columns left out that --numeric or --categorical can make features"""
+    """columns left out that the user can make numbers or categories"""
+    dated: tuple[str, ...] = ()
+    """columns left out that hold dates, which the user can make numbers"""
     money: dict[str, str] = field(default_factory=dict)
     """currency signs of the sources that had them in that file, read without them"""
     missing_codes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -176,11 +178,12 @@ class Encoding:
         }
         return replace(
             cls.plain([column.kind.name for column in used], levels),
-            left_out={kind.name: f"{kind.reason}{kind.hint}" for kind in left_out},
+            left_out={kind.name: kind.reason for kind in left_out},
             missing=missing,
             means={name: mean for column in used for name, mean in column.means().items()},
             n_missing={column.kind.name: column.gaps for column in used if column.gaps},
             can_override=tuple(kind.name for kind in left_out if kind.can_override),
+            dated=tuple(kind.name for kind in left_out if kind.is_dated),
             merged={column.kind.name: column.merged for column in used if column.merged},
         )
 
@@ -374,7 +377,7 @@ class Encoding:
 
         ``left_out`` gives reasons by column if a fit left out more columns than the encoding did.
         """
-        left_out = self.left_out if left_out is None else left_out
+        left_out = self.reasons if left_out is None else left_out
         sources = [source for source in self.sources if source not in left_out]
         columns = [column for name in sources for column in self.columns_of(name)]
         n_numbers = sum(source not in self.levels for source in sources)
@@ -429,6 +432,12 @@ class Encoding:
             sentences.append(f"Missing values were {done}: {where}.")
         return [*sentences, *self.explain_left_out(left_out)]
 
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why columns are left out, and the options that make numbers of dates."""
+        hint = told(f" ({option('dates', 'years')} or {option('dates', 'days')})", keywords=True)
+        return {name: why + hint * (name in self.dated) for name, why in self.left_out.items()}
+
     def explain_left_out(self, left_out: Mapping[str, str]) -> list[str]:
         """Say in sentences why columns are not features, and how to use them all the same."""
         sentences = [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
@@ -437,10 +446,8 @@ class Encoding:
             which = names if len(self.can_override) <= _NAMED else "such a column"
             if len(self.can_override) == len(self.left_out):
                 which = "a column"
-            sentences.append(
-                f"To use {which} all the same, pass it to {option('numeric')} or "
-                f"{option('categorical')}."
-            )
+            ways = told(f"{option('numeric')} or {option('categorical')}", keywords=True)
+            sentences.append(f"To use {which} all the same, pass it to {ways}.")
         return sentences
 
 

@@ -68,9 +68,9 @@ class ColumnKind:
     reason: str
     """a phrase for the user that follows the column's name"""
     can_override: bool = True
-    """whether the user can make it a feature with --numeric or --categorical"""
-    hint: str = ""
-    """another option that makes it a feature, as a phrase that follows the reason"""
+    """whether the user can make it a number or a category"""
+    is_dated: bool = False
+    """whether it holds dates, which the user can make numbers"""
 
     @property
     def is_feature(self) -> bool:
@@ -198,7 +198,7 @@ class LearnedColumn:
         if fewest <= 1 or not isinstance(text, TextTally) or text.more:
             return self
         mostly_numbers = text.numbers is not None and 2 * text.n_bad < text.given
-        is_text = self.kind.kind == "text" and not self.kind.hint and not mostly_numbers
+        is_text = self.kind.kind == "text" and not self.kind.is_dated and not mostly_numbers
         tally, merged = text.with_other(fewest)
         if not merged or not (self.kind.kind == "category" or is_text):
             return self
@@ -208,7 +208,7 @@ class LearnedColumn:
                 name, "category", f"is a category of {n_levels} levels, rare ones merged"
             )
             return replace(self, kind=kind, tally=tally, merged=merged)
-        reason = f"is a category without two levels of {fewest} rows ({option('min_level_rows')})"
+        reason = f"is a category without two levels of {fewest} rows"
         kind = ColumnKind(name, "constant", reason, can_override=False)
         return self if is_text else replace(self, kind=kind)
 
@@ -451,7 +451,5 @@ def kind_of_dates(name: str, time: Time = "dates") -> ColumnKind:
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
         can_override=False,
-        hint=(f" ({option('dates', 'years')} or {option('dates', 'days')})")
-        if time == "dates"
-        else "",
+        is_dated=time == "dates",
     )
