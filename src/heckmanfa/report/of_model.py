@@ -67,7 +67,9 @@ def report_of_model(
     facts = facts_of_answer(fit, diagnostics, table)
     without = "" if in_memory else _NO_ROWS if rows is None else _NOT_IN_MEMORY
     if without and fit.probit is not None:
-        facts.append(Fact("not_run", "note", meaning=_MISSED))
+        facts.append(
+            Fact("not_run", "note", meaning=_MISSED, values={"checks": "Some checks were"})
+        )
     checks, answer = answer_of_facts(evidence, facts)
     pictures = Pictures(evidence, rows)
     return Reported(
