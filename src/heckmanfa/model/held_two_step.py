@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, like
-from heckmanfa.data.rows import Block, Positions, Rows, pick
+from heckmanfa.data.arrays import Array, Floats, like
+from heckmanfa.data.rows import Block, Positions, Rows
 from heckmanfa.errors import InputError
 from heckmanfa.model.covariance import CovarianceKind, score_squares
-from heckmanfa.model.linalg import solve_upper, symmetric
+from heckmanfa.model.linalg import solve_upper, symmetric, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit, stacked_scores
@@ -180,9 +180,7 @@ class RhoScores:
         scores, index = stacked_scores(block, self.probit, self.selection, self.width)
         chosen, seen = block.selected, block.only_selected()
         ratio, slope = mills(index[chosen])
-        x = empty(seen.features, len(ratio), j)
-        x[:, 0] = 1.0
-        x[:, 1:] = pick(seen.features, self.prediction)
+        x = with_constant(seen.features, self.prediction)
         fitted = x @ like(self.regressions, x)
         of_lambda = ratio - fitted[:, 0]
         error = (seen.outcome - fitted[:, 1]) / self.scale

@@ -25,6 +25,7 @@ from heckmanfa.data.arrays import (
     product,
     triangular,
 )
+from heckmanfa.data.rows import Positions, pick
 from heckmanfa.errors import CollinearError
 from heckmanfa.model.disjoint_columns import DisjointFactor, disjoint_factor, merge_disjoint
 from heckmanfa.text.printable import quoted, quoted_list
@@ -235,6 +236,14 @@ def _sparse_rows(features: Array, weight: Array) -> Any:
     starts = np.concatenate([[0], rows + np.searchsorted(column, np.arange(p + 1))])
     places = np.concatenate([np.arange(rows), row])
     return sparse.csr_array((values, places, starts), shape=(p + 1, rows))
+
+
+def with_constant(features: Array, places: Positions, n_more: int = 0) -> Array:
+    """Return [1, some columns of a block of features], then ``n_more`` columns to fill in."""
+    matrix = empty(features, features.shape[0], 1 + len(places) + n_more)
+    matrix[:, 0] = 1.0
+    matrix[:, 1 : 1 + len(places)] = pick(features, places)
+    return matrix
 
 
 class Design:

@@ -24,7 +24,7 @@ from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.held_two_step import RhoScores, held_bread
 from heckmanfa.model.joint_problem import LinearProblem, scores_of, standardized
 from heckmanfa.model.likelihood import MaximumLikelihood
-from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.linalg import solve_upper, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.model.probit import Probit
@@ -369,9 +369,7 @@ class _LeastSquares:
 
     def scores(self, block: Block) -> Array:
         """Scores of each row."""
-        w = empty(block.features, len(block.outcome), len(self.fitted.coef))
-        w[:, 0] = 1.0
-        w[:, 1:] = pick(block.features, self.prediction)
+        w = with_constant(block.features, self.prediction)
         residual = block.outcome - w @ like(self.fitted.coef, w)
         square = (residual / self.fitted.sigma) ** 2 - 1.0
         scaled = (w @ like(self.inverse_root, w)) * residual[:, None]

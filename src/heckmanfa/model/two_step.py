@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, like, zeros
+from heckmanfa.data.arrays import Array, Floats, like, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
@@ -30,6 +30,7 @@ from heckmanfa.model.linalg import (
     residual_share,
     solve_upper,
     symmetric,
+    with_constant,
 )
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
@@ -209,9 +210,7 @@ class Equations:
 
     def _second_step(self, block: Block, ratio: Array) -> tuple[Array, Array]:
         """W and the residuals of a block's selected rows, given their lambda."""
-        w = empty(block.features, len(ratio), len(self.coef))
-        w[:, 0] = 1.0
-        w[:, 1:-1] = pick(block.features, self.prediction)
+        w = with_constant(block.features, self.prediction, 1)
         w[:, -1] = ratio
         return w, block.outcome - w @ like(self.coef, w)
 
@@ -312,9 +311,7 @@ def fit_least_squares(
 def _scores(block: Block, places: Positions, coef: Floats, inverse_root: Floats) -> Array:
     scores = zeros(block.features, len(block.selected), len(coef))
     chosen = block.only_selected()
-    w = empty(chosen.features, len(chosen.outcome), len(coef))
-    w[:, 0] = 1.0
-    w[:, 1:] = pick(chosen.features, places)
+    w = with_constant(chosen.features, places)
     residual = chosen.outcome - w @ like(coef, w)
     scores[block.selected] = (w @ like(inverse_root, w)) * residual[:, None]
     return scores
