@@ -125,6 +125,21 @@ def test_frames_and_layouts_of_any_kind_give_the_same(name, rows):
         same(found, expected)
 
 
+def test_formulas_give_the_same(name, rows):
+    if not hasattr(EVERY[name], "from_formula"):
+        pytest.skip("it takes no formulas")
+    X, y = rows
+    options = EVERY[name].get_params()
+    named = options["prediction_features"] or NAMES
+    for role in ("prediction_features", "selection_features", "categorical_features"):
+        del options[role]
+    formulas = f"y ~ {' + '.join(named)}", f"~ {' + '.join(NAMES)}"
+    found = type(EVERY[name]).from_formula(*formulas, X.assign(y=y), **options)
+    expected = clone(EVERY[name]).fit(X, y)
+    assert found.prediction_features_ == expected.prediction_features_
+    same(found, expected, rtol=1e-7)
+
+
 def test_copies_and_files_predict_and_say_the_same(name, rows, reloaded):
     X, y = rows
     model = clone(EVERY[name]).fit(X, y)
