@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,8 @@ class SensitivityModel(ScoredModel):
         Parameters
         ----------
         X, y, selected, sample_weight, groups
-            As passed to `fit`; only a binary outcome needs them. A range of rho may come first
-            instead: ``uncertainty_interval((-0.3, 0.3))``.
+            As passed to `fit`; only a binary outcome needs them. Without rows, ``rho``,
+            ``conf_level`` and ``n_grid`` may come first: ``uncertainty_interval((-0.3, 0.3))``.
         rho : (float, float)
             The range, inside (-1, 1).
         conf_level : float
@@ -95,9 +95,10 @@ class SensitivityModel(ScoredModel):
             rho at which a sign or its significance changes), `path` and `plot`.
         """
         if _is_no_rows(X):
-            if y is not None:
-                raise InputError("after a range of rho, pass conf_level and n_grid by name")
-            X, rho = None, X
+            conf_level = conf_level if y is None else y
+            third: Any = rho
+            n_grid = int(third) if isinstance(third, Integral) else n_grid
+            X, y, rho = None, None, X
         if self._has_compressed("uncertainty_interval", X):
             return uncertainty_interval(self.fit_, rho, conf_level, n_grid)
         given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
