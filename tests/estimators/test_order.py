@@ -106,7 +106,8 @@ def answer(model, name, y):
 
 
 def parts_of(pictures):
-    return [name for name in dir(type(pictures)) if not name.startswith("_")]
+    kind = type(pictures)
+    return [name for name in vars(kind) if name[0] != "_" and not callable(getattr(kind, name))]
 
 
 def read_picture(pictures, name):

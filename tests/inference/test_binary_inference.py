@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from heckmanfa import Heckman, HeckmanProbit
+from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.bootstrap import bootstrap
 from heckmanfa.inference.coefficient_profile import profile_coefficient
@@ -361,3 +362,26 @@ def test_a_fit_without_selection_has_marginal_effects_alone():
     np.testing.assert_array_equal(selected, predict_probability(model.fit_, X, "joint"))
     with pytest.raises(NotIdentifiedError, match="change"):
         _uncertainty(model, X, y)
+
+
+def test_one_signature_serves_both_families():
+    for name in ("uncertainty_interval", "what_if", "exclusion_test", "specification_tests"):
+        assert getattr(HeckmanProbit, name) is getattr(Heckman, name)
+    rows = make_selection(300, 3, 1, outcome_kind="binary", random_state=0)
+    model = HeckmanProbit([0]).fit(rows.X, rows.y)
+    for call in (model.uncertainty_interval, model.what_if, model.exclusion_test):
+        with pytest.raises(InputError, match=r"needs the rows of the fit: pass X"):
+            call()
+    with pytest.raises(InputError, match=r"needs the rows of the fit: pass X"):
+        model.uncertainty_interval((-0.3, 0.3))
+    mroz = load_mroz()
+    X, y = mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"]
+    plain = Heckman(["educ", "exper"]).fit(X, y)
+    asked = (plain.uncertainty_interval(rho=(-0.2, 0.1), conf_level=0.9, n_grid=5),)
+    asked += (plain.uncertainty_interval((-0.2, 0.1), 0.9, 5),)
+    asked += (plain.uncertainty_interval(X, y, (-0.2, 0.1), 0.9, 5),)
+    first, *others = (interval.path() for interval in asked)
+    for other in others:
+        assert other.equals(first)
+    with pytest.raises(InputError):
+        plain.uncertainty_interval(0.5)
