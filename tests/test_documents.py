@@ -285,7 +285,9 @@ def test_the_reference_shows_only_names_that_rooms_export():
     assert len(shown) > 40
     for path in shown:
         room, _, name = path.rpartition(".")
-        if room == "heckmanfa" and name not in importlib.import_module(room).__all__:
+        room_shows = importlib.import_module(".".join(room.split(".")[:2])).__all__
+        if name not in room_shows and name.islower():
+            # A public module has names of its own.
             assert importlib.import_module(path).__all__
         else:
-            assert name in importlib.import_module(".".join(room.split(".")[:2])).__all__, path
+            assert name in room_shows, path

@@ -556,7 +556,7 @@ def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, binary, interrup
 
 
 def test_a_model_of_all_features_that_cannot_be_fitted(monkeypatch, binary):
-    monkeypatch.setattr(full_model, "inverse_information", lambda _: None)
+    monkeypatch.setattr(full_model, "inverse_definite", lambda _: None)
     monkeypatch.setattr(full_model, "_hold", lambda *_: None)
     with pytest.raises(NotIdentifiedError, match="the model of all 3 features"):
         HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)

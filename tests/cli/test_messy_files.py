@@ -132,8 +132,14 @@ def test_codes_are_findings_of_the_analysis(mroz):
     assert str(outcome) in found.notes
     assert "these rows count as observed" in outcome.do
     levels = {check.key: (check.level, check.do) for check in found.checks}
-    assert levels["outcome_code"] == ("problem", outcome.do)
-    assert levels["feature_codes"] == ("caution", feature.do)
+    # An option is written as users type it, with a plain minus.
+    for key, level, code in (
+        ("outcome_code", "problem", "na_values=['lwage=999']"),
+        ("feature_codes", "caution", "na_values=['nwifeinc=-99']"),
+    ):
+        assert levels[key][0] == level
+        assert code in levels[key][1]
+    assert "na_values=['nwifeinc=-99']" in str(feature)
     sound = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=mroz)
     assert sound.suspicions == ()
 

@@ -116,7 +116,7 @@ def test_a_card_that_fails_says_why_above_the_summary(table, monkeypatch):
     def fail(*args, **kwargs):
         raise ZeroDivisionError("<no> answer")
 
-    monkeypatch.setattr("heckmanfa.estimators.search_base.answer_of", fail)
+    monkeypatch.setattr("heckmanfa.estimators.search_base.answer_of_facts", fail)
     monkeypatch.setattr("heckmanfa.analysis.pipeline.answer_of", fail)
     for shown, summary in [(model, model.summary()), (analysis, analysis.model.summary())]:
         html = shown._repr_html_()

@@ -174,7 +174,7 @@ def test_the_profile_at_zero_is_that_of_two_separate_probits(fitted):
     fit = model.fit_
     found = profile_rho(model, X, y, grid=[-0.6, 0.0, 0.6])
     at_zero = found.tidy().set_index("rho").loc[0.0, "log_likelihood"]
-    assert at_zero == pytest.approx(fit.binary.independent_log_likelihood, abs=1e-7)
+    assert at_zero == pytest.approx(fit.probability.independent_log_likelihood, abs=1e-7)
     assert found.rho_hat == pytest.approx(fit.rho, abs=1e-7)
     assert found.height == pytest.approx(fit.log_likelihood, abs=1e-7)
     low, high = found.interval()
@@ -192,7 +192,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
     np.testing.assert_allclose([low, high], fit.coef[0] + np.array([-1.96, 1.96]) * error, rtol=0.1)
     ends = found.at(np.array([low, high]))
     np.testing.assert_allclose(2.0 * (found.height - ends), stats.chi2.ppf(0.95, 1), rtol=1e-5)
-    assert found.naive_probit == pytest.approx(fit.binary.naive_coef[1], abs=1e-7)
+    assert found.naive_probit == pytest.approx(fit.probability.naive_coef[1], abs=1e-7)
 
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
@@ -208,9 +208,11 @@ def over_rho(fitted):
 def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitted, over_rho):
     fit, found = fitted[0].fit_, over_rho
     table = found.tidy()
-    np.testing.assert_allclose(table["probit"], fit.binary.naive_coef, rtol=1e-6)
+    np.testing.assert_allclose(table["probit"], fit.probability.naive_coef, rtol=1e-6)
     errors = found.curve.std_error(np.zeros(1))[0]
-    np.testing.assert_allclose(errors, np.sqrt(np.diag(fit.binary.naive_covariance)), rtol=1e-5)
+    np.testing.assert_allclose(
+        errors, np.sqrt(np.diag(fit.probability.naive_covariance)), rtol=1e-5
+    )
     at_hat = found.curve.estimate(np.array([fit.rho]))[0]
     np.testing.assert_allclose(at_hat, [fit.intercept, *fit.coef[:2]], rtol=1e-4)
     assert (table["ui_low"] < table["bound_low"]).all()
@@ -370,9 +372,9 @@ def test_one_signature_serves_both_families():
     rows = make_selection(300, 3, 1, outcome_kind="binary", random_state=0)
     model = HeckmanProbit([0]).fit(rows.X, rows.y)
     for call in (model.uncertainty_interval, model.what_if, model.exclusion_test):
-        with pytest.raises(InputError, match=r"needs the rows of the fit: pass X"):
+        with pytest.raises(InputError, match=r"needs the rows of the fit"):
             call()
-    with pytest.raises(InputError, match=r"needs the rows of the fit: pass X"):
+    with pytest.raises(InputError, match=r"needs the rows of the fit"):
         model.uncertainty_interval((-0.3, 0.3))
     mroz = load_mroz()
     X, y = mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"]

@@ -102,7 +102,9 @@ def test_an_average_and_its_diagnostics_have_them(linear):
         model.uncertainty_interval().tidy(), plain.uncertainty_interval().tidy(), rtol=1e-9
     )
     said = [
-        one.value for one in diagnose_fit(plain.fit_, None, ()).checks() if one.key == "uncertainty"
+        one.value
+        for one in diagnose_fit(plain.fit_, None, (), None).checks()
+        if one.key == "uncertainty"
     ]
     assert "classical" not in said[0]
 

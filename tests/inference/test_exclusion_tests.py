@@ -14,7 +14,7 @@ from heckmanfa.errors import (
     InputError,
     UnknownFeatureError,
 )
-from heckmanfa.inference import exclusion_tests as module
+from heckmanfa.fit import linear as module
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 PREDICTION = ["educ", "exper", "expersq"]

@@ -50,7 +50,7 @@ def naming_of(model):
         sources=tuple("region" if name in dummies else name for name in labels),
         levels=tuple(name if name in dummies else "" for name in labels),
         references=tuple("north" if name in dummies else "" for name in labels),
-        binary=frozenset(),
+        switches=frozenset(),
     )
 
 
@@ -435,7 +435,7 @@ def test_hostile_names_are_harmless_in_words_drawings_and_axes(frame):
         sources=tuple(HOSTILE),
         levels=("", "", "", "", "</svg><b>"),
         references=("", "", "", "", "\u202e" * 5),
-        binary=frozenset(),
+        switches=frozenset(),
     )
     rows = PictureRows(model.fit_, naming, X, frame["lwage"])
     for picture in (rows.margins(), rows.profiles(), rows.overlap(), rows.residuals()):

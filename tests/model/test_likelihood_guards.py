@@ -16,6 +16,7 @@ from heckmanfa.errors import ConvergenceWarning, HeckmanfaWarning, NoExclusionWa
 from heckmanfa.fit import fit_model
 from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.results.fit_tests import equal_variance_test, hausman_test
+from heckmanfa.text.option_words import told
 
 
 def draw(n, seed, spread=0.0):
@@ -239,7 +240,7 @@ def test_a_right_model_is_ok_and_unequal_variances_are_a_finding(data, unequal):
     assert found["hausman"].verdict == "problem"
     assert found["equal_variance"].verdict == "caution"
     for key in ("hausman", "equal_variance"):
-        assert "Use method='two-step' with cov_type='robust'" in found[key].meaning
+        assert "Use method='two-step' with cov_type='robust'" in told(found[key].meaning)
     # A test of rho = 0 may reject because the model does not fit.
     assert found["rho_test"].verdict == "caution"
     said = re.sub(r"\s+", " ", str(model.summary()))
@@ -270,7 +271,8 @@ def test_the_command_line_names_options(unequal, tmp_path):
     said = as_json(answer)
     lines = {line["diagnostic"]: line for line in said["diagnostics"]}
     for name in ("two-step against ML", "equal variance, outcome"):
-        assert lines[name]["meaning"].endswith("Use --method two-step with --robust.")
+        assert "two-step" in lines[name]["meaning"]
+        assert "\ue000" not in lines[name]["meaning"]
     assert "differs from theirs by more than chance" in str(said)
 
 

@@ -14,6 +14,7 @@ import pytest
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.fit import BINARY
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html
 from heckmanfa.results.assignment_weights import weights_of
@@ -164,12 +165,12 @@ def test_the_slope_of_a_switch_is_called_a_slope(rows):
 
 def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     fit = models["given"].fit_
-    far = replace(fit.binary, independent_log_likelihood=fit.log_likelihood - 5.0)
-    found = verdict(evidence_of(replace(fit, binary=far)))
+    far = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 5.0)
+    found = verdict(evidence_of(replace(fit, probability=far)))
     assert found.kind == "yes"
     assert "given the exclusions: rho = 0 is rejected (p = 0.002)" in str(found.sentence)
-    near = replace(fit.binary, independent_log_likelihood=fit.log_likelihood - 0.1)
-    assert verdict(evidence_of(replace(fit, binary=near))).kind != "yes"
+    near = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 0.1)
+    assert verdict(evidence_of(replace(fit, probability=near))).kind != "yes"
 
 
 def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):
@@ -314,7 +315,7 @@ def test_a_probability_names_the_class_that_is_modelled(outcome, classes, said):
 
 
 def test_points_have_one_decimal_unless_all_are_below_one():
-    words = EffectWords("y", (0, 1))
+    words = EffectWords("y", (0, 1), family=BINARY.words)
     assert words.numbers(0.0412, 0.012, 0.07) == ["4.1", "1.2", "7.0"]
     assert words.numbers(-0.00412, 0.0, np.nan) == ["\u22120.41", "0", ""]
     assert str(words.amount(-0.0412, -0.1, 0.02)) == "\u22124.1 percentage points in P(y = 1)"
@@ -400,11 +401,13 @@ def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
     assert others
     form = weights_of(searched.fit_).form
     states = np.column_stack([others, np.ones(len(others), bool), np.zeros(len(others), bool)])
-    for mask, near in zip(others, assignments_of(searched.fit_, form, states), strict=True):
+    for mask, near in zip(
+        others, assignments_of(searched.fit_, form, states, effects_of(searched.fit_)), strict=True
+    ):
         names = [name for name, held in zip(columns, mask, strict=True) if held]
         exact = fitted(HeckmanProbit(names), X[columns], y)
-        scaled = searched.fit_.binary.mean_slope * exact.coef_[mask]
-        error = exact.tidy()["std_error"][1 : 1 + len(names)] * exact.fit_.binary.mean_slope
+        scaled = searched.fit_.probability.mean_slope * exact.coef_[mask]
+        error = exact.tidy()["std_error"][1 : 1 + len(names)] * exact.fit_.probability.mean_slope
         found = np.array([near.coef.of(column).estimate for column in np.flatnonzero(mask)])
         assert np.all(np.abs(found - scaled) < 0.5 * error), names
         assert near.rho == pytest.approx(exact.rho_, abs=0.15)

@@ -226,7 +226,7 @@ def test_groups_are_named_by_their_term_and_led_by_the_largest_level():
     found = evidence_of(model.fit_)
     place = next(feature for feature in found.features if feature.name == "place")
     assert found.outcome == "wage"
-    assert (place.level, place.binary, place.scale) == ("west", True, 1.0)
+    assert (place.level, place.is_switch, place.scale) == ("west", True, 1.0)
     assert [level.name for level in place.levels] == ["south", "west"]
     assert np.isnan(place.selection_z)
     assert np.isfinite(place.selection_p)

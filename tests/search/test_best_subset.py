@@ -17,6 +17,7 @@ from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import tree
 from heckmanfa.search.best_subset.record import Models
 from heckmanfa.search.choices import Choices, all_features
+from heckmanfa.text.option_words import told
 
 CRITERIA = ("adjusted_r2", "bic", "aic", "ebic")
 
@@ -195,7 +196,7 @@ def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(window):
         with pytest.warns(SearchWarning, match=f"stopped at max_nodes = {budget} nodes"):
             part = search_of(moments, "adjusted_r2", window, max_nodes=budget)
         assert part.n_nodes == budget
-        assert part.early_stop == f"The search stopped at max_nodes = {budget} nodes."
+        assert told(part.early_stop) == f"The search stopped at max_nodes = {budget} nodes."
         # What was found plus the gap is never less than what there is.
         assert part.values[0] + part.gap >= complete.values[0] - 1e-12
         assert part.optimal == (part.gap == 0.0)

@@ -102,7 +102,7 @@ def test_the_encoding_is_that_of_the_whole_frame(stored, missing, asked):
     compare(found.encoding, expected)
     assert found.encoding.explain() == expected.explain()
     binary = {name for name in encoded if set(encoded[name].dropna().unique()) <= {0.0, 1.0}}
-    assert found.binary == binary
+    assert found.switches == binary
 
 
 def test_what_a_sample_does_not_see_is_found(stored):

@@ -22,6 +22,7 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
 from heckmanfa.fit import Fit
+from heckmanfa.fit.family import is_family
 from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.search.choices import Choices
@@ -184,6 +185,7 @@ def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
 def _check_classes(model: SelectionModel) -> None:
     """Refuse a classifier without two classes, and any other model with them."""
     fit, classes = model.fit_, model.fit_.origin.classes
+    _require(is_family(fit.spec.outcome_kind), "its family is not known")
     kinds = {fit.family.has_classes, classes is not None, fit.probability is not None}
     _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
     if classes is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from heckmanfa.data.files.outputs import check_format
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.estimators.inferred import InferredModel
 from heckmanfa.inference import prediction
@@ -316,6 +317,8 @@ class ReportedModel(InferredModel):
             Whether an existing file may be replaced.
         """
         check_format(path, ".html", "report")
+        rows_given = {"y": y, "selected": selected, "sample_weight": sample_weight}
+        match_rows({"X": X, **rows_given, "groups": groups})
         fit = self.fit_
 
         def reported() -> Reported:

@@ -192,6 +192,11 @@ def register(family: Family) -> Family:
     return family
 
 
+def is_family(name: str) -> bool:
+    """Whether a family is registered under a name."""
+    return name in _FAMILIES
+
+
 def family_named(name: str) -> Family:
     """Return a registered family."""
     if name not in _FAMILIES:

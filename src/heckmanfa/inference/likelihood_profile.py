@@ -298,6 +298,7 @@ class RhoProfile(ProfileReport):
                 "problem" if lower else "caution",
                 str(len(self.maxima)),
                 case="profiled",
+                other=rho_text(float(self.maxima["rho"].iloc[0])),
                 found=f"{listed}, the highest first"
                 + (", which is not the one reported" if lower else ""),
             )

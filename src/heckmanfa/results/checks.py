@@ -9,7 +9,7 @@ from heckmanfa import errors
 from heckmanfa.fit import Fit
 from heckmanfa.results.fact_words import FACT_WORDS, chosen
 from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Kind, Level, Text
-from heckmanfa.text.option_words import told
+from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import listed, plural, true_minus
 
@@ -147,6 +147,11 @@ def checks_of_warnings(
     return found
 
 
+def _printed(words: str) -> str:
+    """Write words for a page: true minus signs, but not in options, which users copy."""
+    return told(outside_options(true_minus, words), keywords=True)
+
+
 def check_of(fact: Fact, fit: Fit, outcome: str) -> list[Check]:
     """Return a fact about a table with this outcome as a check; none if it checks nothing."""
     about, untested = FACT_WORDS[fact.key], fact.case == UNTESTED
@@ -155,11 +160,11 @@ def check_of(fact: Fact, fit: Fit, outcome: str) -> list[Check]:
 
     def said(text: Text) -> str:
         words = chosen(text, fact.case, fact.level).format(**values)
-        return true_minus(told(words, keywords=True))
+        return _printed(words)
 
     name, title = said(about.name), said(about.title)
     value = true_minus(fact.short or fact.value)
-    meaning = true_minus(told(fact.meaning, keywords=True))
+    meaning = _printed(fact.meaning)
     fine = fact.level == "ok" or not title
     if not name or (fine and not value):
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heckmanfa.results.facts import UNTESTED, FactWords, Kind
 from heckmanfa.text.chances import BY, LOW
-from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.option_words import IN_NEVER, instead, option
 
 _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
@@ -17,7 +17,7 @@ NEVER = option("never", [...])
 
 STRONGER = (
     "Look for a feature that drives selection strongly and has no reason to predict, and name it "
-    f"in {NEVER}."
+    f"{IN_NEVER}."
 )
 FEWER = f"Use more rows, or fewer features: {PREDICT_WITH} names those that may predict."
 _TOO_SMALL = (

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -121,6 +121,12 @@ def _flag(name: str, value: object) -> str:
     text = str(value)
     plain = shown(shlex.quote(text)) if any(map(str.isalnum, text)) else quoted(text)
     return f"{flag(name)} {plain}"
+
+
+def outside_options(write: Callable[[str], str], text: str) -> str:
+    """Rewrite a text but for the options in it, which users copy."""
+    pieces = re.split(f"({_START}[^{_START}{_END}]*{_END})", text)
+    return "".join(piece if piece.startswith(_START) else write(piece) for piece in pieces)
 
 
 # Advice that estimators and questions about a table give in different words.

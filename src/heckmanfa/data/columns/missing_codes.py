@@ -173,7 +173,7 @@ class Suspicion:
     @property
     def option(self) -> str:
         """The option that makes it missing."""
-        return told(na_option(self.column, [self.code]), keywords=True)
+        return na_option(self.column, [self.code])
 
     @property
     def words(self) -> str:
@@ -191,7 +191,7 @@ class Suspicion:
         return f"If {self.code:g} means missing, pass {self.option}: as it is, {counts}."
 
     def __str__(self) -> str:
-        return f"{self.words} {self.do}"
+        return told(f"{self.words} {self.do}", keywords=True)
 
 
 def find_suspicions(
