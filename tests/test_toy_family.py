@@ -7,12 +7,15 @@ likelihood only. Everything that users call must follow from its `Family`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
+import heckmanfa
+from heckmanfa.analysis import model_classes
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.datasets import make_selection
@@ -39,7 +42,7 @@ from heckmanfa.model.newton import (
 )
 from heckmanfa.model.two_step import fit_two_step
 
-SIGMA_KNOWN = 1.0
+SIGMA_KNOWN = 1.3
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,9 @@ def test_tables_show_its_error_terms(model: KnownScale) -> None:
 def test_it_predicts_by_its_expectations(model: KnownScale, data: Any) -> None:
     mean = model.intercept_ + data.X @ model.coef_
     ratio = model.inverse_mills(data.X)
-    assert model.predict(data.X, kind="selected") == pytest.approx(mean + model.rho_ * ratio)
+    assert model.predict(data.X, kind="selected") == pytest.approx(
+        mean + model.rho_ * SIGMA_KNOWN * ratio
+    )
     values, limits = model.predict(data.X[:5], kind="selected", return_interval="confidence")
     assert np.all((limits[:, 0] < values) & (values < limits[:, 1]))
 
@@ -278,3 +283,24 @@ def test_it_is_averaged(data: Any) -> None:
     assert model.sigma_ == pytest.approx(SIGMA_KNOWN)
     assert model.inclusion_.set_index("feature")["bic"].loc[1] > 0.99
     assert "%" in str(model.summary())
+
+
+def test_it_has_a_model_file(
+    model: KnownScale, data: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setitem(model_classes.MODELS, "KnownScale", __name__)
+    heckmanfa.save(model, tmp_path / "toy.heckmanfa")
+    again = heckmanfa.load(tmp_path / "toy.heckmanfa")
+    assert again.fit_.family is KNOWN_SCALE
+    assert again.predict(data.X) == pytest.approx(model.predict(data.X), rel=1e-12)
+    assert again.tidy().equals(model.tidy())
+
+
+def test_it_has_a_report(model: KnownScale, data: Any, tmp_path: Path) -> None:
+    for name, rows in (("rows", (data.X, data.y)), ("bare", ())):
+        model.report(tmp_path / f"{name}.html", *rows)
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert "Did selection matter?" in page
+        assert "\ue000" not in page
+    average = KnownScaleAverage().fit(data.X, data.y)
+    average.report(tmp_path / "average.html", data.X, data.y)

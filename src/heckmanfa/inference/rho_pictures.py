@@ -173,7 +173,8 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoC
         try:
             climbing = Ascent.build(_alone(fit, mask), rows)
             terms = ["", *labels]
-            curve = HeldRhoCurve.build(climbing, terms, (0.0, 0.0), kind, effects=True)
+            effects = fit.family.has_classes
+            curve = HeldRhoCurve.build(climbing, terms, (0.0, 0.0), kind, effects=effects)
         except HeckmanfaError:
             return None, False
     return curve, clustered
