@@ -41,6 +41,7 @@ _COVARIANCES = {"robust": ("robust", True), "cluster": ("cluster", ...)}
 _START, _NEXT, _END = "\ue000", "\ue001", "\ue002"
 _WORDS = f"([^{_START}-{_END}]*)"
 _MARKED = re.compile(f"{_START}{_WORDS}{_NEXT}{_WORDS}{_NEXT}{_WORDS}{_END}")
+_PIECES = re.compile(f"({_START}[^{_START}{_END}]*{_END})")
 _PARAMETERS, _KEYWORDS, _FLAGS = 1, 2, 3
 
 _at_command_line: ContextVar[bool] = ContextVar("at_command_line", default=False)
@@ -125,7 +126,7 @@ def _flag(name: str, value: object) -> str:
 
 def outside_options(write: Callable[[str], str], text: str) -> str:
     """Rewrite a text but for the options in it, which users copy."""
-    pieces = re.split(f"({_START}[^{_START}{_END}]*{_END})", text)
+    pieces = _PIECES.split(text)
     return "".join(piece if piece.startswith(_START) else write(piece) for piece in pieces)
 
 
