@@ -183,12 +183,20 @@ def test_every_pattern_takes_time_in_proportion_to_a_pumped_text():
         _refuse_slow(use)
 
 
+def _is_found(use: Use) -> bool:
+    try:
+        _refuse_slow(use)
+    except AssertionError as error:
+        return "grows" in str(error)
+    return False
+
+
 def test_a_quadratic_pattern_would_be_found(monkeypatch):
-    # On a fast machine even these take little time.
+    # On a fast machine even these take little time, and a busy one hides how it grows.
     monkeypatch.setitem(globals(), "_SLOW", 0.0)
     for bad, method in ((r"[0-9.]*[0-9][0-9.]*", "fullmatch"), (r"[a-z]+:", "search")):
-        with pytest.raises(AssertionError, match="grows"):
-            _refuse_slow(Use("here", re.compile(bad), method))
+        use = Use("here", re.compile(bad), method)
+        assert any(_is_found(use) for _ in range(10))
 
 
 def test_patterns_made_of_foreign_names_do_so_too():
