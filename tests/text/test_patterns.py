@@ -13,8 +13,6 @@ from itertools import islice, permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 import heckmanfa
 from heckmanfa.data.columns.values import as_number, shape_of
 from heckmanfa.results.hypotheses import _with_stand_ins
