@@ -133,12 +133,16 @@ def test_codes_are_findings_of_the_analysis(mroz):
     assert "these rows count as observed" in outcome.do
     levels = {check.key: (check.level, check.do) for check in found.checks}
     # An option is written as users type it, with a plain minus.
-    for key, level, code in (
-        ("outcome_code", "problem", "na_values=['lwage=999']"),
-        ("feature_codes", "caution", "na_values=['nwifeinc=-99']"),
-    ):
-        assert levels[key][0] == level
-        assert code in levels[key][1]
+    assert levels["outcome_code"] == (
+        "problem",
+        "If 999 means missing, pass na_values=['lwage=999']: as it is, these rows count as "
+        "observed.",
+    )
+    assert levels["feature_codes"] == (
+        "caution",
+        "If \u221299 means missing, pass na_values=['nwifeinc=-99']: as it is, it counts as a "
+        "number.",
+    )
     assert "na_values=['nwifeinc=-99']" in str(feature)
     sound = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=mroz)
     assert sound.suspicions == ()

@@ -16,7 +16,7 @@ from heckmanfa.errors import ConvergenceWarning, HeckmanfaWarning, NoExclusionWa
 from heckmanfa.fit import fit_model
 from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.results.fit_tests import equal_variance_test, hausman_test
-from heckmanfa.text.option_words import told
+from heckmanfa.text.option_words import at_command_line, told
 
 
 def draw(n, seed, spread=0.0):
@@ -268,12 +268,17 @@ def test_the_command_line_names_options(unequal, tmp_path):
     _, X, y = unequal
     pd.DataFrame(X, columns=list("abc")).assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
     answer = analyse(Question(str(tmp_path / "rows.csv"), "y", select_only=("c",), method="ml"))
-    said = as_json(answer)
-    lines = {line["diagnostic"]: line for line in said["diagnostics"]}
-    for name in ("two-step against ML", "equal variance, outcome"):
-        assert "two-step" in lines[name]["meaning"]
-        assert "\ue000" not in lines[name]["meaning"]
-    assert "differs from theirs by more than chance" in str(said)
+    in_python = as_json(answer)
+    with at_command_line():
+        at_prompt = as_json(answer)
+    for said, use in (
+        (in_python, "Use method='two-step' with robust=True."),
+        (at_prompt, "Use --method two-step with --robust."),
+    ):
+        lines = {line["diagnostic"]: line for line in said["diagnostics"]}
+        for name in ("two-step against ML", "equal variance, outcome"):
+            assert lines[name]["meaning"].endswith(use)
+        assert "differs from theirs by more than chance" in str(said)
 
 
 def test_a_search_by_maximum_likelihood_has_them(data):

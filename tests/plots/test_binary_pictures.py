@@ -69,8 +69,11 @@ def test_pictures_that_make_no_sense_are_refused_with_the_one_to_use(fitted):
         heckmanfa.plots.imr_estimates(model, X, y)
     with pytest.raises(InputError, match="'over_rho'"):
         heckmanfa.plots.over_rho(model)
-    for searched in (heckmanfa.plots.chances, heckmanfa.plots.specification_curve):
-        with pytest.raises(HeckmanfaError, match=r"[Ff]it .*HeckmanProbitBestSubset"):
+    for searched, named in (
+        (heckmanfa.plots.chances, r"Fit HeckmanProbitAverage or HeckmanProbitBestSubset\."),
+        (heckmanfa.plots.specification_curve, "fit HeckmanProbitBestSubset$"),
+    ):
+        with pytest.raises(HeckmanfaError, match=named):
             searched(model)
     with pytest.raises(InputError, match="outcome"):
         heckmanfa.plots.assignment_path(model)

@@ -15,7 +15,6 @@ from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, predi
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, warn
-from heckmanfa.text.option_names import in_options
 from heckmanfa.text.option_words import at_command_line, instead, option, told
 from heckmanfa.text.passage import passage
 from heckmanfa.text.printable import quoted
@@ -149,16 +148,3 @@ def test_analyse_names_its_keywords():
         with pytest.raises(InputError) as refused:
             ask()
         assert "--" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("python", "shell"),
-    [
-        ("None is significant. See what_if().", "None is significant."),
-        ("within 2. search_report() has it.", "within 2. The report (--report) has it."),
-        ("Two-step (method='two-step') is", "Two-step (--method two-step) is"),
-    ],
-)
-def test_words_of_results_name_options_at_a_prompt(python, shell):
-    with at_command_line():
-        assert in_options(python) == in_options(shell) == shell

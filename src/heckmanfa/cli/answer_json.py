@@ -15,7 +15,6 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.summary_facts import likelihood_name
 from heckmanfa.text.chances import CHANCES_BY
-from heckmanfa.text.option_names import in_options
 from heckmanfa.text.option_words import told
 
 
@@ -80,8 +79,13 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "reference_distribution": reference_of(model.fit_).name,
         "converged": model.converged_,
         "diagnostics": [
-            {"diagnostic": name, "value": value, "verdict": verdict, "meaning": in_options(words)}
-            for name, value, verdict, words in analysis.diagnostics.lines()
+            {
+                "diagnostic": fact.name,
+                "value": fact.value,
+                "verdict": fact.verdict,
+                "meaning": told(fact.meaning, keywords=True),
+            }
+            for fact in analysis.diagnostics.checks()
         ],
         "warnings": list(analysis.warnings),
     }

@@ -191,16 +191,16 @@ class RowSource(ABC):
     def learn_levels(self, categories: Mapping[int, CategoryType]) -> dict[int, tuple[str, ...]]:
         """Learn the levels of some raw columns, by position, in one pass over the rows.
 
-        Objects that are not text have none.
+        Objects that are not text have none, and neither have columns that the source encodes.
         """
-        raise NotImplementedError
+        return {}
 
+    @abstractmethod
     def re_encoded(self, encoding: Any, unknown: Literal["error", "missing"] = "missing") -> Self:
         """Return the same rows as an `Encoding` of the same columns makes them.
 
         ``unknown`` says what to do with levels that the encoding does not have.
         """
-        raise NotImplementedError
 
 
 # Sums over the same rows differ by less, relative to the largest that they can be; a row that

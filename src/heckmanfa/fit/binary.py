@@ -22,7 +22,6 @@ from heckmanfa.fit.fitted import (
     rho_without_selection,
     spread_over,
 )
-from heckmanfa.fit.linear import log_not_selected
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
@@ -326,7 +325,6 @@ BINARY = register(
         naive=probit_apart,
         parts=probability_parts,
         log_density=binary_log_density,
-        log_missing=log_not_selected,
         has_classes=True,
         is_bounded=True,
     )

@@ -18,6 +18,7 @@ from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import JointProblem
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.newton import StartsByRho
+from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.text.option_types import Method
@@ -25,7 +26,6 @@ from heckmanfa.text.option_types import Method
 Capability = Literal[
     "compressed data",
     "two steps",
-    "outcome transform",
     "residuals",
     "bounds of rho",
     "calibration",
@@ -117,6 +117,11 @@ class Beginning:
     """the usual start"""
 
 
+def log_not_selected(index: Floats) -> Floats:
+    """Log-likelihood of rows that are not selected, whose outcome says nothing."""
+    return np.asarray(log_cdf(-index))
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """One model: its parameters, how it is estimated, what it expects, and its words.
@@ -153,7 +158,7 @@ class Family:
     """(kind, mean, index, dependence): an expectation with its derivatives"""
     log_density: Callable[..., Floats]
     """(index, mean, outcome, rho, sigma): log-likelihood of selected rows"""
-    log_missing: Callable[[Floats], Floats]
+    log_missing: Callable[[Floats], Floats] = log_not_selected
     """(index): log-likelihood of rows that are not selected"""
     has_classes: bool = False
     """whether outcomes are labels of classes, so that expectations are probabilities"""
@@ -176,11 +181,6 @@ class Family:
     def has_sigma(self) -> bool:
         """Whether the scale of the outcome's error is estimated."""
         return SIGMA in self.error_terms
-
-    def require(self, capability: Capability, why: str) -> None:
-        """Refuse what the family does not support; ``why`` ends the sentence with what to do."""
-        if capability not in self.supports:
-            raise InputError(f"the {self.words.model} has no {capability}: {why}")
 
 
 _FAMILIES: dict[str, Family] = {}

@@ -393,6 +393,41 @@ def spread_over(spec: Spec, columns: Positions, coef: Floats) -> Floats:
     return spread
 
 
+def _n_obs(selection: Selection, kind: CovarianceKind, counts: dict[str, int]) -> int | float:
+    return count(selection.probit.n, counts["unselected"] + counts["selected"], kind)
+
+
+def fit_of_equations(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+    *,
+    features: Positions,
+    coef: Floats,
+    selection_coef: Floats,
+    **known: Any,
+) -> Fit:
+    """Return the fit of both equations, (1 + J,) and (1 + p,), and what else is known of it."""
+    probit = selection.probit
+    return Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=_n_obs(selection, kind, counts),
+        n_selected=count(moments.n_selected, counts["selected"], kind),
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), features),
+        coef=spread_over(spec, features, coef[1:]),
+        intercept=float(coef[0]),
+        selection_coef=spread_over(spec, probit.features, selection_coef[1:]),
+        selection_intercept=float(selection_coef[0]),
+        **known,
+    )
+
+
 def fit_of_maximum(
     spec: Spec,
     selection: Selection,
@@ -404,24 +439,16 @@ def fit_of_maximum(
 ) -> Fit:
     """Return the fit of maximum-likelihood estimates, by any family."""
     probit, features = selection.probit, found.features
-    n_obs = count(probit.n, counts["unselected"] + counts["selected"], kind)
-    aic, bic = found.criteria(n_obs)
-    return Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=n_obs,
-        n_selected=count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), features),
-        coef=spread_over(spec, features, found.coef[1:]),
-        intercept=float(found.coef[0]),
+    aic, bic = found.criteria(_n_obs(selection, kind, counts))
+    return fit_of_equations(
+        *(spec, selection, moments, choice, kind, counts),
+        features=features,
+        coef=found.coef,
+        selection_coef=found.selection_coef,
         imr_coef=found.rho * found.sigma,
         # A held rho keeps its digits.
         rho=found.rho if spec.rho is None else spec.rho,
         sigma=found.sigma,
-        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
-        selection_intercept=float(found.selection_coef[0]),
         adjusted_r2=float("nan"),
         aic=aic,
         bic=bic,

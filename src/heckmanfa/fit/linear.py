@@ -17,6 +17,7 @@ from heckmanfa.fit.fitted import (
     Fit,
     Spec,
     count,
+    fit_of_equations,
     fit_of_maximum,
     label_terms,
     rho_without_selection,
@@ -103,21 +104,14 @@ def _fit_free(
     solution = found.solution
     j = len(found.coef) - 1
     order = [*range(j), *range(j + 1, len(found.covariance)), j]
-    fit = Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
-        n_selected=count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), found.features),
-        coef=spread_over(spec, found.features, found.coef[1:-1]),
-        intercept=float(found.coef[0]),
+    fit = fit_of_equations(
+        *(spec, selection, moments, choice, kind, counts),
+        features=found.features,
+        coef=found.coef[:-1],
+        selection_coef=probit.coef,
         imr_coef=float(found.coef[-1]),
         rho=float(solution.rho),
         sigma=float(solution.sigma),
-        selection_coef=spread_over(spec, probit.features, probit.coef[1:]),
-        selection_intercept=float(probit.coef[0]),
         adjusted_r2=float(solution.adjusted_r2),
         aic=float(solution.aic),
         bic=float(solution.bic),
@@ -177,21 +171,14 @@ def _fit_held(
     ml = spec.method == "ml"
     found = fit_held_two_step(moments, probit, features, rho, CLASSICAL if ml else kind, rows)
     log_sigma_error = float(np.sqrt(found.covariance[-1, -1])) / found.sigma
-    fit = Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
-        n_selected=count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), features),
-        coef=spread_over(spec, features, found.coef[1:]),
-        intercept=float(found.coef[0]),
+    fit = fit_of_equations(
+        *(spec, selection, moments, choice, kind, counts),
+        features=features,
+        coef=found.coef,
+        selection_coef=probit.coef,
         imr_coef=found.imr_coef,
         rho=rho,
         sigma=found.sigma,
-        selection_coef=spread_over(spec, probit.features, probit.coef[1:]),
-        selection_intercept=float(probit.coef[0]),
         adjusted_r2=found.adjusted_r2,
         aic=found.aic,
         bic=found.bic,
@@ -306,11 +293,6 @@ def linear_log_density(
     return np.asarray(log_cdf(shifted) + normal)
 
 
-def log_not_selected(index: Floats) -> Floats:
-    """Log-likelihood of rows that are not selected, whose outcome says nothing."""
-    return np.asarray(log_cdf(-index))
-
-
 LINEAR = register(
     Family(
         name="linear",
@@ -347,9 +329,7 @@ LINEAR = register(
         error_terms=(IMR, RHO, SIGMA),
         dependence="imr",
         methods=("two-step", "ml"),
-        supports=frozenset(
-            {"compressed data", "two steps", "outcome transform", "residuals", "bounds of rho"}
-        ),
+        supports=frozenset({"compressed data", "two steps", "residuals", "bounds of rho"}),
         first_step=select_and_compress,
         estimate=fit_linear,
         estimate_alone=fit_linear_without_selection,
@@ -358,6 +338,5 @@ LINEAR = register(
         naive=least_squares_apart,
         parts=linear_parts,
         log_density=linear_log_density,
-        log_missing=log_not_selected,
     )
 )

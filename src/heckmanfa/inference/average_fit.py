@@ -15,7 +15,6 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import (
     ConvergenceWarning,
-    NoExclusionWarning,
     NotIdentifiedError,
     SearchWarning,
     TooFewRowsError,
@@ -23,6 +22,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
+from heckmanfa.inference.given_features import COULD_IDENTIFY, warn_no_exclusion
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
@@ -122,12 +122,7 @@ class Averaging(Choose):
         features = [int(column) for column in np.flatnonzero(probable)]
         fit = replace(fit, support=probable, average=outcome)
         if np.all(found.alone[CHANCES_BY][fit.driving] >= PROBABLE):
-            warn(
-                "every selection feature probably predicts as well: with no excluded feature, "
-                "only the normality of the errors identifies the model. A feature that drives "
-                f"selection alone, named {IN_NEVER}, would identify it.",
-                NoExclusionWarning,
-            )
+            warn_no_exclusion("probably predicts as well", COULD_IDENTIFY)
         fit = _with_averages(fit, outcome, errors=self.errors)
         known = "compressed data" in fit.family.supports
         if not (fit.spec.errors_differ and fit.spec.guarded and known):

@@ -10,7 +10,18 @@ from heckmanfa.fit import Choice, Choose, Spec
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.moments import Moments
-from heckmanfa.text.option_words import OUT_OF_PREDICTION
+from heckmanfa.text.option_words import IN_NEVER, OUT_OF_PREDICTION
+
+COULD_IDENTIFY = f"A feature that drives selection alone, named {IN_NEVER}, would identify it."
+
+
+def warn_no_exclusion(what: str, advice: str) -> None:
+    """Warn that nothing is excluded; ``what`` says of every selection feature that it predicts."""
+    warn(
+        f"every selection feature {what}: with no excluded feature, only the normality of the "
+        f"errors identifies the model. {advice}",
+        NoExclusionWarning,
+    )
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,7 @@ class GivenFeatures(Choose):
             )
         features, dropped = check_prediction(moments, prediction, spec.labels, spec.on_collinear)
         if not held and set(selection.probit.features) <= set(features):
-            warn(
-                "every selection feature also predicts: with no excluded feature, only the "
-                "normality of the errors identifies the model. Leave a feature that drives "
-                f"selection alone {OUT_OF_PREDICTION}.",
-                NoExclusionWarning,
+            warn_no_exclusion(
+                "also predicts", f"Leave a feature that drives selection alone {OUT_OF_PREDICTION}."
             )
         return Choice(tuple(features), tuple(dropped))

@@ -25,14 +25,13 @@ from heckmanfa.errors import (
     ConvergenceWarning,
     HeckmanfaError,
     HeckmanfaWarning,
-    NoExclusionWarning,
     NoFeasibleAssignmentError,
     SearchWarning,
     sentence,
     warn,
 )
 from heckmanfa.fit import Choice, Fit, Spec, fit_model
-from heckmanfa.inference.given_features import GivenFeatures
+from heckmanfa.inference.given_features import COULD_IDENTIFY, GivenFeatures, warn_no_exclusion
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
@@ -52,7 +51,7 @@ from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.option_types import CovType, Criterion
-from heckmanfa.text.option_words import IN_NEVER, option
+from heckmanfa.text.option_words import option
 from heckmanfa.text.progress import progress_line
 
 
@@ -187,12 +186,7 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
     if result is not None and result.selecting is not None:
         driving = tuple(int(column) for column in np.flatnonzero(result.selecting[0]))
     if {*(selection.probit.features if driving is None else driving)} <= {*features}:
-        warn(
-            "every selection feature is among those chosen to predict: with no excluded feature, "
-            "only the normality of the errors identifies the model. A feature that drives "
-            f"selection alone, named {IN_NEVER}, would identify it.",
-            NoExclusionWarning,
-        )
+        warn_no_exclusion("is among those chosen to predict", COULD_IDENTIFY)
     rho = None
     if result is not None and result.refits is not None and np.array_equal(best, result.best):
         rho = float(result.rho[0])

@@ -236,16 +236,20 @@ def uncertainty_interval(
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
     low, high = _check(fit, rho, conf_level, n_grid)
-    if X is None and "compressed data" in fit.family.supports:
-        return _interval(fit, _compressed_curve(fit, low, high), (low, high), conf_level, n_grid)
-    require_rows(fit, X, "uncertainty_interval")
-    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
-    if "compressed data" in fit.family.supports:
-        return _interval(fit, _compressed_curve(fit, low, high), (low, high), conf_level, n_grid)
-    kind = fit.spec.covariance_kind(read.sample.n_groups)
-    with one_blas_thread():
-        climbing = Ascent.build(fit, read.rows)
-        curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
+    compressed = "compressed data" in fit.family.supports
+    if not compressed:
+        require_rows(fit, X, "uncertainty_interval")
+    read = None
+    if X is not None:
+        read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    curve: RhoCurve | HeldRhoCurve
+    if compressed or read is None:
+        curve = _compressed_curve(fit, low, high)
+    else:
+        kind = fit.spec.covariance_kind(read.sample.n_groups)
+        with one_blas_thread():
+            climbing = Ascent.build(fit, read.rows)
+            curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
     return _interval(fit, curve, (low, high), conf_level, n_grid)
 
 
