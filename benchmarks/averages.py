@@ -51,7 +51,7 @@ def _measure(k: int) -> dict[str, Any]:
     outcome, moments = model.fit_.average, model.fit_.moments
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    found = average(outcome.form, outcome.average.choices, random_state=0)
+    found = average(outcome.form, outcome.mixture.choices, random_state=0)
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     one_by_one = None

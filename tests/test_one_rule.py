@@ -125,7 +125,7 @@ def hold_verdict(analysis, texts):
     """Every output says the same of selection, and it follows from the chance."""
     found, fit = verdict(analysis.evidence), analysis.model.fit_
     trust = analysis.answer.trust
-    if fit.average is not None and fit.average.average.correction == "optional":
+    if fit.average is not None and fit.average.mixture.correction == "optional":
         shares = analysis.model.inclusion_.set_index("feature")[CHANCES_BY]
         assert found.chance == shares["correction"]
     if found.chance is not None:

@@ -83,7 +83,7 @@ def test_the_weight_of_the_best_set_is_that_of_the_weights_of_all(mroz, name):
 
 def test_a_chance_is_given_by_three_kinds_of_weights(mroz):
     analysis = mroz()
-    shares = weights_of(analysis.model.fit_).average.shares
+    shares = weights_of(analysis.model.fit_).mixture.shares
     by = {kind: percent(shares[kind][FEATURES.index("exper")]) for kind in ("bic", "aic", "ebic")}
     said = claims(analysis)["chance"]
     assert said.startswith(f"That a chance of {by['bic']} is a fact about exper:")

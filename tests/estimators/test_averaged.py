@@ -452,7 +452,7 @@ def test_two_steps_confirm_what_maximum_likelihood_says_of_selection():
     steps = HeckmanAverage(never=never).fit(data.X, data.y)
     confirmed = steps.inclusion_["bic"].iloc[-1]
     assert outcome.two_step_chance == pytest.approx(confirmed, rel=1e-9)
-    assert outcome.average.correction_share["bic"] > 0.9
+    assert outcome.mixture.correction_share["bic"] > 0.9
     assert judgement_of(model.fit_).kind == "yes"
     doubted = replace(model.fit_, average=replace(outcome, two_step_chance=0.3))
     found = judgement_of(doubted)
@@ -475,8 +475,8 @@ def test_replicates_weigh_by_the_kind_of_covariance_that_the_model_has():
 
 def test_everything_has_no_part_of_an_interval_where_it_is_not_allowed():
     for options in ({"max_features": 3}, {"rho_range": (-0.1, 0.1)}):
-        average = HeckmanAverage(**options).fit(X, Y).fit_.average.average
+        average = HeckmanAverage(**options).fit(X, Y).fit_.average.mixture
         assert average.all_features_share == 0.0
-    assert HeckmanAverage().fit(X, Y).fit_.average.average.all_features_share == 0.5
+    assert HeckmanAverage().fit(X, Y).fit_.average.mixture.all_features_share == 0.5
     with pytest.raises(InputError, match="all_features_share"):
         HeckmanAverage(all_features_share=1.5).fit(X, Y)

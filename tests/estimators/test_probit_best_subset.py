@@ -164,7 +164,7 @@ def test_weights_are_those_of_the_quadratic_approximation(
     # Between assignments that hold the correction, as all that a search evaluates do.
     found = model.candidates_
     weight = np.exp(-0.5 * (found["approximate"] - found["approximate"].min()))
-    average = report.weights.average
+    average = report.weights.mixture
     corrected = average.leading_states[:, -2] & ~average.leading_states[:, -1]
     masks, shares = average.leading_masks[corrected], average.leading_weight[corrected]
     assert len(found) == 2 ** masks.shape[1]

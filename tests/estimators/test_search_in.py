@@ -270,7 +270,7 @@ def test_sampled_shares_are_those_of_all_assignments(rows):
     X, y = rows
     model = HeckmanAverage("bic", search_in="both").fit(X, y)
     outcome = model.fit_.average
-    whole = outcome.average
+    whole = outcome.mixture
     full = heckmanfa.Heckman(method="ml").fit(X, y)
     form = with_drivers(form_of_fit(full.fit_, both=True), whole.selecting)
     drawn = average(

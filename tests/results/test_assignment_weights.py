@@ -98,7 +98,7 @@ def below(end, weight, rho, error):
 def test_the_interval_of_rho_is_that_of_the_mixture_of_all_models(rows):
     model = fitted(HeckmanBestSubset(), *rows)
     found = weights_of(model.fit_)
-    members = found.average.interval_members(found.form)
+    members = found.mixture.interval_members(found.form)
     parts = members.weights, members.terms[:, -2], members.term_errors[:, -2]
     low, high = found.rho_interval
     assert -1 <= low < high <= 1
@@ -155,7 +155,7 @@ def test_groups_and_forced_features_count_as_the_user_allowed(rows):
     options = {"always": [0], "never": [6], "feature_groups": [[1, 2]]}
     model, own = fitted(HeckmanBestSubset(**options), *rows), averaged(*rows, **options)
     found = weights_of(model.fit_)
-    assert found.average.n_assignments == own.n_assignments_
+    assert found.mixture.n_assignments == own.n_assignments_
     assert found.best == pytest.approx(own.assignments_["weight"].max(), rel=1e-9)
     assert model.search_report().shares["feature"].tolist() == [(1, 2), 3, 4, 5]
     assert found.left_out is None or not {0, 6} & {*found.left_out.columns}
@@ -236,8 +236,8 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     again = fitted(HeckmanFA("correlation", criterion="bic"), *rows)
     report = again.search_report()
     found = report.weights
-    assert exact.average.exhaustive
-    assert not found.average.exhaustive
+    assert exact.mixture.exhaustive
+    assert not found.mixture.exhaustive
     assert found.chosen == pytest.approx(exact.chosen, rel=0.05)
     assert found.corrected == pytest.approx(exact.corrected, abs=0.02)
     assert found.rho_interval == pytest.approx(exact.rho_interval, abs=0.03)
@@ -249,12 +249,12 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     # An average that was sampled keeps its shares; only the heaviest by BIC are drawn again.
     fit = fitted(HeckmanAverage(), *rows).fit_
     sampled = assignment_weights.average(
-        fit.average.form, fit.average.average.choices, weights="aic", random_state=5
+        fit.average.form, fit.average.mixture.choices, weights="aic", random_state=5
     )
-    kept = weights_of(replace(fit, average=replace(fit.average, average=sampled)))
+    kept = weights_of(replace(fit, average=replace(fit.average, mixture=sampled)))
     assert kept.correction == sampled.correction_share
-    assert kept.average.shares is sampled.shares
-    assert kept.average.weights == "bic"
+    assert kept.mixture.shares is sampled.shares
+    assert kept.mixture.weights == "bic"
 
 
 def test_an_honest_choice_is_weighed_in_all_rows(rows):
@@ -270,7 +270,7 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     found = report.weights
     assert found.chosen == pytest.approx(0.148, abs=0.001)
     assert found.best == pytest.approx(0.137, abs=0.001)
-    assert found.average.leading_states[0, -2:].tolist() == [False, False]
+    assert found.mixture.leading_states[0, -2:].tolist() == [False, False]
     shares = report.shares.set_index("feature")
     assert shares.loc["educ", "bic"] > 0.99
     assert shares.loc["exper", "bic"] > 0.8

@@ -51,7 +51,7 @@ def test_least_squares_averaged_alike_is_the_average_without_the_correction(rows
     found, series = evidence_of(fit), effects_of(fit).least_squares
     averaged = [series.of(column).estimate for column in range(K)]
     assert averaged == pytest.approx(never.coef_, rel=1e-9)
-    shares = never.fit_.average.average.shares["bic"]
+    shares = never.fit_.average.mixture.shares["bic"]
     for feature in found.features:
         if feature.role == "always included":
             assert feature.chance is None

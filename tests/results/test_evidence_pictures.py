@@ -346,7 +346,7 @@ def _runs(path: ElementTree.Element) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_cells_cover_the_weight_that_holds_a_feature(average, pictures, width: int) -> None:
-    picture, found = pictures.assignments, weights_of(average.fit_).average
+    picture, found = pictures.assignments, weights_of(average.fit_).mixture
     n = n_drawn(found.leading_weight)
     assert picture.n == n
     assert found.leading_weight[: n - 1].sum() < 0.9 <= found.leading_weight[:n].sum()
@@ -468,7 +468,7 @@ def test_an_honest_search_counts_halves_and_never_says_chance(rows) -> None:
     X, y = rows
     model = HeckmanBestSubset(honest=True, n_splits=10, random_state=0).fit(X[FEATURES[:5]], y)
     evidence = model.pictures().evidence
-    honest = model.fit_.search.honest
+    honest = model.fit_.search.halves
     chances, columns, forest = chances_of(evidence), columns_of(evidence), forest_of(evidence)
     assert chances is not None
     assert columns is not None

@@ -582,5 +582,5 @@ def test_an_interval_counts_every_assignment():
     data = load_mroz()
     columns = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "unem", "city"]
     model = fitted(HeckmanAverage("bic"), data[columns], data["lwage"])
-    assert model.fit_.average.average.component_weights.sum() == pytest.approx(1.0)
-    assert len(model.fit_.average.average.component_weights) == model.n_assignments_ > 900
+    assert model.fit_.average.mixture.component_weights.sum() == pytest.approx(1.0)
+    assert len(model.fit_.average.mixture.component_weights) == model.n_assignments_ > 900

@@ -142,7 +142,7 @@ def test_averages_equal_a_loop_over_all_pairs_of_subsets(kind, seed, strength, c
     found = every_state(theta, covariance, index, len(X), fixed, ratio)
     held, with_index, estimates, within, cost, criteria = found
     model = average("bic", search_in="both", cov_type=cov_type).fit(X, data.y)
-    found = model.fit_.average.average
+    found = model.fit_.average.mixture
     assert found.exhaustive
     assert found.has_index == (n_drivers >= 2)
     assert model.n_assignments_ == len(held)
@@ -228,7 +228,7 @@ def test_what_hardly_drives_selection_cannot_predict_with_the_index():
     # A search weighs its sets by the same index.
     weights = weights_of(HeckmanBestSubset(search_in="both").fit(X, y).fit_)
     assert weights.form.drivers == average.fit_.average.form.drivers == (0, 1, 2)
-    np.testing.assert_allclose(weights.average.shares["bic"], table["bic"], rtol=1e-6)
+    np.testing.assert_allclose(weights.mixture.shares["bic"], table["bic"], rtol=1e-6)
 
 
 def best_of_all_pairs(X, y, make, k):

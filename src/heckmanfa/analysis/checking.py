@@ -181,10 +181,10 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
     """Return every check of an answer, the gravest first."""
     fit, outcome, missed = subject.fit, subject.outcome, _Missed()
     facts = [_in_table(fact, subject) for fact in subject.facts]
-    if fit.mode == "honest":
+    if fit.way.halves_rows:
         facts = [fact for fact in facts if fact.key not in _OF_ONE_SEARCH]
-        honest = None if fit.search is None else fit.search.honest
-        facts += honest.findings() if isinstance(honest, Honest) else []
+        halves = fit.way.halves
+        facts += halves.findings() if isinstance(halves, Honest) else []
     if fit.probit is not None:
         facts += [*_specification(subject, missed), *_ratio_of_best(subject, missed)]
         facts = _with_best_set(subject, facts, missed)
@@ -256,7 +256,7 @@ def _specification(subject: Subject, missed: _Missed) -> list[Fact]:
 
 def _ratio_of_best(subject: Subject, missed: _Missed) -> list[Fact]:
     """Judge predictions of an averaged log outcome on its own scale, by those of the best set."""
-    if subject.fit.mode != "average" or subject.fit.spec.outcome_transform is None:
+    if not subject.fit.way.is_average or subject.fit.spec.outcome_transform is None:
         return []
     best = ratio_model(subject.prepared, subject.model, subject.best_model)
     if isinstance(best, str):
@@ -291,7 +291,7 @@ def _with_form(checks: Sequence[Check], *, ml: bool) -> Sequence[Check]:
 def _with_best_set(subject: Subject, facts: list[Fact], missed: _Missed) -> list[Fact]:
     """Say how often the best set wins in samples of the rows, in place of its weight alone."""
     fit = subject.fit
-    if fit.mode not in ("average", "chosen"):
+    if not fit.way.searched or fit.way.halves_rows:
         return facts
     drawn = resample(subject.prepared, fit, subject.make)
     if isinstance(drawn, str):
@@ -354,7 +354,7 @@ def _of_derived(subject: Subject) -> list[Fact]:
     if not subject.derived:
         return []
     said = [_made_from(name, others) for name, others in subject.derived.items()]
-    searched = subject.fit.mode in ("average", "chosen", "honest")
+    searched = subject.fit.way.searched
     apart = "the search takes them apart" if searched else "each has a coefficient of its own"
     if len(said) == 1:
         all_of = "Both" if len(next(iter(subject.derived.values()))) == 1 else "All three"

@@ -71,7 +71,11 @@ PARTS = {
     "Trained": "heckmanfa.search.training.assignment_function",
 }
 
-RENAMED = {"Fit.binary": "probability"}
+RENAMED = {
+    "AverageOutcome.average": "mixture",
+    "Fit.binary": "probability",
+    "SearchOutcome.honest": "halves",
+}
 """fields that had another name in earlier files"""
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.

@@ -255,7 +255,7 @@ def _check_search(fit: Fit, known: set[int]) -> None:
         _check_form(fit, form, known)
         _require({*form.columns} == {*search.candidates}, "its form has other candidates")
         _require({*form.searched} <= {*selecting.columns}, "its form searches other columns")
-    honest, result = search.honest, search.result
+    honest, result = search.halves, search.result
     if honest is not None:
         same = honest.names == fit.labels and honest.columns in (None, fit.spec.columns)
         _require(same, "its splits have other columns")
@@ -282,7 +282,7 @@ def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
     average = fit.average
     if average is None:
         return
-    form, weighed = average.form, average.average
+    form, weighed = average.form, average.mixture
     size = sum(sizes) + 2 - form.knows_scale
     _require(len(form.estimates) == size, "its form has other parameters")
     _check_form(fit, form, known)

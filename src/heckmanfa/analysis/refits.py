@@ -59,7 +59,7 @@ def best_model(
     fit = model.fit_
     if fit.average is None or fit.probit is None:
         return model
-    found = weights.average if isinstance(weights, AssignmentWeights) else fit.average.average
+    found = weights.mixture if isinstance(weights, AssignmentWeights) else fit.average.mixture
     best_set = np.flatnonzero(found.leading_masks[0])
     names = [str(fit.feature_names[int(column)]) for column in best_set]
     question = replace(
@@ -178,7 +178,7 @@ def best_set_finding(
     """Say how often the best set of features won; ``names`` are its columns in the table."""
     weight = ""
     if isinstance(found, AssignmentWeights):
-        state = found.average.leading_states[0]
+        state = found.mixture.leading_states[0]
         if not state[-1] and np.array_equal(state[:-2], drawn.best):
             weight = f" has {chance_text(found.best)} of the BIC weight, and"
     samples = f"{drawn.n} bootstrap samples"
@@ -189,7 +189,7 @@ def best_set_finding(
         "best_set",
         "caution" if rare else "ok",
         f"{plural(drawn.n_sets, 'different one')} in {samples}" if rare else won,
-        case="drawn" if fit.mode == "average" else "searched",
+        case="drawn" if fit.way.is_average else "searched",
         name="best set",
         drawn=f"{set_words(names)}{weight} {won}.",
     )

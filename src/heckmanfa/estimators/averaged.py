@@ -69,7 +69,7 @@ class AverageModel(ChoiceModel):
     @property
     def assignments_(self) -> pd.DataFrame:
         """The heaviest assignments, at most 10,000, best first."""
-        if self._outcome().average.has_few:
+        if self._outcome().mixture.has_few:
             raise NotSavedError("assignments_")
         return assignments_frame(self.fit_)
 
@@ -77,12 +77,12 @@ class AverageModel(ChoiceModel):
     def n_assignments_(self) -> int:
         """Number of assignments with a weight."""
         outcome = self.fit_.average
-        return 0 if outcome is None else outcome.average.n_assignments
+        return 0 if outcome is None else outcome.mixture.n_assignments
 
     @property
     def exhaustive_(self) -> bool:
         """Whether every assignment was evaluated."""
-        return self._outcome().average.exhaustive
+        return self._outcome().mixture.exhaustive
 
     def _outcome(self) -> AverageOutcome:
         outcome = self.fit_.average

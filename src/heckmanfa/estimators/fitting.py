@@ -355,8 +355,8 @@ def take_columns(model: Any, columns: FittedColumns) -> None:
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
     search = fit.search
-    if search is not None and search.honest is not None:
-        search = replace(search, honest=replace(search.honest, columns=columns))
+    if search is not None and search.halves is not None:
+        search = replace(search, halves=replace(search.halves, columns=columns))
     fit = replace(fit, spec=replace(fit.spec, columns=columns), search=search)
     for name, value in attributes(fit).items():
         setattr(model, name, value)

@@ -256,9 +256,9 @@ class SearchModel(ChoiceModel):
     def honest_(self) -> Honest:
         """Estimates over the random halves of ``honest``."""
         outcome = self.fit_.search
-        if outcome is None or not isinstance(outcome.honest, Honest):
+        if outcome is None or not isinstance(outcome.halves, Honest):
             raise AttributeError("honest_ needs a fit with honest=True")
-        return outcome.honest
+        return outcome.halves
 
     @property
     def candidates_(self) -> pd.DataFrame:

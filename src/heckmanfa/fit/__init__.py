@@ -5,6 +5,7 @@ from heckmanfa.fit.family import Family
 from heckmanfa.fit.fitted import Choice, Choose, Fit, Fitted, Origin, Spec, label_terms
 from heckmanfa.fit.from_sample import compress_sample, fit_model
 from heckmanfa.fit.linear import LINEAR
+from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
@@ -16,6 +17,9 @@ __all__ = [
     "Fitted",
     "Origin",
     "Spec",
+    "Way",
+    "WayName",
+    "WayWords",
     "compress_sample",
     "fit_model",
     "label_terms",

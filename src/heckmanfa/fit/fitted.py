@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.fit.family import Family, family_named
+from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.likelihood import Doubt, JointMaximum
@@ -28,9 +29,8 @@ from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.model.probit_likelihood import BinaryOutcome
-from heckmanfa.search.averaging.result import PROBABLE, AverageOutcome
+from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.searched import SearchOutcome
-from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
 
 
@@ -107,11 +107,6 @@ class Spec:
         # A cluster that is drawn twice is two; its sandwich would take it for one, twice as heavy.
         cov_type: CovType | None = "robust" if by_covariance and self.errors_differ else None
         return replace(self, cov_type=cov_type, start=start, guarded=False)
-
-
-Mode = Literal["given", "chosen", "honest", "average", "observed"]
-"""how estimates came about: of features named beforehand or chosen in the same rows, over halves of
-the rows, averaged over assignments, or with no outcome missing"""
 
 
 @dataclass(frozen=True)
@@ -208,15 +203,12 @@ class Fit:
         return self.spec.family
 
     @property
-    def mode(self) -> Mode:
-        """How the estimates came about."""
-        if self.probit is None:
-            return "observed"
-        if self.average is not None:
-            return "average"
-        if self.search is not None and self.search.honest is not None:
-            return "honest"
-        return "chosen" if self.search is not None and self.search.chose else "given"
+    def way(self) -> Way:
+        """How the prediction features and their estimates came about; see `heckmanfa.fit.way`."""
+        probit = self.probit
+        selection = None if probit is None else tuple(int(column) for column in probit.features)
+        named = self.spec.prediction
+        return way_of(tuple(self.features), selection, named, self.search, self.average)
 
     @property
     def classes(self) -> tuple[Any, Any] | None:
@@ -241,8 +233,8 @@ class Fit:
         It is 1 under the model; of 1 + y with "log1p". None without a transform, and for averages
         and honest searches, whose estimates are not those of one pass over all rows.
         """
-        own, honest = self.own_scale, self.search is not None and self.search.honest is not None
-        return None if own is None or honest else (own.ratio, own.ratio_error)
+        own = self.own_scale
+        return (own.ratio, own.ratio_error) if own is not None and self.way.is_one_fit else None
 
     @property
     def sigma_covariance(self) -> Floats | None:
@@ -286,7 +278,7 @@ class Fit:
         They are the prediction features, except in an average: its equation has every column that
         may predict, and its prediction features are those that probably do.
         """
-        return self.features if self.average is None else list(self.average.columns)
+        return self.way.equation
 
     @property
     def feature_names(self) -> list[Any]:
@@ -310,10 +302,7 @@ class Fit:
         They are those of the selection equation; in an average that searches it, those that
         probably do.
         """
-        shares = None if self.average is None else self.average.average.selection_shares
-        if shares is not None:
-            return [int(column) for column in np.flatnonzero(shares[CHANCES_BY] >= PROBABLE)]
-        return [] if self.probit is None else [int(column) for column in self.probit.features]
+        return self.way.driving
 
     @property
     def held_rho(self) -> float | None:
@@ -323,10 +312,7 @@ class Fit:
     @property
     def rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so no test of rho = 0 is valid."""
-        # An honest rho is estimated on rows that had no part in the choice.
-        if self.average is not None:
-            return self.average.average.rho_range is not None
-        return bool(self.search and self.search.window and self.search.honest is None)
+        return self.way.rho_window is not None
 
 
 class Fitted(Protocol):

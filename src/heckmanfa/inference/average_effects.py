@@ -47,7 +47,7 @@ class Part:
 def parts_of(fit: Fit) -> list[Part]:
     """Return the groups of an average's assignments, and the model of all features, last."""
     outcome = outcome_of(fit)
-    share = outcome.average.all_features_share
+    share = outcome.mixture.all_features_share
     parts = [
         _part(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
     ]

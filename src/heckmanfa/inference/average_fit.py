@@ -190,7 +190,7 @@ def _two_step_chance(
 
 def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     """Return the fit of everything with the averages in place of its estimates."""
-    found, form, nan = outcome.average, outcome.form, float("nan")
+    found, form, nan = outcome.mixture, outcome.form, float("nan")
     members, probit = outcome.members, fit.probit
     assert probit is not None
     terms = label_terms(fit.spec, form.columns, probit, fit.spec.error_terms)

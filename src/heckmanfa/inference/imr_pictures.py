@@ -91,7 +91,7 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
 def _averaged_over(fit: Fit) -> str:
     """Say over what an average is."""
     assert fit.average is not None
-    found = fit.average.average
+    found = fit.average.mixture
     return "all assignments" if found.exhaustive else "a sample"
 
 
@@ -103,7 +103,7 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     weighed = evidence.weights
     if not isinstance(weighed, AssignmentWeights):
         return []
-    found, place = weighed.average, weighed.form.correction
+    found, place = weighed.mixture, weighed.form.correction
     mean, members = found.members(weighed.form).mean_imr, found.interval_members(weighed.form)
     values, errors = members.terms[:, place], members.term_errors[:, place]
     mixture = TermMixture(members.weights, values[:, None], errors[:, None])

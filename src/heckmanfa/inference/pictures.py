@@ -150,7 +150,7 @@ class Pictures:
         if self.evidence.best is not None:
             return self.evidence.best.mask
         # Sampling weights leave no BIC, but the average has weights of its own.
-        return np.asarray(average.average.leading_masks[0])
+        return np.asarray(average.mixture.leading_masks[0])
 
     def _needed(self, picture: str) -> PictureRows:
         """Return the rows of the fit; refuse a picture that needs them if they were not given."""

@@ -49,7 +49,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     weighed = evidence.weights
     if not isinstance(weighed, AssignmentWeights):
         return None
-    found = weighed.average
+    found = weighed.mixture
     if found.n_assignments == 1:
         return None
     masks, weight = found.component_masks, found.component_weights
@@ -195,7 +195,7 @@ def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
     support = np.asarray(fit.support, dtype=bool)
     if fit.average is not None:
         # Without BIC weights, the average still has its own.
-        return "heaviest assignment", np.asarray(fit.average.average.leading_masks[0])
+        return "heaviest assignment", np.asarray(fit.average.mixture.leading_masks[0])
     if evidence.mode == "chosen":
         return "honest" if evidence.honest else "chosen assignment", support
     return "this model", support
@@ -361,7 +361,7 @@ def _known_interval(
 
 def _mixed_by(evidence: Evidence) -> str:
     average = evidence.fit.average
-    return "BIC" if average is None else _weights_name(average.average)
+    return "BIC" if average is None else _weights_name(average.mixture)
 
 
 def _searched_rho(evidence: Evidence) -> float:
@@ -369,4 +369,4 @@ def _searched_rho(evidence: Evidence) -> float:
     weighed = None if evidence.honest or evidence.mode == "average" else evidence.weights
     if not isinstance(weighed, AssignmentWeights):
         return evidence.rho.estimate
-    return weighed.average.rho
+    return weighed.mixture.rho

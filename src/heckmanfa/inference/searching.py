@@ -294,7 +294,7 @@ class HonestSearch:
         outcome = self.searching.search(spec, selection, moments, kind, random_state)
         rows = held(selection.rows, "honest=True")
         honest = self._halves(spec, rows, random_state)
-        return choice_of(selection, honest.chosen, replace(outcome, honest=honest))
+        return choice_of(selection, honest.chosen, replace(outcome, halves=honest))
 
     def without_selection(self, spec: Spec) -> SearchOutcome:
         """Say that nothing was searched, since no outcome is missing."""
@@ -390,7 +390,7 @@ def _with_medians(fit: Fit) -> Fit:
     average selected row the median one.
     """
     assert fit.search is not None
-    honest, k = fit.search.honest, fit.n_features
+    honest, k = fit.search.halves, fit.n_features
     assert honest is not None
     values, errors = honest.medians(), honest.std_errors()
     means = np.zeros(k)

@@ -80,7 +80,7 @@ class AssignmentWeights:
 
     form: Form
     """the model of everything, from which they follow"""
-    average: Average
+    mixture: Average
     """by BIC weights"""
     chosen: float | None
     """BIC weight of the chosen features, with and without the correction; None if nothing was
@@ -99,7 +99,7 @@ class AssignmentWeights:
     @property
     def correction(self) -> dict[WeightCriterion, float] | None:
         """Share of weight that holds the correction; None unless it is optional."""
-        found = self.average
+        found = self.mixture
         judged = found.correction == "optional" and found.rho_range is None
         return found.correction_share if judged else None
 
@@ -111,12 +111,12 @@ class AssignmentWeights:
     @property
     def index(self) -> dict[WeightCriterion, float] | None:
         """Share of weight that holds the index; None if it was not offered."""
-        return self.average.index_share if self.average.has_index else None
+        return self.mixture.index_share if self.mixture.has_index else None
 
     @property
     def best(self) -> float:
         """BIC weight of the heaviest assignment."""
-        return self.average.best_weight["bic"]
+        return self.mixture.best_weight["bic"]
 
     @property
     def chosen_is_best(self) -> bool:
@@ -126,16 +126,16 @@ class AssignmentWeights:
     @property
     def n_half(self) -> int:
         """How many of the heaviest assignments carry half of the BIC weight."""
-        return self.average.n_half["bic"]
+        return self.mixture.n_half["bic"]
 
     @property
     def units(self) -> tuple[tuple[int, ...], ...]:
         """The features and groups that may be in or out."""
-        return self.average.choices.units
+        return self.mixture.choices.units
 
     def share(self, unit: tuple[int, ...], kind: WeightCriterion = CHANCES_BY) -> float:
         """Share of weight that holds a feature or group."""
-        return float(self.average.shares[kind][unit[0]])
+        return float(self.mixture.shares[kind][unit[0]])
 
     def moved(self) -> list[tuple[int, ...]]:
         """Features and groups that some kinds of weights rather hold, and others rather do not."""
@@ -170,7 +170,7 @@ def weights_of(fit: Fit, effort: Effort = "full") -> AssignmentWeights | str | N
 def choices_of(fit: Fit) -> Choices:
     """Return the assignments that could be chosen in the rows of the fit."""
     if fit.average is not None:
-        return fit.average.average.choices
+        return fit.average.mixture.choices
     assert fit.search is not None
     allowed, candidates = fit.search.choices, {*fit.search.candidates}
     return allowed.without_columns([c for c in allowed.columns if c not in candidates])
@@ -179,7 +179,7 @@ def choices_of(fit: Fit) -> Choices:
 def selecting_of(fit: Fit) -> Choices | None:
     """Return which columns may drive selection; None if the selection equation is not searched."""
     if fit.average is not None:
-        return fit.average.average.selecting
+        return fit.average.mixture.selecting
     search = fit.search
     if search is None or search.selecting is None or search.form is None:
         return None
@@ -205,7 +205,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     found: Average | None = None
     correction: Correction = "optional"
     if fit.average is not None:
-        form, given = fit.average.form, fit.average.average
+        form, given = fit.average.form, fit.average.mixture
         correction = given.correction
         if given.exhaustive:
             found = given if given.weights == "bic" else None
@@ -240,13 +240,13 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             except InputError as error:
                 return str(error)
     if fit.average is not None and not found.exhaustive:
-        found = with_shares_of(found, fit.average.average)
+        found = with_shares_of(found, fit.average.mixture)
     rho = rho_mixture(form, found)
     judged = window is None and correction == "optional"
     chose = fit.average is None
     return AssignmentWeights(
         form=form,
-        average=found,
+        mixture=found,
         chosen=_chosen_weight(fit, form, found) if chose else None,
         left_out=_left_out(fit, form) if chose else None,
         stand_ins=stand_ins_of(found) if judged else None,
@@ -257,7 +257,7 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
 
 def _window(fit: Fit) -> tuple[float, float] | None:
     if fit.average is not None:
-        return fit.average.average.rho_range
+        return fit.average.mixture.rho_range
     return None if fit.search is None else fit.search.window
 
 

@@ -105,7 +105,7 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
 
 def units_of(fit: Fit) -> list[tuple[int, ...]]:
     """Return the columns that every assignment holds, and the features and groups that may go."""
-    choices = outcome_of(fit).average.choices
+    choices = outcome_of(fit).mixture.choices
     return sorted([*((column,) for column in choices.always), *choices.units])
 
 
@@ -129,7 +129,7 @@ def null_share(m: float) -> str:
 
 def average_facts(fit: Fit) -> list[tuple[str, str]]:
     """Return what a summary says of an average in place of AIC and BIC."""
-    found = outcome_of(fit).average
+    found = outcome_of(fit).mixture
     how = "all" if found.exhaustive else "sampled"
     weights = "AIC and BIC" if found.weights == "mean" else found.weights.upper()
     return [
@@ -143,7 +143,7 @@ def average_facts(fit: Fit) -> list[tuple[str, str]]:
 def assignments_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.assignments_`."""
     outcome = outcome_of(fit)
-    found, form = outcome.average, outcome.form
+    found, form = outcome.mixture, outcome.form
     states, masks = found.leading_states, found.leading_masks
     named = [tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks]
     frame = pd.DataFrame({"features": named, "n_features": masks.sum(axis=1)})
@@ -238,7 +238,7 @@ def term_chances(fit: Fit) -> Floats:
 
     NaN for what every assignment holds, or none, and with sampling weights.
     """
-    found = outcome_of(fit).average
+    found = outcome_of(fit).mixture
     chances = np.full(len(fit.terms), np.nan)
     if has_pseudo_weights(fit):
         return chances

@@ -109,7 +109,7 @@ def summarize(
     """Summarize a fitted model, with other reports below, and what its facts say."""
     fit = evidence.fit
     left_out = rows_left_out(fit)
-    averaged = fit.mode == "average"
+    averaged = fit.way.is_average
     notes = summary_sentences(fit, facts)
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     comparison = None
@@ -126,7 +126,7 @@ def summarize(
     searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
     if fit.average is not None:
-        sections = [*selection_sections(fit, fit.average.average), *sections]
+        sections = [*selection_sections(fit, fit.average.mixture), *sections]
     return Summary(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),

@@ -171,7 +171,7 @@ def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
     excluded = [column for column in fit.driving if not fit.support[column]]
     unexplained = _unexplained(r) if imr else _NAN
     low, high = fit.index_range
-    averaged = fit.mode == "average"
+    averaged = fit.way.is_average
     return replace(
         general,
         n_excluded=len(excluded),

@@ -185,12 +185,12 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
         ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])
         values[fit.equation] = ends[1:]
         return Series(values), None
-    alike, share = without_correction(fit.average.form, fit.average.average)
+    alike, share = without_correction(fit.average.form, fit.average.mixture)
     columns = fit.equation
     span = slice(1, 1 + len(columns))
     values[columns, 0] = alike.weights @ alike.terms[:, span]
     whole = fit.average.form.everything(corrected=False)
-    mixed = alike.beside(whole, fit.average.average.all_features_share)
+    mixed = alike.beside(whole, fit.average.mixture.all_features_share)
     mixture = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
     chances = np.full(len(columns), np.nan) if share is None else share[columns]
     values[columns, 1:] = mixture.intervals(tails(CONF_LEVEL), reference.df, chances)

@@ -199,13 +199,13 @@ def evidence_of(
     weights = weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)
     units = _units(fit, naming, mode)
-    honest = fit.search.honest if fit.search is not None else None
+    honest = fit.search.halves if fit.search is not None else None
     share = _least_squares_share(fit, effects, weights)
     features = Features(fit, naming, mode, effects, weights, whole, share)
     found = tuple(features.make(unit) for unit in units)
     window = None
     if fit.average is not None:
-        window = fit.average.average.rho_range
+        window = fit.average.mixture.rho_range
     elif fit.search is not None and honest is None:
         window = fit.search.window
     common = Evidence(
@@ -235,7 +235,7 @@ def _with_weights(
     evidence: Evidence, units: Sequence[tuple[int, ...]], weights: AssignmentWeights
 ) -> Evidence:
     """Add what the weights of all sets of features say."""
-    average, naming = weights.average, evidence.naming
+    average, naming = weights.mixture, evidence.naming
     leading = assignments_of(
         evidence.fit, weights.form, average.leading_states[:2], evidence.effects
     )
@@ -285,7 +285,7 @@ def _least_squares_share(
         return effects.least_squares_share
     if not fit.family.has_imr:
         return None
-    return without_correction(weights.form, weights.average)[1]
+    return without_correction(weights.form, weights.mixture)[1]
 
 
 def _rho_with_search(

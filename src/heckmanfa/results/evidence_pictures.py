@@ -278,7 +278,7 @@ def columns_of(evidence: Evidence) -> AssignmentColumns | None:
 
 
 def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentColumns:
-    average, features = weights.average, _may_predict(evidence)
+    average, features = weights.mixture, _may_predict(evidence)
     n = n_drawn(average.leading_weight)
     states, weight, is_draw = average.leading_states[:n], average.leading_weight[:n], False
     if not average.exhaustive and float(weight.sum()) < _TELLING:
@@ -331,7 +331,7 @@ def _imr_p(evidence: Evidence, effects: Sequence[Effect]) -> Floats:
 def _of_halves(evidence: Evidence) -> AssignmentColumns:
     """Return the assignments that halves chose, the most frequent first."""
     assert evidence.fit.search is not None
-    honest = evidence.fit.search.honest
+    honest = evidence.fit.search.halves
     assert honest is not None
     features, total = _may_predict(evidence), len(honest.estimates)
     masks, where, counts = np.unique(

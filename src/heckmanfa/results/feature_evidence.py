@@ -198,11 +198,11 @@ class Features:
     def _average(self) -> Average | None:
         if not isinstance(self.weights, AssignmentWeights):
             return None
-        return self.weights.average
+        return self.weights.mixture
 
     @property
     def _is_honest(self) -> bool:
-        return self.fit.search is not None and self.fit.search.honest is not None
+        return self.fit.search is not None and self.fit.search.halves is not None
 
     def _is_always(self, unit: tuple[int, ...]) -> bool:
         return self.mode in ("average", "chosen") and unit[0] in choices_of(self.fit).always
@@ -215,7 +215,7 @@ class Features:
     def _chance(self, unit: tuple[int, ...]) -> float | None:
         if self._is_always(unit):
             return None
-        honest = self.fit.search.honest if self.fit.search is not None else None
+        honest = self.fit.search.halves if self.fit.search is not None else None
         if honest is not None:
             return float(honest.support[:, unit].any(axis=1).mean())
         average = self._average()
@@ -283,7 +283,7 @@ class Features:
     def _signs(self, column: int) -> tuple[float, float]:
         if self.mode == "average":
             assert self.fit.average is not None
-            average = self.fit.average.average
+            average = self.fit.average.mixture
             return float(average.positive[column]), float(average.negative[column])
         estimate = self.effects.own.of(column).estimate
         return float(estimate > 0.0), float(estimate < 0.0)

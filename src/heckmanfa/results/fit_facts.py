@@ -176,7 +176,7 @@ def guard_facts(fit: Fit) -> list[Fact]:
     """Say what the guards of a maximum-likelihood fit found; nothing for other fits."""
     guards, found = fit.guards, []
     hausman, variance = fit_tests.hausman_test(fit), fit_tests.equal_variance_test(fit)
-    where = " (in the model of all features)" if fit.mode == "average" else ""
+    where = " (in the model of all features)" if fit.way.is_average else ""
     if hausman is not None:
         level, value, short, case = _judged(hausman, "problem")
         if guards is not None and not hausman.note:
@@ -505,7 +505,7 @@ def note_facts(fit: Fit) -> list[Fact]:
     if fit.dropped:
         names = tuple(shown(name) for name in fit.spec.feature_names(fit.dropped))
         found.append(tell(fit, "dropped_features", "caution", names=names))
-    estimated = fit.mode not in ("average", "observed") and fit.held_rho is None
+    estimated = fit.way.is_corrected and not fit.way.is_average and fit.held_rho is None
     if estimated and fit.spec.method == "two-step":
         found.append(tell(fit, "two_step_errors", "note"))
     elif estimated and not fit.rho_is_conditioned:
@@ -515,7 +515,7 @@ def note_facts(fit: Fit) -> list[Fact]:
         if fit.log_likelihood is None and fit.held_rho is not None:
             case = "held"
         found.append(tell(fit, "adjusted_r2", "note", case=case, criteria=_CRITERIA))
-    averaged = fit.mode == "average"
+    averaged = fit.way.is_average
     if fit.probit is not None and fit.spec.errors_differ and (averaged or fit.search is not None):
         case = "averaged" if averaged else ""
         found.append(tell(fit, "classical_beside", "note", case=case))

@@ -69,7 +69,7 @@ def rho_lr(fit: Fit) -> Wald | None:
     after two steps, nor with a robust or cluster covariance. Honest estimates by maximum likelihood
     alone are not at the maximum of all rows, which chose the features: they have Wald's test.
     """
-    moved = fit.mode == "honest" and "two steps" not in fit.family.supports
+    moved = fit.way.halves_rows and "two steps" not in fit.family.supports
     if not has_ratio(fit) or moved:
         return None
     assert fit.log_likelihood is not None
@@ -110,7 +110,7 @@ def _why_unguarded(fit: Fit) -> str:
 
 def lacks_errors(fit: Fit) -> bool:
     """Whether some variance of a selection model is unknown; averages have intervals instead."""
-    if fit.mode in ("average", "observed"):
+    if fit.way.is_average or not fit.way.is_corrected:
         return False
     return not np.all(np.diag(fit.covariance) >= 0)
 

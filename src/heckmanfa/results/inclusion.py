@@ -42,7 +42,7 @@ _ROLES: dict[VerdictKind, str] = {
 
 def inclusion_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.inclusion_`."""
-    found, units = outcome_of(fit).average, units_of(fit)
+    found, units = outcome_of(fit).mixture, units_of(fit)
     table = shares_frame(fit, found, units)
     first = [unit[0] for unit in units]
     # The columns of a group have signs of their own.

@@ -87,16 +87,16 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
     elif fit.average is not None:
         if not fit.average.form.knows_correction:
             return Judgement("unknown", doubt="the likelihood of all features does not tell rho")
-        if fit.average.average.correction != "optional":
+        if fit.average.mixture.correction != "optional":
             return Judgement("not asked")
-        found = _by_weights(fit, fit.average.form, fit.average.average)
+        found = _by_weights(fit, fit.average.form, fit.average.mixture)
         if has_pseudo_weights(fit):
             found = Judgement("not weighed", all_features=found.all_features)
     else:
         if not isinstance(weights, AssignmentWeights) or weights.correction is None:
             found = Judgement("not weighed")
         else:
-            found = _by_weights(fit, weights.form, weights.average)
+            found = _by_weights(fit, weights.form, weights.mixture)
     found = replace(found, exclusion_named=names_exclusion(fit))
     why = doubt_of(fit) or _unconfirmed(fit) or _unbounded(fit)
     return found.doubted(why) if why else found
@@ -157,7 +157,7 @@ def _unconfirmed(fit: Fit) -> str:
     """Say that two-step estimates do not confirm the chance of a likelihood, in a clause."""
     if fit.average is None or fit.average.two_step_chance is None:
         return ""
-    own, other = fit.average.average.correction_share[CHANCES_BY], fit.average.two_step_chance
+    own, other = fit.average.mixture.correction_share[CHANCES_BY], fit.average.two_step_chance
     if says(own) != "sure" or says(other) == "sure":
         return ""
     return f"two-step estimates do not confirm it, with a chance of {chance_text(other)}"
@@ -170,7 +170,7 @@ def _unbounded(fit: Fit) -> str:
     """
     if fit.average is None or fit.average.form.errors == "two-step":
         return ""
-    outside = fit.average.average.outside
+    outside = fit.average.mixture.outside
     if outside < OFTEN_OUTSIDE:
         return ""
     return f"assignments with rho near its bounds carry {percent(outside, 0)} of the weight"

@@ -45,10 +45,10 @@ def search_facts(fit: Fit) -> list[Fact]:
     search = outcome.result
     if search is None:
         return [tell(fit, "nothing_searched", "note")]
-    if outcome.honest is None:
+    if outcome.halves is None:
         found = _of_choice(fit, outcome, search)
     else:
-        found = _of_halves(fit, outcome, search, outcome.honest)
+        found = _of_halves(fit, outcome, search, outcome.halves)
     if search.goal.rho_range is not None:
         found += _of_window(fit, search, search.goal.rho_range)
     if search.early_stop:
@@ -70,9 +70,9 @@ def describe_search(fit: Fit) -> str:
         return ""
     if search.result is None:
         return "nothing was searched"
-    if search.honest is not None:
+    if search.halves is not None:
         criterion = CRITERIA[search.result.goal.criterion]
-        splits = len(search.honest.estimates)
+        splits = len(search.halves.estimates)
         return f"chosen by {criterion} in at least half of {splits} random halves of the rows"
     return _best_of(search, search.result)
 
@@ -150,7 +150,7 @@ def _of_window(fit: Fit, search: Search, rho_range: tuple[float, float]) -> list
     low, high = rho_range
     share = 100 * search.n_in_range / search.n_assignments
     words: dict[str, Any] = {"window": f"[{low:g}, {high:g}]", "share": f"{share:.3g}%"}
-    if fit.mode == "honest":
+    if fit.way.halves_rows:
         return [tell(fit, "honest_window", "note", **words)]
     found = [tell(fit, "window", "caution", "none", short="rho = 0 is not tested", **words)]
     if not low <= fit.rho <= high:
@@ -288,7 +288,7 @@ def weights_name(kind: str) -> str:
 
 def describe_average(fit: Fit) -> str:
     """Say over which assignments the estimates are averaged."""
-    found = outcome_of(fit).average
+    found = outcome_of(fit).mixture
     how = f"weighted by {weights_name(found.weights)}"
     if found.exhaustive:
         if found.n_assignments == 1:
@@ -304,14 +304,14 @@ def describe_average(fit: Fit) -> str:
 def _coverage(fit: Fit) -> str:
     """Say how far intervals are to be believed."""
     outcome = outcome_of(fit)
-    if outcome.average.all_features_share < ALL_FEATURES_SHARE:
+    if outcome.mixture.all_features_share < ALL_FEATURES_SHARE:
         return _LESS
     return COVERAGE[outcome.form.errors]
 
 
 def _of_average(fit: Fit) -> list[Fact]:
     outcome = outcome_of(fit)
-    found = outcome.average
+    found = outcome.mixture
     words: dict[str, Any] = {"averaged": describe_average(fit), "coverage": _coverage(fit)}
     facts = [
         tell(fit, "average", "caution", "intervals of mixtures, no p-values", **words),
@@ -354,7 +354,7 @@ def summary_sentences(fit: Fit, facts: Sequence[Fact]) -> list[str]:
     Of an average it says what is grave, and four sentences.
     """
     facts = sorted(facts, key=lambda fact: fact.level != "problem")
-    if fit.mode != "average":
+    if not fit.way.is_average:
         return [told(fact.sentence) for fact in facts if fact.sentence]
     grave = [
         fact.sentence
@@ -411,7 +411,7 @@ _IN_WINDOW: dict[Method, str] = {
 def search_notes(fit: Fit, method: Method) -> list[str]:
     """Return what a search means for the report of a method of the model, in sentences."""
     notes = []
-    if fit.mode == "average" and method in _OF_ONE_SET:
+    if fit.way.is_average and method in _OF_ONE_SET:
         names = [shown(name) for name in fit.prediction_features]
         notes.append(
             f"This report needs one set of features. It uses those with a {BY} share of at least "
@@ -422,7 +422,7 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
         notes.append(after)
     if fit.rho_is_conditioned and method in _IN_WINDOW:
         notes.append(_IN_WINDOW[method])
-    if after is not None and fit.mode == "honest":
+    if after is not None and fit.way.halves_rows:
         words = "This report uses its features, fitted to all rows."
         if method == "what_if" and fit.family.has_imr:
             rho = number(_all_rows_rho(fit))

@@ -157,10 +157,10 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         spread=_spread(fit, search, near),
         notes=(*sentences_of(fit, *_NOTES), *two_step),
         weights=known,
-        shares=None if known is None else shares_frame(fit, known.average, known.units),
+        shares=None if known is None else shares_frame(fit, known.mixture, known.units),
         selection_shares=None
-        if known is None or not known.average.searches_both
-        else selection_frame(fit, known.average),
+        if known is None or not known.mixture.searches_both
+        else selection_frame(fit, known.mixture),
         weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
         refit_facts=() if search.refits is None else tuple(refit_pairs(search, search.refits)),
     )
@@ -210,7 +210,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
         ("Half of the weight in", f"{half(found)} {assignments(found.n_half)}"),
     ]
     if fit.family.has_imr:
-        facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
+        facts.append(("With |rho-hat| >= 1", share_text(found.mixture.outside)))
     if found.correction is not None:
         by = ", ".join(
             f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
@@ -220,7 +220,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     notes += [fact.sentence for fact in left_out_facts(fit, found)]
     if "two steps" not in fit.family.supports:
         notes.append(_APPROXIMATED)
-    shares = shares_frame(fit, found.average, found.units)
+    shares = shares_frame(fit, found.mixture, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares[["feature"]].copy()
     for kind in WEIGHT_CRITERIA:
@@ -229,18 +229,18 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shown["role"] = shares["role"]
     remarks = [
         f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
-        f"{null_share(found.average.n_selected)}, on its own. Alone is without the index.",
+        f"{null_share(found.mixture.n_selected)}, on its own. Alone is without the index.",
     ]
     if found.moved():
         remarks.append(kinds_fact(fit, found).meaning)
-    if found.average.disagreement is not None:
-        agree = "agree" if found.average.disagreement <= AGREE else "do not agree"
+    if found.mixture.disagreement is not None:
+        agree = "agree" if found.mixture.disagreement <= AGREE else "do not agree"
         remarks.append(
             "Assignments were sampled, since there are too many to evaluate all. The chains of the "
-            f"sampler {agree}: shares differ by up to {number(found.average.disagreement, 2)}."
+            f"sampler {agree}: shares differ by up to {number(found.mixture.disagreement, 2)}."
         )
     sections = [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
         Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
-    return [*sections, *selection_sections(fit, found.average)]
+    return [*sections, *selection_sections(fit, found.mixture)]

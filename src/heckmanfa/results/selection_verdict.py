@@ -62,7 +62,7 @@ def given_rho(evidence: Evidence) -> str:
         low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
         return f"rho was kept in [{low}, {high}]"
     assert evidence.fit.average is not None
-    never = evidence.fit.average.average.correction == "never"
+    never = evidence.fit.average.mixture.correction == "never"
     return f"{'no' if never else 'every'} set of features has the correction"
 
 

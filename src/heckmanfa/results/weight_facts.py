@@ -36,7 +36,7 @@ _AIC_PENALTY = 2.0
 
 def weight_facts(fit: Fit, found: AssignmentWeights | str | None) -> list[Fact]:
     """Return what the weights of all assignments show; nothing without a search or an average."""
-    averaged = fit.mode == "average"
+    averaged = fit.way.is_average
     if found is None:
         return []
     if averaged and has_pseudo_weights(fit):
@@ -69,13 +69,13 @@ def _weight(fit: Fit, found: AssignmentWeights) -> Fact:
         "of it",
         which="best" if found.chosen is None else "chosen",
         best=share_text(found.best),
-        sentence="" if fit.mode == "average" else _choice(fit, found),
+        sentence="" if fit.way.is_average else _choice(fit, found),
     )
 
 
 def _choice(fit: Fit, found: AssignmentWeights) -> str:
     """Say how much weight the chosen assignment has, and how many carry half."""
-    window = "" if found.average.rho_range is None else " in the window"
+    window = "" if found.mixture.rho_range is None else " in the window"
     weight = f"of the BIC weight of all assignments{window}"
     alone = found.n_half == 1
     rest = "" if alone else f"; {half(found)} carry half of it"
@@ -93,19 +93,19 @@ def _choice(fit: Fit, found: AssignmentWeights) -> str:
         said = f"{these}, and the {best}{rest}."
     else:
         said = f"{these}{'' if alone else ', the most of any'}{rest}."
-    if found.average.outside < _MENTIONED_OUTSIDE:
+    if found.mixture.outside < _MENTIONED_OUTSIDE:
         return said
-    return f"{said} Those with |rho-hat| >= 1 carry {share_text(found.average.outside)}."
+    return f"{said} Those with |rho-hat| >= 1 carry {share_text(found.mixture.outside)}."
 
 
 def about(found: AssignmentWeights) -> str:
     """Say that the weight of an assignment is an estimate, if assignments were sampled."""
-    return "" if found.average.exhaustive else "about "
+    return "" if found.mixture.exhaustive else "about "
 
 
 def half(found: AssignmentWeights) -> str:
     """Format how many assignments carry half of the weight."""
-    return sets_count(found.n_half, sampled=not found.average.exhaustive)
+    return sets_count(found.n_half, sampled=not found.mixture.exhaustive)
 
 
 def assignments(n: int) -> str:
@@ -177,7 +177,7 @@ def _stand_ins(fit: Fit, found: AssignmentWeights) -> list[Fact]:
 
 
 def _outside(fit: Fit, found: AssignmentWeights) -> Fact:
-    outside = found.average.outside
+    outside = found.mixture.outside
     level: Level = "caution" if outside >= OFTEN_OUTSIDE else "ok"
     return tell(fit, "outside_weight", level, share_text(outside))
 

@@ -370,7 +370,7 @@ class SearchOutcome:
     """how many assignments of the candidates there are"""
     training: Trained | None = None
     """the trained assignment function, for Heckman-FA"""
-    honest: HonestSplits | None = None
+    halves: HonestSplits | None = None
     """estimates over random halves, if they were asked for"""
     selecting: Choices | None = None
     """which columns may drive selection; None if the selection equation was not searched"""

@@ -353,7 +353,8 @@ class AverageOutcome:
 
     choices: Choices
     """what the user allowed"""
-    average: Average
+    mixture: Average
+    """the assignments and their weights, with their averages"""
     form: Form
     """the model with everything in it, from which all assignments follow"""
     selecting: Choices | None = None
@@ -367,7 +368,7 @@ class AverageOutcome:
 
         The components, which predictions average over, stay.
         """
-        return replace(self, average=self.average.with_few_leading())
+        return replace(self, mixture=self.mixture.with_few_leading())
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -377,12 +378,12 @@ class AverageOutcome:
     @cached_property
     def members(self) -> Members:
         """The assignments behind averages of functions, by own weights."""
-        return self.average.members(self.form)
+        return self.mixture.members(self.form)
 
     @cached_property
     def interval_members(self) -> Members:
         """The same and, last, everything, by the weights of intervals."""
-        return self.average.interval_members(self.form)
+        return self.mixture.interval_members(self.form)
 
     @cached_property
     def groups(self) -> list[Gathered]:
