@@ -55,12 +55,12 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
-from heckmanfa.inference import held_rho, replicates, specification
+from heckmanfa.inference import likelihood_over_rho, replicates, specification
 from heckmanfa.inference.exclusion_tests import exclusion_test
-from heckmanfa.inference.held_rho import _around_zero
+from heckmanfa.inference.likelihood_over_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.probabilities import check_probability_interval
-from heckmanfa.inference.profile_climb import Point
+from heckmanfa.inference.profile_points import Point
 from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.search import Goal, full_model, refitted_subset
 from heckmanfa.search.training.gradient import psi_gradient
@@ -575,9 +575,11 @@ def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
 
 def test_a_range_of_rho_beyond_what_has_a_maximum(monkeypatch, binary):
     made, model = binary
-    real = held_rho._around_zero
+    real = likelihood_over_rho._around_zero
     monkeypatch.setattr(
-        held_rho, "_around_zero", lambda points: [p for p in real(points) if abs(p.value) < 0.2]
+        likelihood_over_rho,
+        "_around_zero",
+        lambda points: [p for p in real(points) if abs(p.value) < 0.2],
     )
     with pytest.raises(NotIdentifiedError, match=r"maximum.*narrow"):
         model.uncertainty_interval(made.X, made.y, rho=(-0.5, 0.5))

@@ -13,9 +13,8 @@ from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.bootstrap import bootstrap
-from heckmanfa.inference.coefficient_profile import profile_coefficient
 from heckmanfa.inference.given_features import GivenFeatures
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.inference.replicates import Refit

@@ -12,7 +12,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     UnknownFeatureError,
 )
-from heckmanfa.inference.profile_climb import Climb, Point
+from heckmanfa.inference.profile_points import Point, Profiler
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_the_end_of_an_interval_is_a_root(profile):
 
 @pytest.mark.study
 def test_a_profile_of_two_classes_goes_on_where_rho_is_one():
-    """A higher maximum lies at |rho| = 1; on the way there, climbs end and do not converge."""
+    """A higher maximum lies at |rho| = 1; on the way there, iterations end and do not converge."""
     rng = np.random.default_rng(3)
     X, u = np.round(rng.normal(size=(500, 4)), 3), rng.normal(size=500)
     e = 0.6 * u + 0.8 * rng.normal(size=500)
@@ -185,7 +185,7 @@ def test_a_profile_of_two_classes_goes_on_where_rho_is_one():
     assert np.isfinite(found.interval()).all()
 
 
-class Curve(Climb):
+class Curve(Profiler):
     """A profile whose heights and slopes are given; NaN where nothing converges."""
 
     def __init__(self, height, slope, reach):

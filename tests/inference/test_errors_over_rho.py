@@ -7,7 +7,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
-from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.inference.assessment import diagnose_fit
 from heckmanfa.results.effects import effects_of
 from heckmanfa.results.reference import reference_of
 

@@ -16,7 +16,7 @@ from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
-from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 PREDICTION = [0, 2, 3]
 
@@ -138,7 +138,7 @@ def given_their_probit(mroz, ours):
     rows = read_fit_rows(model.fit_, mroz.X, mroz.y).rows
     moments = gather_moments(rows, model.fit_.moments.columns, model.n_features_in_, probit)
     features = np.flatnonzero(model.support_)
-    curve = RhoCurve.build(moments, features, ours.curve.terms)
+    curve = TwoStepOverRho.build(moments, features, ours.curve.terms)
     mean_square = moments.factor[:, -2] @ moments.factor[:, -2] / moments.n_selected
     return dataclasses.replace(ours, curve=curve), moments.mean_delta, mean_square
 

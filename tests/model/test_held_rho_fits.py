@@ -16,7 +16,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
 )
 from heckmanfa.fit import linear
-from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 PREDICTION = ["educ", "exper", "expersq"]
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
@@ -316,7 +316,7 @@ def test_a_rho_for_which_few_rows_leave_no_sigma_is_refused():
     for rho in (0.95, -0.95):
         model = Heckman([0], rho=rho).fit(X, y)
         assert np.isfinite([model.sigma_, model.intercept_, *model.coef_]).all()
-    reach = RhoCurve.build(usual.fit_.moments, (0,)).reach
+    reach = TwoStepOverRho.build(usual.fit_.moments, (0,)).reach
     assert reach == pytest.approx(pole, rel=1e-9)
     for rho in (0.97, -0.97, reach):
         with pytest.raises(InputError, match=rf"not defined for \|rho\| of {pole:.4f}.*{rho:g}"):

@@ -32,7 +32,7 @@ from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.inference.diagnosed import diagnose_fit, uncertainty_or_why, what_if_or_why
+from heckmanfa.inference.assessment import diagnose_fit, uncertainty_or_why, what_if_or_why
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.report.reported import Reported

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError, NotSearchedError
-from heckmanfa.estimators.fitting import fit_rows
+from heckmanfa.estimators.fitting import fit_estimator
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
@@ -46,7 +46,7 @@ class AverageModel(ChoiceModel):
     ) -> Self:
         """Fit the model of all candidates, and average over assignments; see `Heckman.fit`."""
         check_window(self.rho_range)
-        fit_rows(self, X, y, selected, sample_weight, groups)
+        fit_estimator(self, X, y, selected, sample_weight, groups)
         return self
 
     def _choose(self, choices: Choices, selecting: Choices | None = None) -> Averaging:

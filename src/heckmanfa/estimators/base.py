@@ -24,7 +24,7 @@ from heckmanfa.data.sample import read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
-from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec
 from heckmanfa.estimators.reported import ReportedModel
 from heckmanfa.estimators.scanned_rows import frames_to_score
 from heckmanfa.estimators.scoring import check_selected
@@ -97,7 +97,7 @@ class SelectionModel(ReportedModel):
         -------
         self
         """
-        fit_rows(self, X, y, selected, sample_weight, groups)
+        fit_estimator(self, X, y, selected, sample_weight, groups)
         return self
 
     @classmethod
@@ -157,7 +157,7 @@ class SelectionModel(ReportedModel):
                 **cls._with_terms(parameters, design.prediction_terms, design.selection_terms),
             )
             try:
-                fit_rows(
+                fit_estimator(
                     model,
                     design.features,
                     design.outcome,

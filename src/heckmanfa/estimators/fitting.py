@@ -41,7 +41,7 @@ Specify = Callable[[FeatureTable, FormulaDesign | None], tuple[Spec, Choose]]
 """makes the model that an estimator describes, and says how its features are chosen"""
 
 
-def fit_rows(
+def fit_estimator(
     estimator: Any,
     X: Any,
     y: Any,

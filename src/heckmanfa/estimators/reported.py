@@ -16,15 +16,15 @@ from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.estimators.inferred import InferredModel
 from heckmanfa.inference import prediction
+from heckmanfa.inference.assessment import diagnose_fit, is_quick
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
-from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
-from heckmanfa.inference.diagnosed import diagnose_fit, is_quick
 from heckmanfa.inference.effect_cells import What
-from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
+from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margin_report import Margins
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
+from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.overlap_bars import MillsRatios

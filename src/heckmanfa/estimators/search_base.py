@@ -16,9 +16,9 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
+from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.results.answer_card import card_html, card_or_summary
@@ -208,7 +208,7 @@ class SearchModel(ChoiceModel):
         check_window(self.rho_range)
         given = (X, y, selected, sample_weight, groups)
         # Random halves are drawn in memory.
-        fit_rows(self, *(on_host(value) if self.honest else value for value in given))
+        fit_estimator(self, *(on_host(value) if self.honest else value for value in given))
         return self
 
     def _check_both(self) -> None:

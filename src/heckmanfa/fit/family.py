@@ -107,7 +107,7 @@ class FamilyWords:
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """The joint likelihood of a fit, and where its climb starts."""
+    """The joint likelihood of a fit, and where its maximization starts."""
 
     first: TwoStep | Probit
     """estimates of the first step"""

@@ -446,7 +446,7 @@ def fit_of_maximum(
         index_range=found.index_range,
         atanh_rho=_estimated_atanh(spec, found),
         doubts=found.doubts,
-        # If the climb stopped short, there is no first maximum either.
+        # If the maximization stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
     )
 

@@ -47,7 +47,7 @@ _WORTH = {
     "skewed. Two-step (method='two-step') rejected them in 2 to 6%.",
     "bounded": "The less what stays out drives selection, the less the test can see.",
 }
-# Two climbs to the same maximum differ by less than this many units of twice the log-likelihood.
+# Two ways to the same maximum differ by less than this many units of twice the log-likelihood.
 _ROUNDING = 1e-6
 
 

@@ -211,7 +211,7 @@ def refit_by_likelihood(
     ``alone``.
     """
     kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.n_groups)
-    # Start from the rho of the model's own start, so both climb the same maximum.
+    # Start from the rho of the model's own start, so both reach the same maximum.
     start = elsewhere(read_start(fit.spec.start, fit.spec.method))
     rows = read.moments, read.probit, read.rows
     return fit.family.refit(*rows, sorted(features), kind, start, alone=alone)

@@ -18,11 +18,12 @@ from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.held_rho import HeldRhoCurve
-from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
-from heckmanfa.inference.profile_climb import Ascent
+from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
+from heckmanfa.inference.likelihood_profile import profile_of
+from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.inference.profile_report import RhoProfile
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
@@ -152,7 +153,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     )
 
 
-def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoCurve | None, bool]:
+def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None, bool]:
     """Return coefficients over rho, or the average slopes of a binary outcome; None if unknown.
 
     Also return whether their standard errors are classical, unlike those of the model: those of
@@ -163,7 +164,7 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoC
     if "compressed data" in fit.family.supports:
         own = columns == fit.features
         scores = fit.rho_scores if own else None
-        linear = RhoCurve.build(fit.moments, columns, labels, scores)
+        linear = TwoStepOverRho.build(fit.moments, columns, labels, scores)
         return linear, fit.spec.errors_differ and scores is None
     assert rows is not None
     clustered = fit.spec.cov_type == "cluster"
@@ -171,10 +172,10 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[RhoCurve | HeldRhoC
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            climbing = Ascent.build(_alone(fit, mask), rows)
+            likelihood = Likelihood.build(_alone(fit, mask), rows)
             terms = ["", *labels]
             effects = fit.family.has_classes
-            curve = HeldRhoCurve.build(climbing, terms, (0.0, 0.0), kind, effects=effects)
+            curve = LikelihoodOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
         except HeckmanfaError:
             return None, False
     return curve, clustered
@@ -206,7 +207,7 @@ class _Coefficients:
     """The coefficients of one model over rho."""
 
     evidence: Evidence
-    curve: RhoCurve | HeldRhoCurve
+    curve: OverRhoCurve
     columns: tuple[int, ...]
     """of the model"""
     reach: float

@@ -1,9 +1,10 @@
 """Sensitivity to rho: coefficients for a range of rho instead of one estimate.
 
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
-non-ignorable missingness in the outcome", Statistical Papers 56. `rho_curve` has the estimates and
-their standard errors at each rho, for which the compressed data suffice; `held_rho` has those of a
-binary outcome, from its rows. Here are the report and what may be concluded from it.
+non-ignorable missingness in the outcome", Statistical Papers 56. `two_step_over_rho` has the
+estimates and their standard errors at each rho, for which the compressed data suffice;
+`likelihood_over_rho` has those of a binary outcome, from its rows. Here are the report and what may
+be concluded from it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows, require_rows
-from heckmanfa.inference.held_rho import HeldRhoCurve
-from heckmanfa.inference.profile_climb import Ascent
-from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
+from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Section
@@ -56,7 +57,7 @@ class UncertaintyInterval(Report):
     rho_hat: float
     """the model's own rho"""
     n_selected: int | float
-    curve: RhoCurve | HeldRhoCurve
+    curve: OverRhoCurve
     notes: tuple[str, ...]
     reference: Reference
     """the distribution of confidence intervals"""
@@ -68,7 +69,7 @@ class UncertaintyInterval(Report):
     @property
     def _searched(self) -> str:
         """The |rho| up to which changes were looked for."""
-        return f"{self.curve.reach:.4g}" if isinstance(self.curve, HeldRhoCurve) else "1"
+        return f"{self.curve.reach:.4g}" if isinstance(self.curve, LikelihoodOverRho) else "1"
 
     @property
     def _quantile(self) -> float:
@@ -242,25 +243,25 @@ def uncertainty_interval(
     read = None
     if X is not None:
         read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
-    curve: RhoCurve | HeldRhoCurve
+    curve: OverRhoCurve
     if compressed or read is None:
         curve = _compressed_curve(fit, low, high)
     else:
         kind = fit.spec.covariance_kind(read.sample.n_groups)
         with one_blas_thread():
-            climbing = Ascent.build(fit, read.rows)
-            curve = HeldRhoCurve.build(climbing, _terms(fit), (low, high), kind)
+            likelihood = Likelihood.build(fit, read.rows)
+            curve = LikelihoodOverRho.build(likelihood, _terms(fit), (low, high), kind)
     return _interval(fit, curve, (low, high), conf_level, n_grid)
 
 
-def _compressed_curve(fit: Fit, low: float, high: float) -> RhoCurve:
+def _compressed_curve(fit: Fit, low: float, high: float) -> TwoStepOverRho:
     """Return the estimates over rho that the compressed data give."""
     if fit.spec.errors_differ and fit.rho_scores is None:
         raise InputError(
             f"this fit lacks what {fit.spec.cov_type} standard errors over rho need; fit the model "
             "again"
         )
-    curve = RhoCurve.build(fit.moments, fit.features, _terms(fit), fit.rho_scores)
+    curve = TwoStepOverRho.build(fit.moments, fit.features, _terms(fit), fit.rho_scores)
     if not max(-low, high) < curve.reach:
         raise NotIdentifiedError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
@@ -285,7 +286,7 @@ def _terms(fit: Fit) -> list[str]:
 
 def _interval(
     fit: Fit,
-    curve: RhoCurve | HeldRhoCurve,
+    curve: OverRhoCurve,
     rho: tuple[float, float],
     conf_level: float,
     n_grid: int,

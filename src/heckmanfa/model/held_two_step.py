@@ -1,7 +1,7 @@
 """The two-step estimator with rho held at a value: least squares corrected for that rho.
 
-The estimates and their classical covariance are those of `rho_curve` at one rho. A robust or
-cluster covariance stacks three sets of equations over rows: the probit's scores,
+The estimates and their classical covariance are those of `two_step_over_rho` at one rho. A robust
+or cluster covariance stacks three sets of equations over rows: the probit's scores,
 X'(y - X beta - kappa lambda) = 0 over the selected rows, and that of sigma,
 
     sum of (e^2 + kappa^2 (delta - l^2) - sigma^2) = 0,
@@ -30,7 +30,7 @@ from heckmanfa.model.linalg import solve_upper, symmetric, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit, stacked_scores
-from heckmanfa.model.rho_curve import RhoCurve
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def fit_held_two_step(
 
     ``rows`` are needed only for a robust or cluster covariance.
     """
-    curve = RhoCurve.build(moments, features)
+    curve = TwoStepOverRho.build(moments, features)
     if not abs(rho) < curve.reach:
         raise InputError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
@@ -108,7 +108,7 @@ def _reported(inner: Floats, probit: Probit, j: int, kappa: float, sigma: float)
     return symmetric(jacobian @ inner @ jacobian.T)
 
 
-def held_bread(curve: RhoCurve, kappa: float) -> Floats:
+def held_bread(curve: TwoStepOverRho, kappa: float) -> Floats:
     """Influence of the scores of `RhoScores` on all estimates at one rho.
 
     These are beta, gamma in the probit's coordinates, and log sigma.

@@ -28,7 +28,6 @@ from heckmanfa.model.linalg import solve_upper, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.model.two_step import (
     LARGEST_RHO,
     Equations,
@@ -37,6 +36,7 @@ from heckmanfa.model.two_step import (
     shift_of,
     slope_in_gamma,
 )
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 # Below this share of its variance, an estimate does not differ from a multiple of another.
 _DISTINCT = 1e-10
@@ -255,7 +255,7 @@ def held_own_scale(
     rows: Rows,
 ) -> OwnScale:
     """Read the rows once, at two-step estimates with rho held at a value."""
-    curve, m = RhoCurve.build(moments, features), moments.n_selected
+    curve, m = TwoStepOverRho.build(moments, features), moments.n_selected
     coef, sigma = curve.estimate(np.array([rho]))[0], float(curve.sigma(np.array(rho)))
     imr_coef = rho * sigma
     scores = RhoScores.of(moments, probit, features)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
+from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.report.reported import Reported

@@ -21,8 +21,8 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.full_form import two_step_form
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
@@ -179,7 +179,7 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
             errors = np.sqrt(np.diag(found.covariance))
         if fit.rho_scores is not None:
             # Least squares is the model with rho held at zero.
-            curve = RhoCurve.build(fit.moments, fit.equation, scores=fit.rho_scores)
+            curve = TwoStepOverRho.build(fit.moments, fit.equation, scores=fit.rho_scores)
             errors = curve.std_error(np.zeros(1))[0]
         reach = reference.quantile(CONF_LEVEL) * errors
         ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])

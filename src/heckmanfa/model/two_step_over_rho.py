@@ -47,7 +47,7 @@ _NEAR = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class RhoCurve:
+class TwoStepOverRho:
     """Coefficients and their standard errors as functions of rho."""
 
     terms: tuple[str, ...]
@@ -75,7 +75,7 @@ class RhoCurve:
         features: Positions,
         terms: Sequence[str] = (),
         scores: Floats | None = None,
-    ) -> RhoCurve:
+    ) -> TwoStepOverRho:
         """Take the regressions of outcome and lambda on J features from the compressed data.
 
         Standard errors are classical or, given what `held_two_step.gather_rho_scores` returns, of

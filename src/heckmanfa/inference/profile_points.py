@@ -45,7 +45,7 @@ _WIDEST_RHO = 1.0 - 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class Likelihood:
     """The likelihood of one model, and the maximum that maximum likelihood reports."""
 
     rows: Rows
@@ -63,8 +63,8 @@ class Ascent:
     """whether rho is held where the model holds it, whatever else is"""
 
     @classmethod
-    def build(cls, fit: Fit, rows: Rows, *, held: bool = False) -> Ascent:
-        """Climb from the usual estimates or the model's start, as maximum likelihood does.
+    def build(cls, fit: Fit, rows: Rows, *, held: bool = False) -> Likelihood:
+        """Profiler from the usual estimates or the model's start, as maximum likelihood does.
 
         ``rows`` are those that both equations of the fit were fitted to. A rho that the model
         holds at a value stays there if it is to be ``held``.
@@ -95,7 +95,7 @@ class Ascent:
 
 
 class _NoMaximumError(Exception):
-    """With the parameter held, the likelihood has no maximum that a climb reaches."""
+    """With the parameter held, the likelihood has no maximum that is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +115,10 @@ def in_order(points: Iterable[Point]) -> list[Point]:
 
 
 @dataclass(frozen=True, eq=False)
-class Climb:
-    """Climbs the likelihood of a model with one parameter, c'theta + origin, held."""
+class Profiler:
+    """Maximises the likelihood of a model with one parameter, c'theta + origin, held."""
 
-    ascent: Ascent
+    likelihood: Likelihood
     direction: Floats
     """(d,) c"""
     origin: float
@@ -128,32 +128,32 @@ class Climb:
     """the maximum that maximum likelihood reports"""
 
     @classmethod
-    def of_rho(cls, ascent: Ascent) -> Climb:
+    def of_rho(cls, likelihood: Likelihood) -> Profiler:
         """Hold atanh rho."""
-        size = len(ascent.usual)
-        return cls._build(ascent, np.eye(size)[-1], 0.0, size - 1)
+        size = len(likelihood.usual)
+        return cls._build(likelihood, np.eye(size)[-1], 0.0, size - 1)
 
     @classmethod
-    def of_coefficient(cls, ascent: Ascent, place: int) -> Climb:
+    def of_coefficient(cls, likelihood: Likelihood, place: int) -> Profiler:
         """Hold a coefficient of the prediction equation, by its place there; 0 is the intercept."""
-        problem = ascent.problem
+        problem = likelihood.problem
         p, j = problem.sizes
-        direction = np.zeros(len(ascent.usual))
+        direction = np.zeros(len(likelihood.usual))
         direction[p : p + j] = problem.scale * problem.prediction_back[place]
-        held = np.eye(len(direction))[ascent.n_free :]
+        held = np.eye(len(direction))[likelihood.n_free :]
         free = np.asarray(sla.null_space(np.vstack([direction, held])))
-        return cls._build(ascent, direction, problem.centre if place == 0 else 0.0, free)
+        return cls._build(likelihood, direction, problem.centre if place == 0 else 0.0, free)
 
     @classmethod
     def _build(
-        cls, ascended: Ascent, direction: Floats, origin: float, free: int | Floats
-    ) -> Climb:
-        top, state = None, ascended.top
+        cls, likelihood: Likelihood, direction: Floats, origin: float, free: int | Floats
+    ) -> Profiler:
+        top, state = None, likelihood.top
         if state is not None:
-            best = state.theta + newton_step(state, ascended.n_free)
+            best = state.theta + newton_step(state, likelihood.n_free)
             value = float(direction @ best) + origin
-            top = Point(value, state.log_likelihood + ascended.offset, 0.0, state)
-        return cls(ascended, direction, origin, free, top)
+            top = Point(value, state.log_likelihood + likelihood.offset, 0.0, state)
+        return cls(likelihood, direction, origin, free, top)
 
     @property
     def holds_rho(self) -> bool:
@@ -161,18 +161,20 @@ class Climb:
         return bool(self.direction[-1] != 0)
 
     def held(self, value: float, near: State | None) -> Point:
-        """Climb with the parameter held, from the estimates at a nearby value."""
-        ascended = self.ascent
-        starts = [ascended.starts.at(value) if self.holds_rho else self._put(ascended.usual, value)]
+        """Maximise with the parameter held, from the estimates at a nearby value."""
+        likelihood = self.likelihood
+        starts = [
+            likelihood.starts.at(value) if self.holds_rho else self._put(likelihood.usual, value)
+        ]
         if near is not None:
             starts.insert(0, self._moved(near, value))
-        many = ascended.problem.many_maxima
+        many = likelihood.problem.many_maxima
         if many and self.top is not None and near is not self.top.state:
             starts.append(self._moved(self.top.state, value))
         reached: list[tuple[State, int | Floats]] = []
         for theta in starts:
             state, _, converged = newton(
-                ascended.rows, ascended.problem, theta, free=self.free, tolerance=_DECREMENT
+                likelihood.rows, likelihood.problem, theta, free=self.free, tolerance=_DECREMENT
             )
             if converged:
                 reached.append((state, self.free))
@@ -184,7 +186,7 @@ class Climb:
                     sla.null_space(np.stack([self.direction, np.eye(len(theta))[-1]]))
                 )
                 state, _, converged = newton(
-                    *(ascended.rows, ascended.problem, state.theta),
+                    *(likelihood.rows, likelihood.problem, state.theta),
                     free=free,
                     tolerance=_DECREMENT,
                     largest_atanh=np.inf,
@@ -198,14 +200,14 @@ class Climb:
         gain = 0.5 * float(step @ state.gradient)
         slope = self.direction @ (state.gradient + state.hessian @ step)
         slope /= self.direction @ self.direction
-        return Point(value, state.log_likelihood + gain + ascended.offset, float(slope), state)
+        return Point(value, state.log_likelihood + gain + likelihood.offset, float(slope), state)
 
     def _at_the_end(self, state: State, size: float = LARGEST_ATANH) -> bool:
-        """Whether a climb over rho of a binary outcome's likelihood went up to |rho| = 1."""
+        """Whether the maximum of a binary outcome's likelihood ran up to |rho| = 1."""
         return not self.holds_rho and state.n_ends == 1 and abs(float(state.theta[-1])) >= size
 
     def along(self, values: Floats) -> list[Point]:
-        """Climb at ascending values, outwards from the top."""
+        """Maximise at ascending values, outwards from the top."""
         first = 0.0 if self.top is None else self.top.value
         middle = int(np.searchsorted(values, first))
         points: list[Point] = []
@@ -238,7 +240,7 @@ class Climb:
     def reach(self, peak: Point, fall: float) -> float:
         """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
         try:
-            free = self.ascent.n_free
+            free = self.likelihood.n_free
             spread = np.linalg.solve(-peak.state.hessian[:free, :free], self.direction[:free])
         except np.linalg.LinAlgError:
             return float("nan")
@@ -246,7 +248,7 @@ class Climb:
             return float(np.sqrt(2.0 * fall * (self.direction[:free] @ spread)))
 
     def beside(self, peak: Point, falls: Floats) -> list[Point]:
-        """Climb where the likelihood is expected to have fallen by so much on either side."""
+        """Profiler where the likelihood is expected to have fallen by so much on either side."""
         away = np.array([self.reach(peak, fall) for fall in falls])
         if not np.all(np.isfinite(away)):
             return []
@@ -296,7 +298,7 @@ class Climb:
 
     def _moved(self, state: State, value: float) -> Floats:
         """Return the best estimates at another value, to first order."""
-        size, free = len(state.theta), self.ascent.n_free
+        size, free = len(state.theta), self.likelihood.n_free
         system = np.zeros((free + 1, free + 1))
         system[:free, :free] = state.hessian[:free, :free]
         system[:free, free] = system[free, :free] = self.direction[:free]

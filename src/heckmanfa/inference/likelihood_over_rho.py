@@ -21,13 +21,14 @@ from scipy.optimize import brentq
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.inference.profile_climb import Ascent, Climb, Point
+from heckmanfa.inference.profile_points import Likelihood, Point, Profiler
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.newton import newton_step
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitProblem, mean_slopes
+from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 # The furthest |rho| that is examined, and the distance of values of atanh rho.
 _FURTHEST, _APART = 0.99, 0.3
@@ -37,7 +38,7 @@ _DENSE = 2001
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRhoCurve:
+class LikelihoodOverRho:
     """Estimates and their standard errors as functions of rho, found at G values of it."""
 
     terms: tuple[str, ...]
@@ -56,13 +57,13 @@ class HeldRhoCurve:
     @classmethod
     def build(
         cls,
-        climbing: Ascent,
+        likelihood: Likelihood,
         terms: Sequence[str],
         ends: tuple[float, float],
         kind: CovarianceKind = CLASSICAL,
         *,
         effects: bool = False,
-    ) -> HeldRhoCurve:
+    ) -> LikelihoodOverRho:
         """Maximise the likelihood at values of rho; ``ends`` are those that must be among them.
 
         A ``kind`` other than classical takes one pass more for each value.
@@ -70,7 +71,7 @@ class HeldRhoCurve:
         With ``effects``, values are average marginal effects on the probability of the positive
         class, over the selected rows; that of the intercept has no meaning.
         """
-        points = Climb.of_rho(climbing).along(_places(ends))
+        points = Profiler.of_rho(likelihood).along(_places(ends))
         points = _around_zero(points)
         first, last = (float(np.tanh(point.value)) for point in (points[0], points[-1]))
         tolerance = 1e-12
@@ -80,7 +81,7 @@ class HeldRhoCurve:
                 "beyond; narrow the range of rho"
             )
         found = [
-            (_effects if effects else _coefficients)(climbing, point, kind) for point in points
+            (_effects if effects else _coefficients)(likelihood, point, kind) for point in points
         ]
         value, slope, error = (np.array(part) for part in zip(*found, strict=True))
         return cls(
@@ -159,6 +160,10 @@ class HeldRhoCurve:
         return np.tanh(np.array(roots, dtype=np.float64))
 
 
+OverRhoCurve = TwoStepOverRho | LikelihoodOverRho
+"""estimates over rho, from the compressed data or from the rows"""
+
+
 def _nearest(roots: Floats) -> float:
     return float(roots[np.argmin(np.abs(roots))]) if len(roots) else float("nan")
 
@@ -174,7 +179,7 @@ def _places(ends: tuple[float, float]) -> Floats:
 
 
 def _around_zero(points: Sequence[Point]) -> list[Point]:
-    """Return the points around zero up to the first at which the climb did not converge."""
+    """Return the points around zero up to the first at which the likelihood has no maximum."""
     kept: list[Point] = []
     for point in points:
         if np.isfinite(point.height):
@@ -191,20 +196,22 @@ def _around_zero(points: Sequence[Point]) -> list[Point]:
 
 
 def _coefficients(
-    climbing: Ascent, point: Point, kind: CovarianceKind
+    likelihood: Likelihood, point: Point, kind: CovarianceKind
 ) -> tuple[Floats, Floats, Floats]:
     """Return the coefficients at a point, their slopes in atanh rho, and standard errors."""
-    _, coef, slope, covariance = _at_maximum(climbing, point, kind)
+    _, coef, slope, covariance = _at_maximum(likelihood, point, kind)
     return coef, slope, np.sqrt(np.diag(covariance))
 
 
-def _effects(climbing: Ascent, point: Point, kind: CovarianceKind) -> tuple[Floats, Floats, Floats]:
+def _effects(
+    likelihood: Likelihood, point: Point, kind: CovarianceKind
+) -> tuple[Floats, Floats, Floats]:
     """Return the same of average marginal effects: coefficients times the mean of phi(x'b)."""
-    theta, coef, slope, covariance = _at_maximum(climbing, point, kind)
-    problem, first = climbing.problem, climbing.first
+    theta, coef, slope, covariance = _at_maximum(likelihood, point, kind)
+    problem, first = likelihood.problem, likelihood.first
     assert isinstance(first, Probit)
     assert isinstance(problem, ProbitProblem)
-    found = mean_slopes(climbing.rows, problem, theta, first.inner_coef)
+    found = mean_slopes(likelihood.rows, problem, theta, first.inner_coef)
     gradients = solve_upper(problem.prediction_back, found.gradient, transposed=True)
     mean, gradient = float(found.mean[0]), gradients[:, 0]
     jacobian = mean * np.eye(len(coef)) + np.outer(coef, gradient)
@@ -213,10 +220,10 @@ def _effects(climbing: Ascent, point: Point, kind: CovarianceKind) -> tuple[Floa
 
 
 def _at_maximum(
-    climbing: Ascent, point: Point, kind: CovarianceKind
+    likelihood: Likelihood, point: Point, kind: CovarianceKind
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return theta; the coefficients, their slopes in atanh rho, and covariance given rho."""
-    state, problem = point.state, climbing.problem
+    state, problem = point.state, likelihood.problem
     free = len(state.theta) - 1
     theta = state.theta + newton_step(state, free)
     half = sla.cho_factor(-state.hessian[:free, :free])
@@ -225,7 +232,7 @@ def _at_maximum(
     if kind.cov_type != "classical":
         columns, size = problem.columns, len(theta)
         squares = score_squares(
-            climbing.rows, kind, scores_of, problem, theta, columns=columns, size=size
+            likelihood.rows, kind, scores_of, problem, theta, columns=columns, size=size
         )
         inverse = inverse @ squares[:free, :free] @ inverse
     p, j = problem.sizes
