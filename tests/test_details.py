@@ -23,10 +23,10 @@ from heckmanfa import (
 )
 from heckmanfa.data.columns.features import FeatureTable, columns_named
 from heckmanfa.data.columns.missing_codes import _is_suspicious
-from heckmanfa.data.files.found_files import _LARGEST, _all_integers
+from heckmanfa.data.files.paths import _LARGEST, _all_integers
 from heckmanfa.data.formula.expressions import _is_number
 from heckmanfa.data.formula.functions import _are_numbers
-from heckmanfa.data.scan.query_engines import PolarsEngine
+from heckmanfa.data.scan.engines import PolarsEngine
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     HeckmanfaWarning,
@@ -420,7 +420,7 @@ def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
 
 
 def test_a_plan_of_another_form_promises_no_order():
-    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.query_engines")
+    duckdb_engine = pytest.importorskip("heckmanfa.data.scan.engines")
 
     class Answer:
         def __init__(self, rows):

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.model_file import load, save
     from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
     from heckmanfa.data.devices import to_device
-    from heckmanfa.data.scan.parquet_rows import scan_parquet
-    from heckmanfa.data.scan.scanning import scan
+    from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
@@ -68,7 +67,7 @@ _MODULES = {
     "predict_parquet": "heckmanfa.analysis.streamed_predictions",
     "save": "heckmanfa.analysis.model_file",
     "scan": "heckmanfa.data.scan.scanning",
-    "scan_parquet": "heckmanfa.data.scan.parquet_rows",
+    "scan_parquet": "heckmanfa.data.scan.scanning",
     "to_device": "heckmanfa.data.devices",
 }
 

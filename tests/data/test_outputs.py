@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from heckmanfa.data.files import temporary as module
+from heckmanfa.data.files import outputs as module
 from heckmanfa.data.files.outputs import check_place, make_folder, new_folder, outputs, replacing
 from heckmanfa.errors import InputError
 

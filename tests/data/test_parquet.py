@@ -25,12 +25,12 @@ from heckmanfa import (
     scan_parquet,
 )
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.found_files import find_files
+from heckmanfa.data.files.paths import find_files
 from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.scan import parquet_parts
+from heckmanfa.data.scan import parquet_rows
 from heckmanfa.data.scan.engines import whole_blocks
 from heckmanfa.data.scan.parquet_files import scan_files
-from heckmanfa.data.scan.parquet_parts import (
+from heckmanfa.data.scan.parquet_rows import (
     Batches,
     FilePart,
     KeptParts,
@@ -284,6 +284,9 @@ class _Counting(RowSource):
         self.readings.append(reading)
         return self.rows.run(task, reading)
 
+    def re_encoded(self, encoding, unknown="missing"):
+        return self
+
 
 def test_heads_of_parts_cost_only_themselves(tmp_path, frame):
     large = pd.concat([frame] * 8, ignore_index=True)
@@ -309,19 +312,19 @@ def test_only_small_files_are_read_at_once(files, monkeypatch):
     rows = scan_parquet(files, "y", NAMES)
     sizes = sorted(path.stat().st_size for path in rows.paths)
     read = []
-    content = parquet_parts._content
+    content = parquet_rows._content
 
     def noted(stored):
         read.append(stored.size)
         return content(stored)
 
-    monkeypatch.setattr(parquet_parts, "_content", noted)
+    monkeypatch.setattr(parquet_rows, "_content", noted)
     wanted = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES)).coef_
     assert {*read} >= {*sizes[1:3]}
     # At the size of a file it is small; a byte less, and it is not.
     for limit, small in ((sizes[1], {sizes[1]}), (sizes[1] - 1, set()), (sizes[-1], {*sizes[1:]})):
         read.clear()
-        monkeypatch.setattr(parquet_parts, "_SMALL_FILE", limit)
+        monkeypatch.setattr(parquet_rows, "_SMALL_FILE", limit)
         found = Heckman(PREDICT).fit(scan_parquet(files, "y", NAMES))
         np.testing.assert_array_equal(found.coef_, wanted)
         assert {*read} <= small
@@ -661,7 +664,7 @@ def test_damage_in_the_middle_is_an_error_of_the_pass_that_meets_it(two):
 
 def test_a_file_cut_off_while_it_is_read_is_an_error(two, monkeypatch):
     """It is as long as before when it is looked at, and shorter when it is read."""
-    monkeypatch.setattr(parquet_parts, "_SMALL_FILE", 0)
+    monkeypatch.setattr(parquet_rows, "_SMALL_FILE", 0)
     rows = scan_parquet(two, "y")
     path = two / "part-01.parquet"
     original = pq.ParquetFile.__init__
@@ -1071,7 +1074,7 @@ def test_other_columns_replace_those_that_are_kept(tmp_path, frame):
 
 
 def test_a_part_that_was_not_read_to_its_end_is_read_again(tmp_path, frame, monkeypatch):
-    monkeypatch.setattr(parquet_parts, "_BATCH_ROWS", 1_024)
+    monkeypatch.setattr(parquet_rows, "_BATCH_ROWS", 1_024)
     folders, _ = small_groups(tmp_path, frame[:4_000])
     (part,) = file_parts(scan_files(find_files(folders))[0])
     kept = KeptParts()

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from heckmanfa.cli import app
 from heckmanfa.data.files import sizes
-from heckmanfa.data.scan import arrow_columns, parquet_parts
+from heckmanfa.data.scan import arrow_columns, parquet_rows
 from heckmanfa.errors import DataError, OutOfMemoryError
 from heckmanfa.tables import excel, read_table
 
@@ -226,7 +226,7 @@ def test_a_text_that_the_rows_of_several_batches_share_counts_once_for_each(tmp_
     made = pa.table({"y": y, "a": numbers[0], "b": numbers[2], "t": shared})
     path = tmp_path / "t.parquet"
     pq.write_table(made, path, store_schema=False)
-    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", 0)
+    monkeypatch.setattr(parquet_rows, "_FEW_TEXTS", 0)
     # A batch has 32,768 rows, with 13 MB of text.
     monkeypatch.setattr(arrow_columns, "_DECODED", 20 * 10**6)
     for above in ("0", "1"):
@@ -239,7 +239,7 @@ def test_a_text_that_the_rows_of_several_batches_share_counts_once_for_each(tmp_
 
 
 def test_texts_stored_by_their_differences_are_refused_if_long(long_texts, monkeypatch):
-    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", 2**20)
+    monkeypatch.setattr(parquet_rows, "_FEW_TEXTS", 2**20)
     assert (long_texts / "prefixed.parquet").stat().st_size < 2**17
     with pytest.raises(DataError, match="texts of more than"):
         read_table(long_texts / "prefixed.parquet")
@@ -381,7 +381,7 @@ def test_texts_that_need_care_are_the_same_texts(few, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     from heckmanfa import Heckman, scan_parquet
 
-    monkeypatch.setattr(parquet_parts, "_FEW_TEXTS", few)
+    monkeypatch.setattr(parquet_rows, "_FEW_TEXTS", few)
     frame = _frame(500)
     frame = frame.assign(
         t=[f"level {row % 5}" for row in range(500)],

@@ -31,7 +31,8 @@ from heckmanfa.analysis.model_state import (
 )
 from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.outputs import check_format, existing, replacing
+from heckmanfa.data.files.outputs import check_format, replacing
+from heckmanfa.data.files.paths import existing
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel

@@ -32,9 +32,8 @@ from heckmanfa.analysis.predictions import (
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.files.outputs import check_place, replacing
-from heckmanfa.data.files.paths import refuse_clashes
+from heckmanfa.data.files.paths import PathLike, refuse_clashes
 from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
 from heckmanfa.data.scan.engines import Engine
 from heckmanfa.data.scan.parquet_files import arrow

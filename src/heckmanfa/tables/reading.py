@@ -16,12 +16,12 @@ import pandas as pd
 
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
-from heckmanfa.data.files.outputs import ending_of, existing, words_of
-from heckmanfa.data.files.paths import local_path, refuse_foreign_links
+from heckmanfa.data.files.outputs import ending_of, words_of
+from heckmanfa.data.files.paths import existing, local_path, refuse_foreign_links
 from heckmanfa.data.files.sizes import refuse_claim, refuse_inflated_batches
 from heckmanfa.data.scan.arrow_columns import tidy_columns
 from heckmanfa.data.scan.parquet_files import arrow, store_of
-from heckmanfa.data.scan.parquet_parts import read_columns
+from heckmanfa.data.scan.parquet_rows import read_file
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.excel import read_excel
@@ -412,7 +412,7 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
         if columns is not None:
             check_wanted(columns, schema.names, path)
         wanted = [name for name in schema.names if columns is None or name in columns]
-        table = read_columns(stored, wanted)
+        table = read_file(stored, wanted)
     else:
         refuse_inflated_batches(path)
         try:

@@ -26,8 +26,7 @@ from heckmanfa.data.columns.kinds import (
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import is_plain_number
-from heckmanfa.data.files.found_files import find_files
-from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path
+from heckmanfa.data.files.paths import PARQUET_ENDINGS, find_files, local_path
 from heckmanfa.data.scan.arrow_columns import ROW_LABELS, decoded, kind_of, tidy_schema
 from heckmanfa.data.scan.engines import Engine
 from heckmanfa.data.scan.parquet_files import arrow

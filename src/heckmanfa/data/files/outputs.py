@@ -1,7 +1,9 @@
-"""Files that exist, and files and folders that are written completely or not at all.
+"""Files and folders that are written completely or not at all.
 
-Data is written to a temporary file beside its target (`temporary`), which is moved into place at
-the end.
+Data is written to a temporary file beside its target, which is moved into place at the end. The
+process that writes a temporary file locks it; the system releases the lock when that process ends,
+however it ends. So a temporary file without a lock was left behind by a killed run, and the next
+run that writes to the folder removes it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import errno
 import hashlib
 import os
 import re
+import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -22,27 +26,24 @@ import pandas as pd
 from heckmanfa.data.files.paths import (
     PathLike,
     Reads,
+    existing,
+    kind_of_file,
     real_path,
+    refuse_address,
     refuse_clashes,
     refuse_foreign_links,
     refuse_standard_output,
 )
-from heckmanfa.data.files.temporary import remove_leftovers, temporary_file, temporary_folder
 from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.option_words import option
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest_file
+from heckmanfa.text.printable import shown
 
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-)
-
-# How a URL begins, even after its slashes were tidied; a letter alone is a drive.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
+try:
+    import fcntl
+except ImportError:  # on Windows, where leftovers stay
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
 
 # Errors of file systems without hard links.
 _NO_LINKS = frozenset(
@@ -170,23 +171,9 @@ def check_place(path: PathLike, force: bool) -> None:
             raise
     if not stat.S_ISREG(found.st_mode):
         leads = f"leads to {shown(real_path(target))}, which is" if target.is_symlink() else "is"
-        raise InputError(f"{shown(target)} {leads} {_kind(found)}; name a file to write")
+        raise InputError(f"{shown(target)} {leads} {kind_of_file(found)}; name a file to write")
     if not force:
         raise InputError(_exists(target))
-
-
-def refuse_address(path: PathLike) -> None:
-    """Refuse a URL where a path of this machine is needed; passwords in it are not shown."""
-    found = _SCHEME.match(os.fspath(path))
-    if found is not None and not Path(found[0]).is_dir():
-        raise InputError(
-            f"a URL that begins with {quoted(found[0] + '//')} cannot be used here: name a path of "
-            "this machine, and copy the file from or to other machines yourself"
-        )
-
-
-def _kind(found: os.stat_result) -> str:
-    return next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
 
 
 def _exists(target: Path) -> str:
@@ -294,24 +281,6 @@ def _mode(place: Place, real: Path) -> int:
 _PIECE = 2**20
 
 
-def existing(path: str | os.PathLike[str]) -> Path:
-    """Return the path of an existing file; refuse anything else."""
-    refuse_address(path)
-    path = Path(path)
-    refuse_foreign_links(path)
-    if path.is_dir():
-        raise InputError(f"{shown(path)} is a folder; name a file in it")
-    if path.is_file():
-        return path
-    if path.exists():
-        # Reading from anything but a file may wait forever, or never end.
-        raise InputError(f"{shown(path)} is {_kind(path.stat())}, not a file; name a file")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
-    names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    raise InputError(f"there is no file {shown(path)}{nearest_file(path.name, names)}")
-
-
 def ending_of(path: Path) -> str:
     """Return the ending of a file's name in lower case; ``.csv.gz`` counts as one ending."""
     endings = [suffix.lower() for suffix in path.suffixes]
@@ -390,3 +359,125 @@ def sha256_of(*paths: str | os.PathLike[str]) -> str:
             while piece := file.read(_PIECE):
                 total.update(piece)
     return total.hexdigest()
+
+
+_NAME = re.compile(r"\.heckmanfa-([0-9a-f]{8})-([0-9a-f]{8})\.(.+)", re.DOTALL)
+# The longest name that file systems take, in bytes.
+_LONGEST_NAME = 255
+# How the name of a temporary folder goes on after that of its lock file.
+_FOLDER = ".folder"
+_TRIES = 100
+
+
+@contextmanager
+def temporary_file(target: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Make an empty file beside a target that only its owner can open; remove it at the end.
+
+    Yields its path, and its status with the permissions that new files get.
+    """
+    for _ in range(_TRIES):
+        path = target.with_name(_temporary_name(target.name))
+        with ExitStack() as held:
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                continue
+            held.callback(_remove, path)
+            status = os.fstat(handle)
+            if not _HAS_LOCKS:
+                os.close(handle)  # an open file cannot be renamed on Windows
+            else:
+                held.callback(os.close, handle)
+                os.fchmod(handle, 0o600)
+                if not _is_locked(handle, path):
+                    continue
+            yield path, status
+            return
+    raise OSError(errno.EBUSY, "another program takes away every file that is made beside it")
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Make an empty folder beside a target, as `temporary_file` does for a file, which locks it."""
+    with temporary_file(target) as (lock, _):
+        folder = lock.with_name(lock.name + _FOLDER)
+        folder.mkdir()
+        try:
+            status = folder.lstat()
+            # Only a folder that its lock file names is removed with everything in it.
+            lock.write_bytes(_identity(status))
+            folder.chmod(0o700)
+            yield folder, status
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed runs left in a folder."""
+    if not _HAS_LOCKS:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = _NAME.fullmatch(entry.name)
+            if match is not None and match[2] == _digest(match[1], match[3]):
+                with suppress(OSError):
+                    _remove_leftover(Path(entry.path))
+
+
+def _is_locked(handle: int, path: Path) -> bool:
+    """Lock a new file; False if another process has just taken it for a leftover."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # In a file system without locks, nobody can take it for a leftover.
+        return True
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    return False
+
+
+def _remove_leftover(path: Path) -> None:
+    """Remove a temporary file and its folder, unless a process holds its lock or it is not ours."""
+    # Some file systems lock only files that are open for writing.
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(status, path.lstat()):
+            folder = path.with_name(path.name + _FOLDER)
+            with suppress(OSError):
+                if os.read(handle, 100) == _identity(folder.lstat()):
+                    shutil.rmtree(folder)
+                else:
+                    folder.rmdir()
+            path.unlink()
+    finally:
+        os.close(handle)
+
+
+def _identity(status: os.stat_result) -> bytes:
+    return f"heckmanfa writes the folder {status.st_dev} {status.st_ino}\n".encode()
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _temporary_name(name: str) -> str:
+    """Return a name that is recognizably ours: no other name has the right digest."""
+    random = secrets.token_hex(4)
+    # The target's name tells people what is written there.
+    most = _LONGEST_NAME - len(f".heckmanfa-{random}-{random}.{_FOLDER}")
+    while len(os.fsencode(name)) > most:
+        name = name[1:]
+    return f".heckmanfa-{random}-{_digest(random, name)}.{name}"
+
+
+def _digest(random: str, name: str) -> str:
+    whole = b"a part of heckmanfa " + random.encode() + b" " + os.fsencode(name)
+    return hashlib.sha256(whole).hexdigest()[:8]

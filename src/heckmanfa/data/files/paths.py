@@ -1,4 +1,8 @@
-"""Paths: patterns, links that are not followed, and outputs that would replace an input.
+"""Paths: the files that a path, a folder or a pattern names, and what is not read or written.
+
+Hive partitions are folders named ``key=value`` above files, which are columns of these files.
+Values are read as pyarrow reads them: integers if all values of a key are 32-bit integers, else
+text. Folders above the one that the user names do not count.
 
 In a folder where everybody may write, such as /tmp, another user can make a link under the name of
 a file that we are about to read or write. As in Linux with ``fs.protected_symlinks``, a link in
@@ -9,17 +13,20 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from heckmanfa.errors import InputError
-from heckmanfa.text.printable import shown
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest_file
 
 PathLike = str | os.PathLike[str]
 Reads = PathLike | Sequence[PathLike] | None
@@ -28,6 +35,18 @@ Reads = PathLike | Sequence[PathLike] | None
 _STDIN = "-"
 PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 """endings of the files that are read from a folder"""
+Value = int | str | None
+"""of a Hive partition"""
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+# How a URL begins, even after its slashes were tidied; a letter alone is a drive.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 
 
 def local_path(path: PathLike) -> PathLike:
@@ -261,3 +280,194 @@ def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if parts[0].startswith(".") and not pattern[0].startswith("."):
         return False
     return matches(parts[1:], pattern[1:])
+
+
+def refuse_address(path: PathLike) -> None:
+    """Refuse a URL where a path of this machine is needed; passwords in it are not shown."""
+    found = _SCHEME.match(os.fspath(path))
+    if found is not None and not Path(found[0]).is_dir():
+        raise InputError(
+            f"a URL that begins with {quoted(found[0] + '//')} cannot be used here: name a path of "
+            "this machine, and copy the file from or to other machines yourself"
+        )
+
+
+def kind_of_file(status: os.stat_result) -> str:
+    """Say what is at a path, if it is not an ordinary file."""
+    return next((name for test, name in _KINDS if test(status.st_mode)), "not an ordinary file")
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """Return the path of an existing file; refuse anything else."""
+    refuse_address(path)
+    path = Path(path)
+    refuse_foreign_links(path)
+    if path.is_dir():
+        raise InputError(f"{shown(path)} is a folder; name a file in it")
+    if path.is_file():
+        return path
+    if path.exists():
+        # Reading from anything but a file may wait forever, or never end.
+        raise InputError(f"{shown(path)} is {kind_of_file(path.stat())}, not a file; name a file")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
+    names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    raise InputError(f"there is no file {shown(path)}{nearest_file(path.name, names)}")
+
+
+# Python refuses to read integers of thousands of digits.
+_INTEGER = re.compile(r"-?[0-9]{1,400}")
+_LARGEST = 2**31 - 1
+# Hive's name for a missing value.
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file, and what the folders between it and the one that was named say about its rows."""
+
+    path: Path
+    keys: Mapping[str, str | None] = field(default_factory=dict)
+    """values of its Hive partitions, as text"""
+
+
+def find_files(
+    path: PathLike | Sequence[PathLike], endings: Sequence[str] = PARQUET_ENDINGS
+) -> list[FoundFile]:
+    """Return the files, folders and patterns named, as files in sorted order, each once.
+
+    Of a folder, the files with some endings count, at any depth. Folders below it, or below the
+    first folder of a pattern that has a wildcard, are Hive partitions if they are called
+    ``key=value``.
+    """
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not all(os.fspath(item) for item in given) or not given:
+        # An empty name would be the current folder, which nobody means by it.
+        raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
+    found: dict[Path, FoundFile] = {}
+    for item in given:
+        for file in _files_of(item, endings):
+            # A file that is also named without its folders keeps their values.
+            if file.path not in found or file.keys:
+                found[file.path] = file
+    for place in found:
+        refuse_foreign_links(place)
+    return [found[place] for place in sorted(found)]
+
+
+def is_hidden(folders: Sequence[str]) -> bool:
+    """Whether a path is one that programs give to files that are not data, or not yet."""
+    return any(name.startswith((".", "_")) for name in folders)
+
+
+def refuse_empty_folder(folder: object, endings: Sequence[str]) -> InputError:
+    """Return the error for a folder in which no file is data."""
+    return InputError(
+        f"the folder {shown(folder)} holds no file that ends in {' or '.join(endings)}"
+    )
+
+
+def refuse_no_match(pattern: object) -> InputError:
+    """Return the error for a pattern that matches nothing."""
+    return InputError(
+        f"there is no file {shown(pattern)}, and no file matches this pattern; check the folder "
+        "and the name"
+    )
+
+
+def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
+    place = Path(path)
+    if place.is_dir():
+        return _files_in(place, place, endings)
+    if place.exists():
+        return [FoundFile(existing(place))]
+    if glob.has_magic(str(place)):
+        # The folder before the first wildcard.
+        base = next(part for part in place.parents if not glob.has_magic(str(part)))
+        found = [
+            file
+            for match in matching(place)
+            for file in (
+                _files_in(match, base, endings) if match.is_dir() else [_below(match, base)]
+            )
+        ]
+        if not found:
+            raise refuse_no_match(path)
+        return found
+    if not place.parent.is_dir():
+        raise InputError(
+            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
+        )
+    names = [file.name for file in place.parent.iterdir()]
+    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
+
+
+def _below(file: Path, base: Path) -> FoundFile:
+    return FoundFile(file, keys_of(folders_below(file, base)))
+
+
+def _files_in(folder: Path, base: Path, endings: Sequence[str]) -> list[FoundFile]:
+    found = [
+        _below(file, base)
+        for file in folder.rglob("*")
+        if file.suffix.lower() in endings
+        and file.is_file()
+        and not is_hidden(file.relative_to(folder).parts)
+    ]
+    if not found:
+        raise refuse_empty_folder(folder, endings)
+    return found
+
+
+def keys_of(folders: Iterable[str]) -> dict[str, str | None]:
+    """Return the values that the names of folders give to columns, as text; None is missing."""
+    found: dict[str, str | None] = {}
+    for folder in folders:
+        key, equals, value = folder.partition("=")
+        if equals and key:
+            found[unquote(key)] = None if value == _MISSING else unquote(value)
+    return found
+
+
+def typed_keys(files: Sequence[Mapping[str, str | None]]) -> list[dict[str, Value]]:
+    """Return the values of each file's keys, of one type for each key."""
+    names = dict.fromkeys(name for keys in files for name in keys)
+    integers = {name for name in names if _all_integers(keys.get(name) for keys in files)}
+    return [
+        {
+            name: int(text) if name in integers and text is not None else text
+            for name, text in keys.items()
+        }
+        for keys in files
+    ]
+
+
+def _all_integers(texts: Iterable[str | None]) -> bool:
+    given = [text for text in texts if text is not None]
+    return bool(given) and all(
+        _INTEGER.fullmatch(text) and -_LARGEST <= int(text) <= _LARGEST for text in given
+    )
+
+
+def folders_below(file: PurePath, base: PurePath) -> tuple[str, ...]:
+    """Return the names of the folders between a base and a file in it."""
+    return file.relative_to(base).parts[:-1]
+
+
+_READERS = {
+    (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"): (
+        "scan polars.scan_csv(...), or read it with pandas.read_csv"
+    ),
+    (".xlsx", ".xls"): "read it with pandas.read_excel",
+    (".dta",): "read it with pandas.read_stata",
+}
+
+
+def refuse_other_format(path: PathLike) -> InputError:
+    """Build the error for a file that is neither Parquet nor Arrow by its name and content."""
+    name = str(path).lower()
+    reader = next((said for endings, said in _READERS.items() if name.endswith(endings)), None)
+    return InputError(
+        f"{shown(path)} is neither a Parquet nor an Arrow file, which is what scans read: "
+        f"{reader or 'read it into a data frame'}"
+    )

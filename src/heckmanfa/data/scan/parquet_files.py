@@ -15,13 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from heckmanfa.data.files.found_files import (
+from heckmanfa.data.files.paths import (
+    PARQUET_ENDINGS,
     FoundFile,
     Value,
     refuse_other_format,
     typed_keys,
 )
-from heckmanfa.data.files.paths import PARQUET_ENDINGS
 from heckmanfa.data.files.sizes import refuse_inflated
 from heckmanfa.data.scan.arrow_columns import (
     Needed,

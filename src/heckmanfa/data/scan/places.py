@@ -16,17 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from heckmanfa.data.files.found_files import (
+from heckmanfa.data.files.paths import (
+    PARQUET_ENDINGS,
     PathLike,
     find_files,
     folders_below,
     is_hidden,
     keys_of,
+    local_path,
+    matches,
     refuse_empty_folder,
     refuse_no_match,
     refuse_other_format,
 )
-from heckmanfa.data.files.paths import PARQUET_ENDINGS, local_path, matches
 from heckmanfa.data.scan.engines import explained
 from heckmanfa.errors import DataError, InputError, InputTypeError, needs_extra
 from heckmanfa.text.printable import quoted, shown

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.found_files import FoundFile, PathLike
+from heckmanfa.data.files.paths import FoundFile, PathLike, find_files
 from heckmanfa.data.files.sizes import refuse_inflated_batches
 from heckmanfa.data.scan.arrow_columns import (
     Needed,
@@ -22,7 +22,7 @@ from heckmanfa.data.scan.arrow_columns import (
     tidy_schema,
 )
 from heckmanfa.data.scan.arrow_rows import ArrowRows, EngineRows
-from heckmanfa.data.scan.engines import Engine
+from heckmanfa.data.scan.engines import DuckDBEngine, Engine, PolarsEngine
 from heckmanfa.data.scan.parquet_files import Constant, partition_columns, scan_files
 from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
 from heckmanfa.data.scan.places import (
@@ -32,7 +32,6 @@ from heckmanfa.data.scan.places import (
     is_url,
     reaching,
 )
-from heckmanfa.data.scan.query_engines import DuckDBEngine, PolarsEngine
 from heckmanfa.data.scan.scan_columns import ScanColumns
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import DataError, InputError, InputTypeError
@@ -130,6 +129,86 @@ def scan(
     if isinstance(engine, ParquetEngine):
         return ParquetRows(engine, asked, sources, learned)
     return EngineRows(engine, asked, sources, learned)
+
+
+def scan_parquet(
+    path: PathLike | Sequence[PathLike],
+    outcome: str,
+    features: Sequence[str] | None = None,
+    *,
+    selected: str | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    missing: str = "error",
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    reference: Mapping[str, Any] | None = None,
+    encoding: Encoding | None = None,
+) -> ParquetRows:
+    """Return the rows of Parquet files, which may be larger than memory, for a fit.
+
+    It is `scan` for Parquet files of this machine, and returns the same rows.
+
+    Parameters
+    ----------
+    path : str, path, or sequence of these
+        Files, folders (whose files are found at any depth) and patterns such as
+        ``"data/*.parquet"``. The files are read in sorted order, each once. Folders named
+        ``key=value`` below a folder or a wildcard are columns (Hive partitions).
+    outcome : str
+        The column to predict; null or NaN where it was not observed. For `HeckmanProbit`, it
+        may hold any two numbers, booleans, or two texts (where ``""``, ``"NA"``, ``"?"`` and the
+        like are missing, as in other columns of text), which one pass finds.
+    features : sequence of str, optional
+        Columns of either equation; by default all columns without another role. The file's schema
+        decides: booleans and decimals are numbers. Text and dictionaries, even if they spell
+        numbers, become dummies named ``column[level]`` for each level but the first, in one pass
+        over these columns. A search moves the dummies of a column together unless its
+        ``feature_groups`` name some of them. Wherever a model names features, the column's name
+        stands for all of its dummies.
+    selected : str, optional
+        Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
+        default, rows with an outcome are selected.
+    sample_weight, groups : str, optional
+        Columns of weights, and of clusters for ``cov_type="cluster"``.
+    missing : {"error", "drop"}
+        Whether rows that lack a feature are refused, or left out and counted. Infinite values
+        are always refused.
+    categorical, numeric : sequence of str
+        Columns to take as categories, or as numbers, whatever their type.
+    reference : dict, optional
+        The reference level of some categories, as in ``{"region": "north"}``.
+    encoding : Encoding, optional
+        How columns become features, if that was learned before.
+
+    Returns
+    -------
+    ParquetRows
+        The only argument of ``fit``. ``names`` are the features; ``encoding`` makes the same
+        features from other tables.
+
+    Examples
+    --------
+    >>> from heckmanfa import Heckman, scan_parquet  # doctest: +SKIP
+    >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
+    >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
+    """
+    asked = ScanColumns(
+        outcome=outcome,
+        features=features,
+        selected=selected,
+        sample_weight=sample_weight,
+        groups=groups,
+        missing=missing,
+        categorical=categorical,
+        numeric=numeric,
+        reference=reference,
+        encoding=encoding,
+    )
+    engine, sources, learned = asked.opened(
+        lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
+    )
+    return ParquetRows(engine, asked, sources, learned)
 
 
 def open_engine(
