@@ -8,8 +8,7 @@ import pytest
 from scipy import special
 
 from heckmanfa import HeckmanProbit
-from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.probabilities import probit_effect
+from heckmanfa.inference.probabilities import probit_points
 from heckmanfa.model.expectation_parts import probability_parts
 
 KINDS = ("marginal", "selected", "unselected")
@@ -76,56 +75,42 @@ def test_derivatives_are_those_of_finite_differences(kind):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
 
 
-def _estimates(rho=0.5, scale=1.0):
-    covariance = 0.01 * np.eye(5)
-    coef, selection = np.array([0.2, 1.0]) * scale, np.array([0.1, -0.8]) * scale
-    columns = frozenset([0])
-    return Estimates(True, True, [0], coef, selection, rho, covariance, columns, columns, True)
+def _slopes(points):
+    return np.column_stack([points.mean, points.index, points.dependence])
+
+
+def _indexes(x, scale=1.0):
+    """Both indexes over a feature."""
+    return scale * (0.2 + np.asarray(x)), scale * (0.1 - 0.8 * np.asarray(x))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "joint"])
-def test_the_probit_scale_of_intervals_has_the_gradient_of_finite_differences(kind):
-    design = np.column_stack([np.ones(9), np.linspace(-3.0, 3.0, 9)])
-    estimates = _estimates()
-    gradient = probit_effect(estimates, kind, design).gradient()
-    whole = np.concatenate([estimates.coef, estimates.selection_coef, [estimates.dependence]])
+def test_the_probit_scale_of_intervals_has_the_slopes_of_finite_differences(kind):
+    here = np.array([*_indexes(np.linspace(-3.0, 3.0, 9)), np.full(9, 0.5)])
+    slopes = _slopes(probit_points(kind, *here[:2], 0.5))
 
-    def value(theta):
-        moved = Estimates(
-            True,
-            True,
-            [0],
-            theta[:2],
-            theta[2:4],
-            float(theta[4]),
-            estimates.covariance,
-            estimates.in_prediction,
-            estimates.in_selection,
-            True,
-        )
-        return probit_effect(moved, kind, design).values
+    def value(place, step):
+        mean, index, rho = here + step * np.eye(3)[place][:, None]
+        return probit_points(kind, mean, index, rho[0]).value
 
-    for place in range(5):
-        step = 1e-5 * np.eye(5)[place]
-        there = (value(whole + step) - value(whole - step)) / 2e-5
-        np.testing.assert_allclose(gradient[:, place], there, rtol=1e-6, atol=1e-8)
+    for place in range(3):
+        there = (value(place, 1e-5) - value(place, -1e-5)) / 2e-5
+        np.testing.assert_allclose(slopes[:, place], there, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["selected", "unselected"])
 def test_the_probit_scale_keeps_its_digits_near_zero_and_one(kind):
-    estimates = _estimates(scale=4.0)
-    design = np.column_stack([np.ones(2), [-1.1, 1.3]])
-    found = probit_effect(estimates, kind, design).values
-    for place, row in enumerate(design):
-        mean, index, rho = row @ estimates.coef, row @ estimates.selection_coef, 0.5
+    means, indexes = _indexes([-1.1, 1.3], scale=4.0)
+    points = probit_points(kind, means, indexes, 0.5).value
+    for point, mean, index in zip(points, means, indexes, strict=True):
         # The other class has the probability of -v and -rho, without a difference to one.
         side = -1.0 if mean > 0 else 1.0
-        small = float(_exact(kind, side * mean, index, side * rho))
+        small = float(_exact(kind, side * mean, index, side * 0.5))
         assert small < 1e-3
-        assert found[place] == pytest.approx(side * special.ndtri(small), rel=1e-10)
-    far = probit_effect(_estimates(scale=40.0), kind, design)
-    assert np.all(np.abs(far.values) > 20.0)
-    assert np.all(np.isfinite(far.gradient()))
+        assert point == pytest.approx(side * special.ndtri(small), rel=1e-10)
+    far = probit_points(kind, *_indexes([-1.1, 1.3], scale=40.0), 0.5)
+    assert np.all(np.abs(far.value) > 20.0)
+    assert np.all(np.isfinite(_slopes(far)))
 
 
 @pytest.mark.parametrize("kind", ["selected", "unselected"])
@@ -150,10 +135,7 @@ def test_probabilities_of_rows_that_are_never_selected_sum_to_one(kind):
     (near, _), (far, limit) = model.predict_proba(rows, kind=kind)
     assert near == pytest.approx(far, rel=1e-7)
     assert limit == pytest.approx(special.ndtr(0.3 / np.sqrt(1 - rho**2)), rel=1e-4)
-    np.testing.assert_allclose(*probit_effect_of(model, kind, rows), rtol=1e-4)
-
-
-def probit_effect_of(model, kind, rows):
-    estimates = Estimates.of(model.fit_, prediction=True, selection=True)
-    design = np.column_stack([np.ones(2), rows[:, estimates.columns]])
-    return probit_effect(estimates, kind, design).gradient()
+    mean = model.intercept_ + rows @ model.coef_
+    index = model.selection_intercept_ + rows @ model.selection_coef_
+    points = probit_points(kind, mean, index, model.rho_)
+    np.testing.assert_allclose(*_slopes(points), rtol=1e-4)

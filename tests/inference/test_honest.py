@@ -9,7 +9,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, compress
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
-from heckmanfa.inference.searching import Honest, _half
+from heckmanfa.inference.honest import Honest, _half
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 

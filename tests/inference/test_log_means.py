@@ -12,8 +12,7 @@ from scipy.stats import norm, qmc
 from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.data.outcomes import from_log
 from heckmanfa.errors import InputError
-from heckmanfa.inference.log_means import log_mean, own_scale_mean
-from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
+from heckmanfa.inference.log_means import log_mean, log_parts, own_scale_mean, own_scale_parts
 from heckmanfa.inference.prediction import predict
 from heckmanfa.search.averaging.members import Members
 

@@ -22,7 +22,7 @@ from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
-from heckmanfa.inference.searching import Honest
+from heckmanfa.inference.honest import Honest
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.checks import Check, checks_of, checks_of_warnings, ordered_checks

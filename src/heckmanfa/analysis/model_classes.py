@@ -57,7 +57,7 @@ PARTS = {
     "Form": "heckmanfa.search.form",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.goal",
-    "Honest": "heckmanfa.inference.searching",
+    "Honest": "heckmanfa.inference.honest",
     "LikelihoodGuards": "heckmanfa.model.likelihood_guards",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",

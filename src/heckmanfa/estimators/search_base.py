@@ -19,8 +19,9 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
+from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import Honest, HonestSearch, Searching
+from heckmanfa.inference.searching import Searching
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
 from heckmanfa.results.evidence import evidence_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -16,20 +15,22 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.effect_cells import Where, fixed_level, fixed_number
-from heckmanfa.inference.effect_rows import (
+from heckmanfa.inference.effect_cells import (
     PREDICTION,
     Blocks,
-    Cell,
+    Change,
     EffectRows,
-    Part,
-    parts_of,
+    RowGroup,
+    Where,
+    cells_of,
+    fixed_level,
+    fixed_number,
     refuse_none,
+    row_groups,
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import take_column, weights_of
-from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.prediction import read_rows
 from heckmanfa.text.printable import quoted, quoted_list
 
@@ -102,10 +103,10 @@ def array_rows(
         for move in moves:
             yield move.change(design, positions)
 
-    def blocks(values: dict[int, float], part: Part) -> Blocks:
+    def blocks(group: RowGroup, values: dict[int, float]) -> Blocks:
         average = []
         for span, design in design_blocks(table, estimates.columns):
-            share, rows = part.weight(span), part.rows(span)
+            share, rows = group.weight(span), group.rows(span)
             if rows is not None:
                 design = design[rows]
             if values:
@@ -119,19 +120,14 @@ def array_rows(
             yield np.ones(1), row, changes(row)
 
     fixings = [dict(ChainMap(*columns)) for columns in product(*(values for _, values in fixed))]
-    cells = [
-        Cell(partial(blocks, values, part), part.n_rows, chosen, part.label)
-        for part in parts_of(over, weight)
-        for chosen, values in zip(where.combinations(), fixings, strict=True)
-    ]
     return EffectRows(
-        changes=PREDICTION if where.predictions else [(one.term, one.words) for one in moves],
-        moved=[one.moved for one in moves],
+        changes=PREDICTION if where.predictions else [(move.term, move.words) for move in moves],
+        moved=[move.moved for move in moves],
         n_rows=n,
-        cells=cells,
+        cells=cells_of(row_groups(over, weight), where, fixings, blocks),
         total=total,
         notes=() if where.predictions else tuple(_merged_levels(fit, moves)),
-        contrasts=tuple(one.contrast for one in moves),
+        contrasts=tuple(move.contrast for move in moves),
         fixed=tuple(name for name, _ in fixed),
     )
 
@@ -141,9 +137,9 @@ def _moves(
 ) -> list[_Move]:
     """Return the changes of columns: slopes, from 0 to 1, and from a category's reference."""
     wanted = estimates.columns if features is None else resolve(table, features, "features")
-    categories = {column: one for one in _categories(fit) for column in one.dummies}
+    categories = {dummy: category for category in _categories(fit) for dummy in category.dummies}
     # A level whose rows were all left out has no effect that anything could tell.
-    unknown = {column for column, one in categories.items() if one.level(column) not in one.known}
+    unknown = {dummy for dummy, own in categories.items() if own.level(dummy) not in own.known}
     wanted = [column for column in wanted if column not in unknown]
     refuse_none(wanted)
     binary = np.ones(len(wanted), dtype=bool)
@@ -223,7 +219,7 @@ def _fixed_columns(
     """Return the label of a column of X, and what fixes the model's columns at each value."""
     columns = resolve(table, [name], "at")
     label = table.label(columns[0])
-    category = next((one for one in _categories(fit) if columns[0] in one.dummies), None)
+    category = next((own for own in _categories(fit) if columns[0] in own.dummies), None)
     if category is not None and label == name:
         # The other dummies would stay as they are, and rows would have two levels at once.
         level = category.level(columns[0])

@@ -3,13 +3,20 @@
 Assignments are taken together in a few groups that agree on what is most in doubt. A group has the
 mean of its assignments' estimates, and all of their spread as its covariance, so it is evaluated as
 any other fit, in every family. Few functions of the estimates, such as margins, then have a value
-in each assignment, by the function's gradient in its group; those of many rows do not.
+in each assignment, by the function's gradient in its group.
+
+Those of many rows do not: `MixtureRows` evaluates the groups together. A function of the estimates
+has the gradient sum_a f_a(x) (d_a(x), in the place of block a), where the blocks are both
+equations, with d = x, and the parameters of the errors, with d = 1. So its variance is a sum of
+products f_a f_b, times quadratic forms of x. These are linear in the products of two columns of x,
+and one matrix product has them for all rows and groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -17,21 +24,30 @@ from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_equations
-from heckmanfa.inference.expectations import Estimates
-from heckmanfa.model.quantiles import total_covariance
+from heckmanfa.inference.expectations import Estimates, Level, level_effect
+from heckmanfa.model.expectation_parts import Parts
+from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
 from heckmanfa.results.average_tables import TermMixture, outcome_of, term_chances
 from heckmanfa.results.reference import reference_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
 # In standard errors.
 _ROUNDING = 1e-6
+# The least share of its variance that selection can leave an outcome.
+_LEAST = 0.01
+# Of the ends of intervals, in standard errors; more digits would cost time in many rows.
+_PRECISION = 1e-7
+# Rows whose products of columns stay in the cache.
+_CHUNK = 2**9
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
+RowNumbers = tuple[Floats, Floats, Floats]
+"""values (G, b), standard errors (G, b) and confidence limits (b, 2) of b rows in G groups"""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class GroupFit:
     """Some assignments of an average, as a fit of their own."""
 
     group: Gathered
@@ -44,20 +60,20 @@ class Part:
     """(T, d) derivatives of the fit's terms in the estimates of the form"""
 
 
-def parts_of(fit: Fit) -> list[Part]:
+def group_fits(fit: Fit) -> list[GroupFit]:
     """Return the groups of an average's assignments, and the model of all features, last."""
     outcome = outcome_of(fit)
     share = outcome.mixture.all_features_share
     parts = [
-        _part(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
+        _group_fit(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
     ]
     if share > 0.0:
         last = np.array([len(outcome.members.weights)])
-        parts.append(_part(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
+        parts.append(_group_fit(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
     return parts
 
 
-def _part(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> Part:
+def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> GroupFit:
     form = outcome_of(fit).form
     terms, slopes, n = form.terms(group.estimates), form.slopes(group.estimates), form.correction
     jacobian = np.zeros((len(terms), len(group.estimates)))
@@ -73,7 +89,7 @@ def _part(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> P
         support=np.isin(np.arange(fit.n_features), fit.equation),
         average=None,
     )
-    return Part(group, weight, interval_weight, own, jacobian)
+    return GroupFit(group, weight, interval_weight, own, jacobian)
 
 
 def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) -> Array:
@@ -84,7 +100,7 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
     """
     if fit.average is None or (linear and fit.average.form.errors == "two-step"):
         return function(fit)
-    first, *others = parts_of(fit)
+    first, *others = group_fits(fit)
     total = first.weight * function(first.fit)
     for part in (part for part in others if part.weight > 0.0):
         total = total + part.weight * function(part.fit)
@@ -102,7 +118,7 @@ def average_functions(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q)."""
-    members, parts = outcome_of(fit).interval_members, parts_of(fit)
+    members, parts = outcome_of(fit).interval_members, group_fits(fit)
     centres, within = [], []
     values, errors = [], []
     for part in parts:
@@ -162,3 +178,130 @@ def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
     if estimates.transform is not None:
         found[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
     return found
+
+
+class MixtureRows:
+    """The G groups of an average's assignments, for functions of b rows of a design (b, 1 + k)."""
+
+    def __init__(self, fit: Fit, estimates: Estimates) -> None:
+        parts = group_fits(fit)
+        each = [estimates.again(part.fit) for part in parts]
+        self.weights = np.array([part.weight for part in parts])
+        """(G,) of averages"""
+        self.interval_weights = np.array([part.interval_weight for part in parts])
+        """(G,) of intervals"""
+        self._df = reference_of(fit).df
+        self._coef = np.array([own.coef for own in each])
+        self._selection_coef = np.array([own.selection_coef for own in each])
+        if np.all(self._selection_coef == self._selection_coef[0]):
+            # Two-step estimates share a selection equation: what it gives is evaluated once.
+            self._selection_coef = self._selection_coef[:1]
+        self._dependence = np.array([[own.dependence] for own in each])
+        self._sigma = np.array([[own.sigma] for own in each])
+        self._set_forms(np.array([own.covariance for own in each]))
+
+    def _set_forms(self, covariances: Floats) -> None:
+        """Take the covariances (G, ...) apart, as coefficients of products of two columns."""
+        n = self._coef.shape[1]
+        first, last = self._columns = np.triu_indices(n)
+        with np.errstate(invalid="ignore"):
+            spread = np.sqrt(np.max(np.einsum("gii->gi", covariances), axis=0))[: 2 * n]
+        # Products of columns as they are could overflow.
+        self._scale = np.nan_to_num(spread.reshape(2, n).max(axis=0))
+        self._scale[0] = self._scale[0] or 1.0
+        unscaled = np.where(self._scale > 0.0, self._scale, 1.0)
+        spans = [slice(0, n), slice(n, 2 * n)]
+        spans += [slice(end, end + 1) for end in range(2 * n, covariances.shape[1])]
+        self._blocks, coefficients = [], []
+        for a, b in combinations_with_replacement(range(len(spans)), 2):
+            block = covariances[:, spans[a], spans[b]] * (1.0 if a == b else 2.0)
+            if not block.any():
+                continue
+            # A parameter of the errors takes the place of the intercept, whose column is one.
+            form = np.zeros((len(covariances), n, n))
+            form[:, : block.shape[1], : block.shape[2]] = block
+            form /= unscaled[:, None] * unscaled
+            form += np.tril(form, -1).transpose(0, 2, 1)
+            self._blocks.append((a, b))
+            coefficients.append(form[:, first, last])
+        self._coefficients = np.array(coefficients).reshape(-1, len(first))
+
+    def parts(self, level: Level, design: Floats) -> Parts:
+        """Evaluate a function of both indexes; arrays broadcast to (G, b)."""
+        mean, index = self._coef @ design.T, np.asarray(self._selection_coef @ design.T)
+        return level(mean, index, self._dependence, self._sigma)
+
+    def errors(self, design: Floats, *factors: Floats | float | None) -> Floats:
+        """Return standard errors (G, b) of functions with some derivatives.
+
+        ``factors``, each broadcasting to (G, b), are derivatives in v = x'b, u = z'gamma, and the
+        parameters of the errors that the covariance has; None if it does not have them.
+        """
+        shape = len(self.weights), len(design)
+        variance = np.zeros(shape)
+        every = [None if factor is None else np.broadcast_to(factor, shape) for factor in factors]
+        for start in range(0, len(design), _CHUNK):
+            span = slice(start, start + _CHUNK)
+            columns = design[span].T * self._scale[:, None]
+            products = columns[self._columns[0]]
+            products *= columns[self._columns[1]]
+            forms = (self._coefficients @ products).reshape(-1, shape[0], columns.shape[1])
+            for (a, b), form in zip(self._blocks, forms, strict=True):
+                for factor in (every[a], every[b]):
+                    assert factor is not None
+                    form *= factor[:, span]
+                variance[:, span] += form
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0, out=variance)))
+
+    def confidence(self, level: Level, design: Floats, conf_level: float) -> RowNumbers:
+        """Return values (G, b), standard errors (G, b) and limits (b, 2) of a function."""
+        parts = self.parts(level, design)
+        errors = self._errors_of(parts, design)
+        values = np.broadcast_to(parts.value, errors.shape)
+        ends, weights = tails(conf_level), self.interval_weights
+        limits = mixture_quantiles(weights, values, errors, ends, self._df, _PRECISION)
+        return values, errors, limits
+
+    def new_outcomes(self, level: Level, design: Floats, conf_level: float, wider: float) -> Floats:
+        """Return limits (b, 2) of new outcomes.
+
+        An outcome is normal in each group, with the variance that selection leaves it. ``wider``
+        scales the standard error of its expectation.
+        """
+        parts = self.parts(level, design)
+        sigma, fall = self._sigma, self._dependence**2 * parts.index_dependence
+        # An assignment with |rho| >= 1 may have a negative variance there.
+        own = np.maximum(sigma**2 + fall, _LEAST * sigma**2)
+        spread = np.hypot(np.sqrt(own), wider * self._errors_of(parts, design))
+        weights, ends = self.interval_weights, tails(conf_level)
+        return mixture_quantiles(weights, parts.value, spread, ends, precision=_PRECISION)
+
+    def _errors_of(self, parts: Parts, design: Floats) -> Floats:
+        return self.errors(design, parts.mean, parts.index, parts.dependence, parts.sigma)
+
+
+class RowLimits:
+    """Functions of the estimates in rows, with standard errors and confidence limits.
+
+    The groups of an average are evaluated together; any other fit is a single group.
+    """
+
+    def __init__(self, fit: Fit, estimates: Estimates, conf_level: float) -> None:
+        self.groups = MixtureRows(fit, estimates) if is_averaged(fit, estimates) else None
+        self.weights = np.ones(1) if self.groups is None else self.groups.weights
+        """(G,) of averages"""
+        self.interval_weights = self.weights
+        if self.groups is not None:
+            self.interval_weights = self.groups.interval_weights
+        self._estimates, self._conf_level = estimates, conf_level
+        self._quantile = reference_of(fit).quantile(conf_level)
+
+    def __call__(self, level: Level, design: Floats) -> RowNumbers:
+        """Return values (G, b), standard errors (G, b) and limits (b, 2) of a function."""
+        if self.groups is not None:
+            return self.groups.confidence(level, design, self._conf_level)
+        effect = level_effect(self._estimates.evaluate(level, design), design)
+        error = np.sqrt(effect.variance(self._estimates.covariance))
+        reach = self._quantile * error
+        ends = np.column_stack([effect.values - reach, effect.values + reach])
+        return effect.values[None], error[None], ends

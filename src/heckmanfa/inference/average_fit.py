@@ -22,7 +22,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
-from heckmanfa.inference.given_features import COULD_IDENTIFY, warn_no_exclusion
+from heckmanfa.inference.searching import COULD_IDENTIFY, warn_no_exclusion
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores

@@ -1,25 +1,28 @@
 """Where effects are evaluated: at which values of columns, and over which groups of rows.
 
-Every combination of fixed values, in every group, is a cell with effects of its own.
+Every combination of fixed values, in every group, is a cell with effects of its own. In a model
+from arrays each column is a feature. In a model from formulas a feature is a variable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.arrays import on_host
+from heckmanfa.data.arrays import Floats, on_host
 from heckmanfa.data.columns.column_numbers import as_table
 from heckmanfa.data.columns.values import label_of
-from heckmanfa.data.sample import labelled_groups
+from heckmanfa.data.rows import Mask
+from heckmanfa.data.sample import labelled_groups, read_weights
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
@@ -50,7 +53,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class RowGroups:
+class GroupCodes:
     """The group of each row."""
 
     codes: NDArray[np.intp]
@@ -81,15 +84,15 @@ def read_where(at: Any, over: Any, what: str) -> Where:
 def _values(name: Any, values: Any) -> tuple[Any, ...]:
     """Return the values that a column is fixed at: those in a list, or a single one."""
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    found = list(values) if several else [values]
+    fixed = list(values) if several else [values]
     # PyArrow yields its own scalars.
-    found = [value.as_py() if hasattr(value, "as_py") else value for value in found]
-    if not found:
+    fixed = [value.as_py() if hasattr(value, "as_py") else value for value in fixed]
+    if not fixed:
         raise InputError(f"at: {quoted(name)} has no value; give it one, or leave it out")
-    for place, value in enumerate(found):
-        if any(_equal(value, other) for other in found[:place]):
+    for place, value in enumerate(fixed):
+        if any(_equal(value, other) for other in fixed[:place]):
             raise InputError(f"at: {quoted(name)} has the value {quoted(value)} twice")
-    return tuple(found)
+    return tuple(fixed)
 
 
 def _equal(value: Any, other: Any) -> bool:
@@ -119,25 +122,25 @@ def fixed_level(name: Any, value: Any, levels: Sequence[Any]) -> int:
     return names.index(wanted)
 
 
-def read_groups(over: Any, n: int) -> RowGroups:
+def read_groups(over: Any, n: int) -> GroupCodes:
     """Number the groups of n rows, in the order of their labels.
 
     Categories have the order in which they are declared.
     """
     over = on_host(over)
-    codes, found = labelled_groups(over, np.ones(n, dtype=bool), "over")
-    if len(found) > _MOST_GROUPS:
+    codes, raw_labels = labelled_groups(over, np.ones(n, dtype=bool), "over")
+    if len(raw_labels) > _MOST_GROUPS:
         raise InputError(
-            f"over has {len(found):,} groups, and at most {_MOST_GROUPS:,} are allowed; cut a "
+            f"over has {len(raw_labels):,} groups, and at most {_MOST_GROUPS:,} are allowed; cut a "
             "column of numbers into classes first"
         )
-    labels = [label.item() if hasattr(label, "item") else label for label in found]
+    labels = [label.item() if hasattr(label, "item") else label for label in raw_labels]
     declared = _declared(over)
     if declared is not None:
         order = sorted(range(len(labels)), key=lambda place: declared.index(labels[place]))
         back = np.argsort(order)
-        return RowGroups(back[codes], tuple(labels[place] for place in order))
-    return RowGroups(codes, tuple(labels))
+        return GroupCodes(back[codes], tuple(labels[place] for place in order))
+    return GroupCodes(codes, tuple(labels))
 
 
 def _declared(over: Any) -> list[Any] | None:
@@ -147,3 +150,138 @@ def _declared(over: Any) -> list[Any] | None:
     series = nw.from_native(as_table(over), allow_series=True, pass_through=True)
     dtype = series.dtype if isinstance(series, nw.Series) else None
     return list(dtype.categories) if isinstance(dtype, nw.Enum) else None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a change does to a design (n, 1 + k): slopes of its columns, or their new values."""
+
+    slopes: Floats | None = None
+    """(n, 1 + k), or (1, 1 + k) if they are the same in every row"""
+    before: Floats | None = None
+    after: Floats | None = None
+
+    def average(self, weight: Floats) -> Change:
+        """Average over the rows, by weights that sum to one."""
+        parts = (self.slopes, self.before, self.after)
+        return Change(*(None if part is None else weight[None, :] @ part for part in parts))
+
+
+EffectBlock = tuple[Floats, Floats, Iterator[Change]]
+"""weights that sum to one over all blocks, design (n, 1 + k), and every change"""
+Blocks = Iterator[EffectBlock]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A group of rows, in which columns are fixed at values."""
+
+    blocks: Callable[[], Blocks]
+    n_rows: int
+    fixed: tuple[Any, ...] = ()
+    """a value of each of the columns that are fixed"""
+    group: Any = None
+    """label of the group; None if all rows are in one"""
+
+
+@dataclass(frozen=True)
+class EffectRows:
+    """Rows at which effects are evaluated, and the changes whose effects are asked for."""
+
+    changes: list[tuple[str, str]]
+    """term, and the change in words; of predictions, a single entry"""
+    moved: list[frozenset[int]]
+    """columns of X that each change moves"""
+    n_rows: int
+    cells: list[Cell]
+    """groups in their order, and in each every combination of fixed values"""
+    total: float | None
+    """sum of the weights; None without weights"""
+    n_left_out: int = 0
+    """rows in which a variable is missing"""
+    notes: tuple[str, ...] = ()
+    contrasts: tuple[tuple[Any, Any] | None, ...] = ()
+    """levels before and after each change of a variable; None for a slope"""
+    fixed: tuple[str, ...] = ()
+    """names of the columns that are fixed"""
+
+    def blocks(self) -> Blocks:
+        """Return the blocks of rows that are all in one cell."""
+        (cell,) = self.cells
+        return cell.blocks()
+
+
+PREDICTION = [("", "")]
+"""the changes of `EffectRows`, if predictions are asked for"""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The rows of a group, or all rows."""
+
+    shares: Floats
+    """(n,) shares of all rows in their average, which sum to one"""
+    n_rows: int
+    label: Any = None
+    groups: GroupCodes | None = None
+    """None if all rows are in one group"""
+    group: int = 0
+    total: float = 1.0
+    """sum of the shares of the group's rows"""
+
+    def rows(self, span: slice = slice(None)) -> Mask | None:
+        """Whether each row of a span is in the group; None if all are."""
+        return None if self.groups is None else self.groups.codes[span] == self.group
+
+    def weight(self, span: slice = slice(None)) -> Floats:
+        """Return the shares of the group's rows within a span; in all spans they sum to one."""
+        rows = self.rows(span)
+        return self.shares[span] if rows is None else self.shares[span][rows] / self.total
+
+
+def row_groups(over: Any, shares: Floats) -> list[RowGroup]:
+    """Split rows into groups, given their shares in an average over all of them."""
+    if over is None:
+        return [RowGroup(shares, len(shares))]
+    groups = read_groups(over, len(shares))
+    totals = np.bincount(groups.codes, weights=shares)
+    counts = np.bincount(groups.codes)
+    for label, total in zip(groups.labels, totals, strict=True):
+        if total == 0.0:
+            raise InputError(f"over: every row of the group {quoted(label)} has the weight zero")
+    return [
+        RowGroup(shares, int(counts[group]), label, groups, group, float(totals[group]))
+        for group, label in enumerate(groups.labels)
+    ]
+
+
+V = TypeVar("V")
+
+
+def cells_of(
+    groups: Sequence[RowGroup],
+    where: Where,
+    values: Sequence[V],
+    blocks: Callable[[RowGroup, V], Blocks],
+) -> list[Cell]:
+    """Return the cells of some groups, given what each combination of fixed values sets."""
+    return [
+        Cell(partial(blocks, group, setting), group.n_rows, fixed, group.label)
+        for group in groups
+        for fixed, setting in zip(where.combinations(), values, strict=True)
+    ]
+
+
+def refuse_none(wanted: Sequence[Any]) -> None:
+    """Refuse an empty list of features."""
+    if not wanted:
+        raise InputError("there is no feature to take an effect of; name some in features=[...]")
+
+
+def shares_of(sample_weight: Any, n: int) -> tuple[Floats, float | None]:
+    """Return the weights of n rows, scaled to sum to one, and their sum; None without weights."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n), None
+    weight = read_weights(sample_weight, n)
+    total = float(weight.sum())
+    return np.asarray(weight / total), total

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +19,15 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcomes import OutcomeTransform
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
-from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
+from heckmanfa.inference.log_means import log_parts, own_scale_parts
 from heckmanfa.model.expectation_parts import Parts, linear_parts
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
 _BLOCK_ROWS = 8192
+
+Level = Callable[[Floats, Floats, Any, Any], Parts]
+"""a function of v = x'b, u = z'gamma, the dependence and sigma, with its derivatives"""
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,16 @@ class Estimates:
             return own_scale_parts(self.transform, target, mean, index, *errors)
         return self.form(target, mean, index, self.dependence)
 
-    def log_parts(self, target: str, design: Floats) -> Parts:
-        """Evaluate the logarithm that `outcomes.from_log` undoes, of an expectation."""
-        assert self.transform is not None
+    def evaluate(self, level: Level, design: Floats) -> Parts:
+        """Evaluate a function of both indexes in rows of the design (n, 1 + k)."""
         mean, index = design @ self.coef, design @ self.selection_coef
-        return log_parts(self.transform, target, mean, index, self.dependence, self.sigma)
+        return level(mean, index, self.dependence, self.sigma)
 
-    def level(self, target: str, design: Floats) -> Effect:
-        """Return an expectation in rows of the design, or its `log_parts` with a transform."""
-        parts = self.parts if self.transform is None else self.log_parts
-        return level_effect(parts(target, design), design)
+    def level(self, target: str) -> Level:
+        """Return an expectation or, with a transform, the logarithm that `from_log` undoes."""
+        if self.transform is not None:
+            return partial(log_parts, self.transform, target)
+        return lambda mean, index, dependence, _: self.form(target, mean, index, dependence)
 
     def again(self, fit: Fit) -> Estimates:
         """Take the same out of another fit."""

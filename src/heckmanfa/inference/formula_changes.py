@@ -6,7 +6,6 @@ Variables are those of `heckmanfa.inference.formula_variables`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,21 +18,21 @@ from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.effect_cells import Where
-from heckmanfa.inference.effect_rows import (
+from heckmanfa.inference.effect_cells import (
     PREDICTION,
     Blocks,
-    Cell,
+    Change,
     EffectRows,
-    Part,
-    parts_of,
+    RowGroup,
+    Where,
+    cells_of,
     refuse_none,
+    row_groups,
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.formula_variables import (
-    Change,
     FormulaColumns,
     Use,
     Variable,
@@ -76,39 +75,36 @@ def formula_rows(
     fixed = _resolve_variables([name for name, _ in where.fixed], known, frame, "at")
     over = column_or_values(frame, where.over, "over", keep=True)
     sample_weight = weights_of(fit, frame, sample_weight, other_rows=True)
-    given = column_or_values(frame, sample_weight, "sample_weight")
+    weights = column_or_values(frame, sample_weight, "sample_weight")
     frame = frame[list(dict.fromkeys([*_names_in(uses), *(named or []), *fixed]))]
     # Terms that the fit dropped, as collinear or in a search, are still in the formulas.
     fitted_uses, moved_by = _fitted_uses(fit, frame, estimates)
     columns = FormulaColumns(
         formulas, estimates.columns, estimates.prediction, estimates.selection, moved_by
     )
-    complete, given = _complete_rows(frame, columns, given)
+    complete, weights = _complete_rows(frame, columns, weights)
     frame = frame[complete].reset_index(drop=True)
-    weight, total = shares_of(given, len(frame))
+    weight, total = shares_of(weights, len(frame))
     variables, notes = _variables(named, frame, uses, fitted_uses, columns, where)
     # Values are checked against the variables of all equations, whatever is asked for.
     of_all = [*in_prediction, *in_selection]
     choices = [fixed_values(name, values, frame, of_all) for name, values in where.fixed]
 
-    def blocks(part: Part, values: Sequence[Any]) -> Blocks:
-        inside, shares = part.rows(), part.weight()
+    def blocks(group: RowGroup, values: Sequence[Any]) -> Blocks:
+        inside, shares = group.rows(), group.weight()
         rows = frame if inside is None else frame[inside].reset_index(drop=True)
         rows = rows.assign(**dict(zip(fixed, values, strict=True)))
         if where.means:
             rows, shares = at_means(rows, shares, uses)
         return _formula_blocks(rows, shares, variables, columns, where)
 
+    groups = row_groups(None if over is None else _kept_groups(over, complete), weight)
     words = [(variable.name, change) for variable in variables for change in variable.changes()]
     return EffectRows(
         changes=PREDICTION if where.predictions else words,
         moved=[moved_by.get(name, frozenset()) for name, _ in words],
         n_rows=int(np.count_nonzero(complete)),
-        cells=[
-            Cell(partial(blocks, part, values), part.n_rows, chosen, part.label)
-            for part in parts_of(None if over is None else _kept_groups(over, complete), weight)
-            for chosen, values in zip(where.combinations(), product(*choices), strict=True)
-        ],
+        cells=cells_of(groups, where, list(product(*choices)), blocks),
         total=total,
         n_left_out=int(np.count_nonzero(~complete)),
         notes=tuple(notes),

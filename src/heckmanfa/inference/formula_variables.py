@@ -21,7 +21,7 @@ from heckmanfa.data.formula.expressions import parse_factor
 from heckmanfa.data.formula.matrix import is_numeric
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError
-from heckmanfa.inference.effect_cells import fixed_level, fixed_number
+from heckmanfa.inference.effect_cells import Change, fixed_level, fixed_number
 from heckmanfa.inference.expectations import with_ones
 from heckmanfa.text.printable import quoted
 
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
 _STEP = 6e-6
 # A step scales with the value, but stays between these multiples of the variable's spread.
 _SMALLEST, _LARGEST = 1e-3, 1.0
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a change does to a design (n, 1 + k): slopes of its columns, or their new values."""
-
-    slopes: Floats | None = None
-    """(n, 1 + k), or (1, 1 + k) if they are the same in every row"""
-    before: Floats | None = None
-    after: Floats | None = None
-
-    def average(self, weight: Floats) -> Change:
-        """Average over the rows, by weights that sum to one."""
-        parts = (self.slopes, self.before, self.after)
-        return Change(*(None if part is None else weight[None, :] @ part for part in parts))
 
 
 class Use(NamedTuple):

@@ -19,8 +19,14 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.array_changes import array_rows
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
-from heckmanfa.inference.effect_cells import Where, read_where
-from heckmanfa.inference.effect_rows import Cell, EffectBlock, EffectRows
+from heckmanfa.inference.effect_cells import (
+    Cell,
+    Change,
+    EffectBlock,
+    EffectRows,
+    Where,
+    read_where,
+)
 from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
@@ -30,7 +36,6 @@ from heckmanfa.inference.expectations import (
 )
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.formula_changes import formula_rows
-from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
 from heckmanfa.model.expectation_parts import Parts

@@ -23,8 +23,7 @@ from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import mixed
-from heckmanfa.inference.average_rows import RowGroups
+from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
@@ -259,25 +258,20 @@ def interval(
         selection=kind != "marginal",
         transform=None if new else transform,
     )
-    reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
-    wider = quantile / Reference().quantile(conf_level)
-    groups = None if fit.average is None else RowGroups(fit, estimates)
+    wider = reference_of(fit).quantile(conf_level) / Reference().quantile(conf_level)
+    limits_of, level = RowLimits(fit, estimates, conf_level), estimates.level(kind)
+    groups = limits_of.groups
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
         # Of features near the largest double, limits are infinite.
         with np.errstate(invalid="ignore", over="ignore"):
+            if not new:
+                return span, limits_of(level, design)[2]
             if groups is not None:
-                if new:
-                    return span, groups.new_outcomes(kind, design, conf_level, wider)
-                return span, groups.confidence(kind, design, conf_level)
-            if new:
-                return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
-            effect = estimates.level(kind, design)
-            error = quantile * np.sqrt(effect.variance(estimates.covariance))
-            return span, np.column_stack([effect.values - error, effect.values + error])
+                return span, groups.new_outcomes(level, design, conf_level, wider)
+            return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
 
     limits = numbers_by_block(table, estimates.columns, of_block, 2)
     return limits if transform is None else from_log(limits, transform)

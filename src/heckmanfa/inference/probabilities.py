@@ -15,7 +15,7 @@ logarithms, so the digits of a probability near one are kept as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -26,9 +26,8 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import mixed, parts_of
-from heckmanfa.inference.average_rows import RowGroups
-from heckmanfa.inference.expectations import Effect, Estimates
+from heckmanfa.inference.average_effects import RowLimits, group_fits, mixed
+from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.prediction import (
     numbers_by_block,
     prediction_index,
@@ -36,8 +35,9 @@ from heckmanfa.inference.prediction import (
     selection_index,
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
+from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.results.reference import check_level
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
@@ -100,7 +100,7 @@ def predict_log_probabilities(
         kind, table = _read(fit, X, kind, missing)
         if fit.average is None:
             return _logarithms(fit, table, kind)
-        parts = [part for part in parts_of(fit) if part.weight > 0.0]
+        parts = [part for part in group_fits(fit) if part.weight > 0.0]
         each = [_logarithms(part.fit, table, kind) for part in parts]
         negative, positive = zip(*each, strict=True)
         weights = [part.weight for part in parts]
@@ -193,46 +193,38 @@ def _with_limits(fit: Fit, table: FeatureTable, kind: str, conf_level: float) ->
     NaN if a feature is not known; limits also if the covariance is not.
     """
     estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
-    quantile = reference_of(fit).quantile(conf_level)
-    groups = None if fit.average is None else RowGroups(fit, estimates)
+    limits_of = RowLimits(fit, estimates, conf_level)
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
-        weights = np.ones(1)
         with np.errstate(invalid="ignore", over="ignore"):
-            if groups is not None:
-                weights = groups.weights
-                values, *slopes = _points(groups.each, kind, design)
-                ends = groups.limits(values, groups.errors(design, *slopes), conf_level)
-            else:
-                effect = probit_effect(estimates, kind, design)
-                error = quantile * np.sqrt(effect.variance(estimates.covariance))
-                values = effect.values[None]
-                ends = np.column_stack([effect.values - error, effect.values + error])
-            both = [weights @ special.ndtr(sign * values) for sign in (-1.0, 1.0)]
+            values, _, ends = limits_of(partial(probit_points, kind), design)
+            both = [limits_of.weights @ special.ndtr(sign * values) for sign in (-1.0, 1.0)]
             return span, np.column_stack([*both, special.ndtr(ends)])
 
     return numbers_by_block(table, estimates.columns, of_block, 4)
 
 
-def _points(each: Sequence[Estimates], kind: str, design: Floats) -> Floats:
-    """Return Phi^-1 of a probability and its derivatives in v, u and rho, (4, G, b)."""
-    found = np.empty((4, len(each), len(design)))
-    for place, own in enumerate(each):
-        effect = probit_effect(own, kind, design)
-        (by_mean, _), (by_index, _) = effect.prediction[0], effect.selection[0]
-        found[:, place] = effect.values, by_mean, by_index, effect.dependence
-    return found
+def probit_points(
+    kind: str, mean: Floats, index: Floats, rho: float | Floats, sigma: float | Floats = 1.0
+) -> Parts:
+    """Return Phi^-1 of a probability and its derivatives; of groups of an average, (G, b) each."""
+    if np.ndim(rho) == 0:
+        return _probit_points(kind, mean, index, float(rho))
+    groups = zip(mean, np.broadcast_to(index, mean.shape), np.ravel(rho), strict=True)
+    each = [_probit_points(kind, v, u, float(own)) for v, u, own in groups]
+    numbers = [(own.value, own.mean, own.index, own.dependence) for own in each]
+    value, by_mean, by_index, by_rho = (np.array(part) for part in zip(*numbers, strict=True))
+    return Parts.first_order(value, by_mean, by_index, by_rho)
 
 
-def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
-    """Return Phi^-1 of a probability in rows of the design (n, 1 + k), with its gradient."""
-    mean = design @ estimates.coef
+def _probit_points(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
+    """Return Phi^-1 of a probability in rows, with its derivatives."""
     one, zero = np.ones_like(mean), np.zeros_like(mean)
     if kind == "marginal":
-        return Effect(mean, ((one, design),), ((zero, design),), zero)
+        return Parts.first_order(mean, one, zero, zero)
     side = -1.0 if kind == "unselected" else 1.0
-    index, rho = side * (design @ estimates.selection_coef), side * estimates.dependence
+    index, rho = side * index, side * rho
     far = (index < _FAR) & (kind != "joint")
     near = np.where(far, 0.0, index)
     scale, ratio, sign = zero, zero, one
@@ -255,4 +247,4 @@ def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
         value = np.where(far, there, value)
         slopes = (np.where(far, 1.0 / root, slopes[0]), np.where(far, -rho / root, slopes[1]))
         by_rho = np.where(far, rho * there / square - (u + 1.0 / u) / root, by_rho)
-    return Effect(value, ((slopes[0], design),), ((side * slopes[1], design),), side * by_rho)
+    return Parts.first_order(value, slopes[0], side * slopes[1], side * by_rho)

@@ -16,8 +16,7 @@ from heckmanfa.data.columns.features import FeatureTable, same
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import mixed
-from heckmanfa.inference.average_rows import RowGroups
+from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.log_means import check_scale
@@ -26,9 +25,9 @@ from heckmanfa.inference.prediction import (
     read_rows,
     selection_index,
 )
-from heckmanfa.model.expectation_parts import selection_parts
+from heckmanfa.model.expectation_parts import Parts, selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.results.reference import check_level
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
@@ -99,35 +98,26 @@ def _errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Flo
     NaN if a row lacks a regressor, or the variance of an estimate is not known.
     """
     estimates = Estimates.of(fit, prediction=False, selection=True)
-    reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
-    # In a likelihood, assignments have selection equations of their own.
-    groups = None
-    if fit.average is not None and fit.average.form.errors != "two-step":
-        groups = RowGroups(fit, estimates)
+    limits_of = RowLimits(fit, estimates, conf_level)
+    weights = limits_of.interval_weights
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
-        k = design.shape[1]
-        weights, index = np.ones(1), (design @ estimates.selection_coef)[None]
         with np.errstate(invalid="ignore"):
-            if groups is None:
-                own = estimates.covariance[k : 2 * k, k : 2 * k]
-                error = np.sqrt(np.sum((design @ own) * design, axis=1))[None]
-                reach = quantile * error[0]
-                ends = np.column_stack([index[0] - reach, index[0] + reach])
-            else:
-                weights, index = groups.interval_weights, groups.index(design)
-                error = groups.errors(design, 0.0, 1.0, 0.0)
-                ends = groups.limits(index, error, conf_level)
-        value = index
+            value, error, ends = limits_of(_index, design)
         if scale == "response":
-            parts = selection_parts(index)
+            parts = selection_parts(value)
             value, error, ends = parts.value, parts.index * error, special.ndtr(ends)
         apart = value - weights @ value
         return span, np.column_stack([ends, np.sqrt(weights @ (error**2 + apart**2))])
 
     return numbers_by_block(table, estimates.columns, of_block, 3)
+
+
+def _index(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
+    """Return the selection index itself, with its derivatives."""
+    zero = np.zeros_like(index)
+    return Parts.first_order(index, zero, np.ones_like(index), zero)
 
 
 def predict_imr(fit: Fit, X: Any, missing: str) -> Any:

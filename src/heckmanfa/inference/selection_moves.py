@@ -16,8 +16,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions
+from heckmanfa.inference.effect_cells import Change
 from heckmanfa.inference.expectations import Estimates, with_ones
-from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.model.expectation_parts import selection_parts
 from heckmanfa.results.reference import reference_of

@@ -62,6 +62,12 @@ class Parts:
     """derivative in sigma; None unless the outcome is fitted on its logarithm"""
     index_sigma: Floats | None = None
 
+    @classmethod
+    def first_order(cls, value: Floats, mean: Floats, index: Floats, dependence: Floats) -> Parts:
+        """Return a function of which only first derivatives are known."""
+        unknown = np.full_like(value, np.nan)
+        return cls(value, mean, index, dependence, unknown, unknown)
+
 
 def selection_parts(index: Floats) -> Parts:
     """Evaluate P(s = 1 | x) = Phi(u)."""
@@ -69,12 +75,10 @@ def selection_parts(index: Floats) -> Parts:
     return Parts(np.exp(log_cdf(index)), zero, density, zero, -index * density, zero)
 
 
-def linear_parts(
-    kind: str, mean: Floats, index: Floats, imr_coef: float | Floats, *, curved: bool = True
-) -> Parts:
+def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float | Floats) -> Parts:
     """Evaluate an expectation of a linear outcome; the kind is one of `expectations.TARGETS`.
 
-    Arguments broadcast. ``index_index`` may be NaN unless ``curved``.
+    Arguments broadcast.
     """
     if kind == "selection":
         return selection_parts(index)
@@ -85,13 +89,12 @@ def linear_parts(
         return _expected_parts(mean, index, imr_coef)
     side = 1.0 if kind == "selected" else -1.0
     ratio, slope = mills(side * index)
-    curve = mills_curve(side * index) if curved else np.nan * zero
     return Parts(
         mean + side * imr_coef * ratio,
         one,
         -imr_coef * slope,
         side * ratio,
-        -side * imr_coef * curve,
+        -side * imr_coef * mills_curve(side * index),
         -slope,
     )
 
