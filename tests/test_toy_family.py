@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize, stats
 
 import heckmanfa
-from heckmanfa.analysis import model_classes
+from heckmanfa.analysis import analyse, compare_methods, model_classes
+from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, OutcomeModel
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NoExclusionWarning
 from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import LINEAR, Family
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
@@ -294,6 +297,35 @@ def test_it_has_a_model_file(
     assert again.fit_.family is KNOWN_SCALE
     assert again.predict(data.X) == pytest.approx(model.predict(data.X), rel=1e-12)
     assert again.tidy().equals(model.tidy())
+
+
+def test_questions_about_tables_know_it(data: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("KnownScale", "KnownScaleAverage"):
+        monkeypatch.setitem(model_classes.MODELS, name, __name__)
+    estimators: Any = {"average": "KnownScaleAverage", "none": "KnownScale"}
+    monkeypatch.setitem(
+        OUTCOME_MODELS, "known scale", OutcomeModel(estimators, lacks=frozenset({"positive"}))
+    )
+    table = pd.DataFrame(data.X, columns=list("abcd")).assign(y=data.y)
+    asked = {"outcome": "y", "outcome_kind": "known scale"}
+    analysis = analyse(table, **asked, search="none", select_only=["a", "d"])
+    own = KnownScale(prediction_features=[1, 2]).fit(data.X, data.y)
+    assert type(analysis.model) is KnownScale
+    assert analysis.model.coef_ == pytest.approx(own.coef_)
+    assert "outcome-kind 'known scale'" in analysis.question.command()
+    assert type(analyse(table, **asked).model) is KnownScaleAverage
+    with pytest.raises(InputError, match=r"best-subset.*average or none"):
+        analyse(table, **asked, search="best-subset")
+    compared = compare_methods(
+        table[list("abcd")],
+        data.y,
+        outcome_kind="known scale",
+        estimators={"all features": own, "naive OLS": NaiveOLS()},
+        n_folds=2,
+        n_repeats=1,
+    )
+    assert {*compared.tidy()["method"]} == {"all features", "naive OLS"}
+    analysis.reported()
 
 
 def test_it_has_a_report(model: KnownScale, data: Any, tmp_path: Path) -> None:

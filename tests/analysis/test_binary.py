@@ -164,13 +164,14 @@ def test_a_code_beside_two_classes_is_named_where_no_outcome_is_missing(values, 
     ("options", "words"),
     [
         *(
-            ({"search": search}, f"search='{search}' is for linear outcomes")
+            ({"search": search}, f"'{search}' .*linear.* best-subset or average or none")
             for search in ("fa", "fa-star", "correlation", "lasso")
         ),
-        ({"method": "two-step"}, "by maximum likelihood alone"),
-        ({"criterion": "adjusted_r2"}, "whose search has bic, ebic and aic"),
-        ({"rho_range": (0.0, 0.5)}, "rho_range is for linear outcomes"),
-        ({"search": "none", "honest": True}, "honest is about a search"),
+        ({"method": "two-step"}, "'two-step' .*linear.* ml"),
+        ({"criterion": "adjusted_r2"}, "'adjusted_r2' .*linear.* bic or ebic or aic"),
+        ({"rho_range": (0.0, 0.5)}, "rho_range .*linear"),
+        ({"outcome_transform": "log"}, "outcome_transform .*linear"),
+        ({"search": "none", "honest": True}, "honest .* search"),
     ],
 )
 def test_what_a_probit_lacks_is_refused_by_name(options, words):
@@ -182,7 +183,7 @@ def test_what_a_probit_lacks_is_refused_by_name(options, words):
 
 
 def test_options_that_contradict_each_other_are_refused_before_the_table_is_read():
-    with pytest.raises(InputError, match="positive is the class of a binary outcome"):
+    with pytest.raises(InputError, match="positive is for binary outcomes"):
         check_question(Question("t", "y", outcome_kind="linear", positive="a"))
     with pytest.raises(InputError, match="outcome_kind must be one of linear, binary"):
         check_question(Question("t", "y", outcome_kind="probit"))
@@ -277,7 +278,7 @@ def test_a_part_that_cannot_be_computed_says_why_and_the_others_are_there(seed, 
 
 
 def test_methods_are_compared_by_probabilities(women):
-    estimators = comparison.methods(outcome_kind="binary")
+    estimators = comparison.methods(kind="binary")
     estimators.pop("best subset")
     X, y = women[["educ", "age", "kids5"]], women["wage4"]
     codes = y.map({True: 1.0, False: 0.0}).astype(float)

@@ -124,7 +124,7 @@ def test_other_numbers_are_linear_with_a_hint(shell, paid):
         (("--search", "lasso"), "--search lasso is for linear outcomes"),
         (("--method", "two-step"), "--method two-step is for linear outcomes"),
         (("--positive", "2"), "its classes are 0 and 1"),
-        (("--outcome-kind", "linear", "--positive", "1"), "leave one of them out"),
+        (("--outcome-kind", "linear", "--positive", "1"), "--positive is for binary outcomes"),
         (("--outcome-kind", "logit"), "--outcome-kind must be one of linear, binary"),
         (("--predict-with", "edcu"), "Did you mean 'educ'?"),
     ],
@@ -174,7 +174,7 @@ def test_compare_judges_probabilities_of_selected_rows(shell, paid):
     assert table["auc"].between(0.5, 1.0).all()
     assert (table["brier"] < 0.25).all()
     assert {"average by AIC", "average by BIC"} <= {*table.index}
-    assert "--ru is for linear outcomes" in shell.refuses(*words, "--ru")
+    assert "--ru is for amounts" in shell.refuses(*words, "--ru")
 
 
 def test_simulated_classes_can_be_fitted(shell):
@@ -184,7 +184,7 @@ def test_simulated_classes_can_be_fitted(shell):
     assert json.loads((shell.folder / "t.json").read_text())["outcome_kind"] == "binary"
     assert {*pd.read_csv("y.csv")["y"].dropna()} == {0.0, 1.0}
     said = shell.refuses("simulate", "z.csv", "--outcome-kind", "binary", "--sigma", "2")
-    assert "--sigma is for linear outcomes" in said
+    assert "--sigma is 2.0" in said
 
 
 def test_a_rho_at_the_boundary_leaves_errors_empty_in_every_output(shell):

@@ -96,7 +96,7 @@ def test_zeros_and_classes_have_no_logarithm(shell, wages):
     flags = wages.assign(wage=(wages["wage"] > 4).where(wages["wage"].notna()).astype(float))
     flags.to_csv(shell.folder / "flags.csv", index=False)
     said = shell.refuses("fit", "flags.csv", *words[:4], "--outcome-transform", "log")
-    assert "--outcome-transform is for amounts" in said
+    assert "--outcome-transform is for linear outcomes" in said
 
 
 def test_the_index_of_selection_and_outcomes_with_zeros(shell, wages):

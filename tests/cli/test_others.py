@@ -124,7 +124,7 @@ def test_a_method_that_cannot_be_fitted_is_said():
 @pytest.mark.parametrize("kind", ["linear", "binary"])
 def test_methods_may_search_both_equations(kind):
     options = {"search_in": "both", "selection_always": ["c"], "selection_never": ["b"]}
-    found = methods(outcome_kind=kind, equations=options)
+    found = methods(kind=kind, equations=options)
     both = {name for name, one in found.items() if getattr(one, "search_in", None) == "both"}
     assert both == {"best subset", "average by AIC", "average by BIC"}
     for name in both:

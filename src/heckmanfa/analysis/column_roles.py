@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.outcome_kind import (
+from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.targets import (
+    AS_AMOUNTS,
     Target,
     are_texts,
     codes_beside_classes,
@@ -22,7 +24,6 @@ from heckmanfa.analysis.outcome_kind import (
     target_of_numbers,
     target_of_texts,
 )
-from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.missing_codes import find_suspicions, na_option
@@ -73,7 +74,7 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
             _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
             return outcome, target
         booleans |= bool(counts) and spellings_of(list(counts)).booleans
-    outcome = _numbers(series, name, "outcome", linear=question.outcome_kind == "linear")
+    outcome = _numbers(series, name, "outcome", amounts=_asks_for_amounts(question))
     counted = number_tally(outcome)
     _check_outcome(question, counted)
     target = target_of_numbers(question, counted, booleans=booleans)
@@ -82,9 +83,14 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
 
 def _may_be_classes(question: Question, counts: Mapping[str, int]) -> bool:
     """Whether texts are classes: not if numbers were asked for, nor true and false in any case."""
-    if question.outcome_kind == "linear" or not are_texts(counts) or len(counts) > _FEW_LEVELS:
+    if _asks_for_amounts(question) or not are_texts(counts) or len(counts) > _FEW_LEVELS:
         return False
     return len(counts) == 2 or not spellings_of(list(counts)).booleans
+
+
+def _asks_for_amounts(question: Question) -> bool:
+    asked = question.asked_family
+    return asked is not None and not asked.has_classes
 
 
 def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Floats | None, Any]:
@@ -107,10 +113,10 @@ def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Fl
     return selected, weights, groups
 
 
-def _numbers(series: pd.Series[Any], name: str, role: str, *, linear: bool = False) -> Floats:
+def _numbers(series: pd.Series[Any], name: str, role: str, *, amounts: bool = False) -> Floats:
     """Return a column as numbers; refuse one that holds text only, or much of it.
 
-    ``linear`` says that numbers were asked for, and that two classes have another model.
+    ``amounts`` says that these were asked for, and that two classes have another model.
     """
     if not is_plain_number(series) and is_text(series):
         values, numbers = numbers_of(series)
@@ -125,11 +131,8 @@ def _numbers(series: pd.Series[Any], name: str, role: str, *, linear: bool = Fal
             }
             n_bad = sum(bad.values())
             words = _text_of(role, name, bad, replace(numbers, n_bad=n_bad))
-            if linear and len(counts) == len(bad) == 2:
-                words += (
-                    f". Without {option('outcome_kind', 'linear')}, a Heckman probit takes it as "
-                    "it is"
-                )
+            if amounts and len(counts) == len(bad) == 2:
+                words += f". Without {AS_AMOUNTS}, a Heckman probit takes it as it is"
             raise InputError(words)
         if not numbers.n_bad:
             return values

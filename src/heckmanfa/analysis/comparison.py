@@ -15,12 +15,15 @@ from sklearn.base import BaseEstimator, clone
 
 from heckmanfa.analysis.method_scores import (
     AMOUNTS,
-    MEASURES,
+    CLASSES,
     HeldFold,
     Measure,
     MethodVerdict,
     judge_methods,
 )
+from heckmanfa.analysis.model_classes import class_named
+from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND
+from heckmanfa.analysis.prepared import EXTRACTIONS
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
@@ -33,31 +36,32 @@ from heckmanfa.errors import (
     InputTypeError,
     UnknownFeatureError,
 )
-from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
-from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
-from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.fit.family import family_named
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.text.option_types import OnProblem, OutcomeKind, SearchIn
-from heckmanfa.text.wording import listed
+from heckmanfa.text.option_types import Method, OnProblem, SearchIn
+from heckmanfa.text.wording import CRITERIA, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class NaiveProbit(BaseEstimator):
-    """A probit of the selected rows, without a correction for selection."""
+class Uncorrected(BaseEstimator):
+    """A model of the selected rows, without a correction for selection.
+
+    ``model`` is a selection model, which corrects for nothing if no outcome is missing.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
 
     def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Self:
         """Fit the rows that are selected and have an outcome, NaN in y where it is missing."""
         kept = selected & ~np.isnan(y)
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        self.model_ = HeckmanProbit(on_collinear="drop").fit(
-            X.loc[kept], y[kept], sample_weight=weight
-        )
+        self.model_ = clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
         return self
 
     def predict_proba(self, X: pd.DataFrame) -> Floats:
@@ -85,6 +89,9 @@ class NaiveProbit(BaseEstimator):
         return list(self.model_.prediction_features_)
 
 
+_METHODS: dict[Method, str] = {"two-step": "two-step", "ml": "ML"}
+_USUAL = {"average": "average by BIC", "best-subset": "best subset"}
+_TRAINED = {"fa": "Heckman-FA", "fa-star": "Heckman-FA*", "correlation": "Heckman-C"}
 _FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
 
 
@@ -158,50 +165,48 @@ def methods(
     seed: int = 0,
     ru: bool | None = None,
     on_separation: OnProblem = "error",
-    outcome_kind: OutcomeKind = "linear",
+    kind: str = USUAL_KIND,
     equations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
-    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. A
-    binary outcome has methods of its own. The best subset and the averages take ``equations``:
+    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. An
+    outcome of classes has other methods. The best subset and the averages take ``equations``:
     ``search_in``, ``selection_always`` and ``selection_never``.
     """
+    family, estimators = family_named(kind), OUTCOME_MODELS[kind].estimators
+    made = {search: class_named(name) for search, name in estimators.items()}
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
     either: dict[str, Any] = {**groups, **(equations or {})}
-    if outcome_kind == "binary":
-        return {
-            "naive probit": NaiveProbit(),
-            "all features": HeckmanProbit(**common),
-            "best subset": HeckmanProbitBestSubset(**either),
-            "average by AIC": HeckmanProbitAverage("aic", **either),
-            "average by BIC": HeckmanProbitAverage("bic", **either),
-        }
-    found: dict[str, Any] = {
-        "naive OLS": NaiveOLS(on_collinear="drop"),
-        "IPW": InverseProbabilityWeighted(**common),
-        "two-step, all features": Heckman(**common),
-        "ML, all features": Heckman(method="ml", **common),
-        "Heckman lasso": HeckmanLasso(**common),
-        "Heckman-FA": HeckmanFA("sample", random_state=seed, **groups),
-        "Heckman-FA*": HeckmanFA("rank", random_state=seed, **groups),
-        "Heckman-C": HeckmanFA("correlation", **groups),
-        "best subset": HeckmanBestSubset(**either),
-        "average by AIC": HeckmanAverage("aic", **either),
-        "average by BIC": HeckmanAverage("bic", **either),
-    }
-    if feature_groups:
-        del found["Heckman lasso"]
+    compared: dict[str, Any] = {}
+    if family.has_classes:
+        compared[family.words.naive_short] = Uncorrected(made["none"](on_collinear="drop"))
+    else:
+        compared["naive OLS"] = NaiveOLS(on_collinear="drop")
+        compared["IPW"] = InverseProbabilityWeighted(**common)
+    if len(family.methods) == 1:
+        compared["all features"] = made["none"](**common)
+    else:
+        for method in family.methods:
+            compared[f"{_METHODS[method]}, all features"] = made["none"](method=method, **common)
+    if "lasso" in made and not feature_groups:
+        compared["Heckman lasso"] = made["lasso"](**common)
+    for search, name in _TRAINED.items():
+        if search in made:
+            compared[name] = made[search](EXTRACTIONS[search], random_state=seed, **groups)
+    compared["best subset"] = made["best-subset"](**either)
+    for weights in ("aic", "bic"):
+        compared[f"average by {CRITERIA[weights]}"] = made["average"](weights, **either)
     if ru is None:
         ru = importlib.util.find_spec("torch") is not None
-    if ru:
+    if ru and not family.has_classes:
         # Imported here because it needs Torch, an optional dependency.
         from heckmanfa.estimators.ru import RURegressor
 
-        found["RU"] = RURegressor(random_state=seed)
-    return found
+        compared["RU"] = RURegressor(random_state=seed)
+    return compared
 
 
 def compare_methods(
@@ -210,7 +215,7 @@ def compare_methods(
     *,
     selected: Any = None,
     sample_weight: Any = None,
-    outcome_kind: OutcomeKind = "linear",
+    outcome_kind: str = USUAL_KIND,
     estimators: dict[str, Any] | None = None,
     search_in: SearchIn = "prediction",
     selection_always: Any = (),
@@ -248,7 +253,9 @@ def compare_methods(
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
-    rows, measure = _read(X, y, selected, sample_weight, outcome_kind), MEASURES[outcome_kind]
+    kind, has_classes = outcome_kind, family_named(outcome_kind).has_classes
+    rows = _read(X, y, selected, sample_weight, has_classes=has_classes)
+    measure = CLASSES if has_classes else AMOUNTS
     equations = {"search_in": search_in, "selection_always": selection_always}
     equations["selection_never"] = selection_never
     if estimators is not None and search_in != "prediction":
@@ -257,13 +264,13 @@ def compare_methods(
         )
     own = estimators is None
     if estimators is None:
-        estimators = methods(seed=random_state, outcome_kind=outcome_kind, equations=equations)
+        estimators = methods(seed=random_state, kind=kind, equations=equations)
     folds = _folds(X, rows, n_folds, n_repeats, random_state)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
         name: _fit(estimator, X, rows, slice(None))
         for name, estimator in estimators.items()
-        if isinstance(estimator, Heckman | HeckmanProbit)
+        if isinstance(estimator, SelectionModel)
     }
     _refuse_all([error for _, error, _ in wholes.values()], options=own)
     records: list[dict[str, Any]] = []
@@ -279,7 +286,8 @@ def compare_methods(
             errors[name], judged = measure.judge(held, n_repeats)
             records[-1] |= {"n_features": len(whole.prediction_features_), "rho": rho, **judged}
     share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
-    verdict = judge_methods(errors, list(wholes), share, measure)
+    usual = _USUAL.get(OUTCOME_MODELS[kind].usual, "")
+    verdict = judge_methods(errors, list(wholes), share, measure, usual)
     return Comparison(
         table=_table(records, verdict, measure),
         n_folds=n_folds,
@@ -320,7 +328,7 @@ def _folds(
 
 
 def _read(
-    X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, outcome_kind: OutcomeKind
+    X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
 ) -> RowColumns:
     given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in given.items():
@@ -330,7 +338,7 @@ def _read(
                 f"{type(values).__name__}: call {name}.compute() first"
             )
     match_rows(given)
-    rows = read_rows(y, len(X), selected, sample_weight, binary=outcome_kind == "binary")
+    rows = read_rows(y, len(X), selected, sample_weight, binary=has_classes)
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
         check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)
@@ -382,7 +390,7 @@ def _held(
         return None
     test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
     weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-    kind = {} if isinstance(model, ObservedRegressor | NaiveProbit) else {"kind": "selected"}
+    kind = {} if isinstance(model, ObservedRegressor | Uncorrected) else {"kind": "selected"}
     if hasattr(model, "predict_proba"):
         predicted = np.asarray(model.predict_proba(X.iloc[test], **kind))[:, 1]
     else:

@@ -34,8 +34,6 @@ class Measure:
 
     error: str
     """what methods are compared by, in words"""
-    usual: str
-    """the method of ``heckmanfa fit`` unless another is asked for"""
     columns: tuple[str, ...]
     """names of the scores, in the order of a table"""
     titles: tuple[str, ...]
@@ -62,10 +60,10 @@ class Measure:
         ]
         if not all(repeats):
             return errors, {"note": note}
-        found = np.array([self.scores(repeat) for repeat in repeats])
+        scores = np.array([self.scores(repeat) for repeat in repeats])
         judged: dict[str, Any] = {"note": note if failed else ""}
         for place, name in enumerate(self.columns):
-            column = found[:, place]
+            column = scores[:, place]
             judged[name] = column.mean()
             judged[f"{name}_sd"] = column.std(ddof=1) if n_repeats > 1 else np.nan
         return errors, judged
@@ -104,7 +102,6 @@ def _of_classes(folds: Sequence[HeldFold]) -> tuple[float, ...]:
 
 AMOUNTS = Measure(
     error="held-out error",
-    usual="average by BIC",
     columns=("mse", "r2"),
     titles=("MSE", "R2"),
     errors=_mean_square,
@@ -120,7 +117,6 @@ AMOUNTS = Measure(
 
 CLASSES = Measure(
     error="held-out Brier score",
-    usual="best subset",
     columns=("auc", "brier", "log_loss"),
     titles=("AUC", "Brier", "log loss"),
     errors=_mean_square,
@@ -134,8 +130,6 @@ CLASSES = Measure(
     ),
 )
 """of a binary outcome"""
-
-MEASURES = {"linear": AMOUNTS, "binary": CLASSES}
 
 
 _ROUNDING = 1e-12
@@ -180,6 +174,7 @@ def judge_methods(
     corrects: Collection[str],
     test_share: float,
     measure: Measure = AMOUNTS,
+    usual: str = "average by BIC",
 ) -> MethodVerdict:
     """Say which method to use.
 
@@ -194,6 +189,8 @@ def judge_methods(
         Test rows of a fold, as a share of its training rows.
     measure
         What these errors are.
+    usual
+        The method of ``heckmanfa fit`` unless another is asked for.
     """
     known = {name: error for name, error in errors.items() if not np.isnan(error).any()}
     models = [name for name in known if name in corrects]
@@ -207,16 +204,15 @@ def judge_methods(
         }
 
     best = min(models, key=lambda name: float(known[name].mean()))
-    usual = measure.usual if measure.usual in models else best
-    found = differences(usual)
-    use = best if found[best].matters else usual
-    found = differences(use)
-    others = {name: found[name] for name in models if name != use}
-    apart = {name: one for name, one in others.items() if one.matters}
-    called = f"{use}, the default of fit" if use == measure.usual else use
-    reason = _reason(called, use == usual, found[usual], usual, others, apart, measure.error)
-    words = f"{reason}{_selected_only(found, corrects)}."
-    return MethodVerdict(use, bool(apart), words, found)
+    first = usual if usual in models else best
+    use = best if differences(first)[best].matters else first
+    from_used = differences(use)
+    others = {name: from_used[name] for name in models if name != use}
+    apart = {name: difference for name, difference in others.items() if difference.matters}
+    called = f"{use}, the default of fit" if use == usual else use
+    reason = _reason(called, use == first, from_used[first], first, others, apart, measure.error)
+    words = f"{reason}{_selected_only(from_used, corrects)}."
+    return MethodVerdict(use, bool(apart), words, from_used)
 
 
 def _difference(error: Floats, other: Floats, test_share: float) -> Difference:
@@ -253,12 +249,12 @@ def _reason(
     )
 
 
-def _selected_only(found: Mapping[str, Difference], corrects: Collection[str]) -> str:
+def _selected_only(differences: Mapping[str, Difference], corrects: Collection[str]) -> str:
     """Name the method that predicts selected rows better without a correction, if there is one."""
     better = {
-        name: one
-        for name, one in found.items()
-        if name not in corrects and one.mean < 0 and one.matters
+        name: difference
+        for name, difference in differences.items()
+        if name not in corrects and difference.mean < 0 and difference.matters
     }
     if not better:
         return ""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,12 @@ PARTS = {
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
 }
+
+
+def class_named(name: str) -> Any:
+    """Return a class that is listed here."""
+    return getattr(import_module((MODELS | PARTS)[name]), name)
+
 
 RENAMED = {
     "AverageOutcome.average": "mixture",

@@ -7,14 +7,13 @@ which columns an equation has, what an encoding makes, how many parameters there
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from heckmanfa.analysis.model_classes import ANYTHING, MODELS, Sizes, UnsoundError
+from heckmanfa.analysis.model_classes import ANYTHING, MODELS, Sizes, UnsoundError, class_named
 from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer, hints_of, write_plain
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
@@ -76,7 +75,7 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
     if not (isinstance(node, dict) and len(node) == 1 and node.keys() <= MODELS.keys()):
         raise UnsoundError("it holds no model")
     ((name, content),) = node.items()
-    kind = getattr(import_module(MODELS[name]), name)
+    kind = class_named(name)
     allowed, names = {*signature(kind).parameters}, stored_attributes(kind)
     given, kept = content["parameters"], content["attributes"]
     if not given.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:

@@ -15,7 +15,6 @@ import typing
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from io import BytesIO
 from typing import Any, get_args, get_origin
 
@@ -29,6 +28,7 @@ from heckmanfa.analysis.model_classes import (
     Rule,
     Sizes,
     UnsoundError,
+    class_named,
     parse_rule,
 )
 
@@ -329,7 +329,7 @@ class Reader:
         if not (isinstance(node, dict) and len(node) == 1):
             raise UnsoundError(f"a {hint.__name__} is missing")
         ((name, content),) = node.items()
-        kind = getattr(import_module(PARTS[name]), name) if name in PARTS else None
+        kind = class_named(name) if name in PARTS else None
         if kind is None or not issubclass(kind, hint) or not isinstance(content, dict):
             raise UnsoundError(f"a {hint.__name__} is missing")
         fields = {field.name: field for field in dataclasses.fields(kind)}

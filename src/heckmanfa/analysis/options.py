@@ -6,16 +6,17 @@ them. Nothing heavy is imported here, so ``--help`` is fast.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from heckmanfa.analysis.outcome_models import OUTCOME_MODELS
 from heckmanfa.text.option_types import (
     Criterion,
     Method,
     Missing,
     OnProblem,
-    OutcomeKind,
     OutcomeTransform,
     Search,
     SearchIn,
@@ -44,6 +45,8 @@ class About:
     """smallest value"""
     metavar: str | None = None
     """what help shows in place of a value"""
+    words: Collection[str] = ()
+    """the values that it takes, if its type does not say so"""
 
 
 @dataclass(frozen=True)
@@ -248,13 +251,14 @@ class Options:
         str, About("cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).", MODEL)
     ] = "cpu"
     outcome_kind: Annotated[
-        OutcomeKind | None,
+        str | None,
         About(
             "linear (amounts) or binary (two classes: a Heckman probit of the probability of one "
             "of them). Unless given, 0 and 1, true and false, and two texts are binary; other "
             "numbers are amounts.",
             OUTCOME,
             COMPARE,
+            words=OUTCOME_MODELS,
         ),
     ] = None
     positive: Annotated[
@@ -283,7 +287,7 @@ class QuestionOption:
     name: str
     kind: Any
     """type of its values: the first that the field declares"""
-    words: tuple[str, ...]
+    words: Collection[str]
     """the values that it takes, if it takes only some"""
     default: Any
     """None if there is none"""
@@ -298,8 +302,8 @@ def _options() -> dict[str, QuestionOption]:
         hint, about = get_args(hints[field.name])
         # Literals, and unions with None.
         is_whole = isinstance(hint, type) or get_origin(hint) in (Literal, tuple)
-        kind = hint if is_whole else next(one for one in get_args(hint) if one is not NoneType)
-        words = get_args(kind) if get_origin(kind) is Literal else ()
+        kind = hint if is_whole else next(kind for kind in get_args(hint) if kind is not NoneType)
+        words = get_args(kind) if get_origin(kind) is Literal else about.words
         is_required = field.default is MISSING
         made[field.name] = QuestionOption(
             name=field.name,

@@ -31,7 +31,6 @@ from heckmanfa.analysis.refits import (
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
-from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.inference.assessment import diagnose_fit, uncertainty_or_why, what_if_or_why
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
@@ -121,8 +120,7 @@ class Analysis(Prepared):
     @cached_property
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
-        # Those of a binary outcome are of coefficients, and its effects are on a probability.
-        asked = self.evidence.no_exclusion and self.target.kind == "linear"
+        asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
         bounds = bounds_of(self.model.fit_) if asked else None
         written = may_write(self.evidence, self.checks, bounds=bounds)
         return answer_of(self.evidence, self.checks, bounds=bounds, may_write=written)
@@ -144,7 +142,7 @@ class Analysis(Prepared):
         """
         if not self.is_corrected:
             return None
-        if isinstance(self.model, Heckman):
+        if self._is_compressed:
             return uncertainty_or_why(self.model.uncertainty_interval)
         rows = self.loaded
         if rows is None or len(rows.y) > QUICK_ROWS:
@@ -160,12 +158,12 @@ class Analysis(Prepared):
         A binary outcome is refitted for each of them, so features and rows must be few enough.
         """
         fit = self.model.fit_
-        if not self.is_corrected or fit.average is not None or fit.held_rho is not None:
+        if not self.is_corrected or fit.way.is_average or fit.held_rho is not None:
             return None
-        rows, linear = self.loaded, isinstance(self.model, Heckman)
-        if isinstance(self.model, Heckman) and (rows is None or not fit.spec.errors_differ):
+        rows = self.loaded
+        if self._is_compressed and (rows is None or not fit.spec.errors_differ):
             return what_if_or_why(self.model.what_if)
-        if rows is None or not (linear or is_quick(self)):
+        if rows is None or not (self._is_compressed or is_quick(self)):
             return None
         return what_if_or_why(self.model.what_if, rows.X, self.outcome, **rows.roles)
 
@@ -225,8 +223,8 @@ class Analysis(Prepared):
 
     @cached_property
     def held_out(self) -> HeldOut | str | None:
-        """Scores of selected rows by fits without them, or why there are none; None if linear."""
-        if self.target.kind == "linear" or not self.is_corrected:
+        """Scores of selected rows by fits without them, or why not; None without classes."""
+        if not self.target.family.has_classes or not self.is_corrected:
             return None
         model, features = fold_model(self, self.model, self._make)
         return hold_out(self, model, features)
@@ -289,6 +287,11 @@ class Analysis(Prepared):
             held_out_note=held.how if isinstance(held, HeldOut) else why,
         )
 
+    @property
+    def _is_compressed(self) -> bool:
+        """Whether other features, or another rho, need no pass over the rows."""
+        return "compressed data" in self.target.family.supports
+
     def _make(self, question: Question) -> Model:
         """Return the unfitted estimator of another question about the same columns."""
         return model_of(question, self.encoding)
@@ -304,7 +307,7 @@ class Analysis(Prepared):
 
         Of an average without chances, those that may.
         """
-        if self.model.fit_.average is None:
+        if not self.model.fit_.way.is_average:
             return self._sources(self.model.prediction_features_)
         if self.evidence.pseudo:
             return self._may_predict
@@ -317,7 +320,7 @@ class Analysis(Prepared):
 
         An average keeps out only those that no assignment may hold.
         """
-        averaged = self.model.fit_.average is not None
+        averaged = self.model.fit_.way.is_average
         predicting = self._may_predict if averaged else self.predicting
         selecting = self._sources(self.model.selection_features_)
         return [name for name in selecting if name not in predicting]

@@ -77,7 +77,8 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     fit = model.fit_
     if fit.family.has_classes or kind == "expected":
         return "confidence", ""
-    if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
+    known = fit.way.is_average or not fit.way.is_corrected or abs(fit.rho) < 1
+    if kind != "marginal" and not known:
         return None, (
             f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
             "distribution of an outcome given selection is not known. "

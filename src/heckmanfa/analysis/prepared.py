@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import errors_in_sources, joint_groups
-from heckmanfa.analysis.outcome_kind import Target
+from heckmanfa.analysis.model_classes import class_named
 from heckmanfa.analysis.request import Question, references_in
+from heckmanfa.analysis.targets import Target
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
@@ -24,19 +26,15 @@ from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_o
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
-from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
-from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
-from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
-Model = Heckman | HeckmanProbit
+Model = SelectionModel
 """an estimator that answers a question"""
 
 EXCLUDE = f"Leave such columns out with {option('exclude')}."
@@ -274,11 +272,13 @@ def _gaps(encoding: Encoding, frame: pd.DataFrame, X: pd.DataFrame) -> dict[str,
     return {name: np.isnan(X[column].to_numpy()) for name, column in first.items()}
 
 
-_EXTRACTIONS: dict[str, Extraction] = {
+EXTRACTIONS: dict[str, Extraction] = {
     "fa": "sample",
     "fa-star": "rank",
     "correlation": "correlation",
 }
+"""how the paper's searches extract features, by the option that names them"""
+
 # With so few features and no range of rho, all assignments that are worse by at most this much are
 # found quickly, and the report shows them.
 _FEW_FEATURES = 26
@@ -295,56 +295,45 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     elif question.robust or question.weight_kind == "sampling":
         cov_type = "robust"
     candidates = _columns_of(encoding, question, "predict_with") or None
-    never = _columns_of(encoding, question, "select_only")
-    binary = question.outcome_kind == "binary"
-    common: dict[str, Any] = {
+    may = {*(encoding.columns if candidates is None else candidates)}
+    never = [name for name in _columns_of(encoding, question, "select_only") if name in may]
+    if question.searched == "none":
+        names = encoding.columns if candidates is None else candidates
+        candidates = [name for name in names if name not in never]
+    # Columns that must not predict are in no group.
+    groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
+    options: dict[str, Any] = {
+        "prediction_features": candidates,
+        "never": never,
+        "always": _columns_of(encoding, question, "always"),
+        "feature_groups": groups or None,
+        "method": question.estimated,
+        "outcome_transform": question.outcome_transform,
+        "rho": question.rho,
+        "rho_range": question.rho_range,
+        "honest": question.honest,
         "start": question.start,
         "cov_type": cov_type,
         "weight_kind": question.weight_kind,
         "on_collinear": "drop",
         "on_separation": question.on_separation,
-    }
-    if not binary:
-        common |= {"method": question.estimated, "outcome_transform": question.outcome_transform}
-    if question.searched == "none":
-        names = encoding.columns if candidates is None else candidates
-        given = [name for name in names if name not in never]
-        common["rho"] = question.rho
-        return HeckmanProbit(given, **common) if binary else Heckman(given, **common)
-    # Columns that must not predict are in no group.
-    may = {*(encoding.columns if candidates is None else candidates)}
-    groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
-    common |= {
-        "prediction_features": candidates,
-        "never": [name for name in never if candidates is None or name in candidates],
-        "always": _columns_of(encoding, question, "always"),
-        "feature_groups": groups or None,
         "random_state": question.seed,
+        **searched_equations(question, encoding),
     }
-    common |= searched_equations(question, encoding)
-    if binary and question.searched == "average":
-        return HeckmanProbitAverage(**common)
-    if binary:
-        return HeckmanProbitBestSubset(
-            question.criterion or "bic", honest=question.honest, **common
-        )
-    common["rho_range"] = question.rho_range
-    if question.searched == "average":
-        return HeckmanAverage(**common)
-    common["honest"] = question.honest
-    if question.searched == "lasso":
-        return HeckmanLasso(question.criterion or "bic", **common)
-    if question.searched == "best-subset":
-        model = HeckmanBestSubset(question.criterion or "bic", **common)
-        few = len(encoding.columns) <= _FEW_FEATURES and question.search_in != "both"
-        if question.rho_range is None and few:
-            model.set_params(tolerance=_NEAR.get(model.criterion))
-        return model
-    trained = HeckmanFA(_EXTRACTIONS[question.searched], **common)
-    trained.set_params(record_path=max(trained.epochs // _PATH_POINTS, 1))
     if question.criterion is not None:
-        trained.set_params(criterion=question.criterion)
-    return trained
+        options["criterion"] = question.criterion
+    if question.searched in EXTRACTIONS:
+        options["extraction"] = EXTRACTIONS[question.searched]
+    estimator = class_named(question.models.estimators[question.searched])
+    # A question has options that only some estimators have, and checks that those asked for do.
+    known = signature(estimator).parameters
+    model: Model = estimator(**{name: options[name] for name in options if name in known})
+    if "tolerance" in known and question.rho_range is None and question.search_in != "both":
+        few = len(encoding.columns) <= _FEW_FEATURES
+        model.set_params(tolerance=_NEAR.get(model.get_params()["criterion"]) if few else None)
+    if "record_path" in known:
+        model.set_params(record_path=max(model.get_params()["epochs"] // _PATH_POINTS, 1))
+    return model
 
 
 def searched_equations(question: Question, encoding: Encoding) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.files.outputs import sha256_of
-from heckmanfa.estimators.averaged import AverageModel
 from heckmanfa.report.settings import (
     errors_words,
     estimation_words,
@@ -80,7 +79,7 @@ def describe_question(
         if fit.family.has_classes and question.searched != "none":
             facts["Search"] = _BINARY_SEARCH
         if question.searched != "none":
-            facts |= _search(model)
+            facts |= _search(model, evidence)
         facts |= _chances(evidence)
     facts |= estimation_words(fit)
     if fit.probit is not None and question.start is not None:
@@ -102,7 +101,7 @@ def _features(question: Question, names: Sequence[str], evidence: Evidence) -> s
     where = "the selection equation"
     if question.search_in == "both":
         verb, where = "may be", "each equation"
-    if evidence.mode == "observed":
+    if not evidence.fit.way.is_corrected:
         where = "the regression"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""
@@ -135,16 +134,16 @@ def _window(model: Any) -> str:
     return f"Only assignments whose two-step rho is {ends}."
 
 
-def _search(model: Any) -> dict[str, str]:
+def _search(model: Any, evidence: Evidence) -> dict[str, str]:
     has_window = "rho_range" in model.get_params()
     window = {"Window of rho": _window(model)} if has_window else {}
-    if isinstance(model, AverageModel):
+    if evidence.fit.way.is_average:
         return window
     facts = {
         "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
         **window,
     }
-    if model.honest:
+    if evidence.fit.way.halves_rows:
         facts["Honest"] = (
             "Features are chosen on one random half of the rows and estimated on the other, "
             f"{model.n_splits} times."
@@ -154,7 +153,7 @@ def _search(model: Any) -> dict[str, str]:
 
 def _chances(evidence: Evidence) -> dict[str, str]:
     """Say what chances are, where there are any."""
-    if evidence.honest or not evidence.has_chances:
+    if evidence.fit.way.halves_rows or not evidence.has_chances:
         return {}
     return {
         "Chances": f"Shares of the {BY} weight of all assignments, which follows from the model of "

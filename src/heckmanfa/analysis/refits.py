@@ -17,7 +17,6 @@ from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Fit
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.calibration import calibration_of
@@ -57,17 +56,18 @@ def best_model(
     With sampling weights there is no BIC, and it is the heaviest by the average's own weights.
     """
     fit = model.fit_
-    if fit.average is None or fit.probit is None:
+    if not fit.way.is_average:
         return model
-    found = weights.mixture if isinstance(weights, AssignmentWeights) else fit.average.mixture
-    best_set = np.flatnonzero(found.leading_masks[0])
+    known = weights if isinstance(weights, AssignmentWeights) else fit.way.averaging
+    mixture = known.mixture
+    best_set = np.flatnonzero(mixture.leading_masks[0])
     names = [str(fit.feature_names[int(column)]) for column in best_set]
     question = replace(
         prepared.question, search="none", criterion=None, rho_range=None, always=(), honest=False
     )
     best = make(question).set_params(prediction_features=names)
-    if fit.average.form.searched:
-        state = found.leading_states[0, fit.n_features : -2]
+    if fit.way.form_of_both is not None:
+        state = mixture.leading_states[0, fit.n_features : -2]
         driving = [str(fit.feature_names[int(column)]) for column in np.flatnonzero(state)]
         best = best.set_params(selection_features=driving) if driving else best
     return _fitted(prepared, best)
@@ -78,7 +78,7 @@ def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> 
 
     An average has no such ratio, so it is that of its best set.
     """
-    if model.fit_.average is None:
+    if not model.fit_.way.is_average:
         return model
     if prepared.streamed:
         # The best set would be fitted in passes of its own.
@@ -151,7 +151,7 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
         start=None,
     )
     try:
-        model = _fitted(prepared, _of_one(make(search)))
+        model = _fitted(prepared, _without_tolerance(make(search)))
         drawn = model.bootstrap(
             loaded.X,
             prepared.outcome,
@@ -166,10 +166,10 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
     return Resampled.of(drawn)
 
 
-def _of_one(model: Model) -> Model:
-    """Return a search for the best set alone."""
-    # A binary outcome has no others that the search would list.
-    return model.set_params(tolerance=None) if isinstance(model, Heckman) else model
+def _without_tolerance(model: Model) -> Model:
+    """Return a search for the best set alone, without others that are nearly as good."""
+    listing = "tolerance" in model.get_params(deep=False)
+    return model.set_params(tolerance=None) if listing else model
 
 
 def best_set_finding(

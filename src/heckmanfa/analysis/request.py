@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options
+from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND, OutcomeModel, as_kind
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.paths import local_path
@@ -20,19 +21,14 @@ from heckmanfa.data.scan.arrow_columns import kind_of
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.fit.family import Family, family_named
 from heckmanfa.results.naming import name_on_scale
-from heckmanfa.text.option_types import Method, OutcomeKind, Search
+from heckmanfa.text.option_types import Method, Search
 from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
 SEARCHES: tuple[str, ...] = get_args(Search)
-# What exists for a binary outcome, by option.
-_BINARY = {
-    "search": ("best-subset", "average", "none"),
-    "method": ("ml",),
-    "criterion": ("bic", "ebic", "aic"),
-}
 # What columns of scanned rows that are not features are called here.
 _ROLES = {
     "outcome": "outcome",
@@ -74,14 +70,33 @@ class Question(Options):
         """How prediction features are found: as asked, or as other options imply."""
         if self.search is not None:
             return self.search
-        chosen = self.honest or self.criterion is not None or self.outcome_kind == "binary"
-        return "best-subset" if chosen else "average"
+        chosen = self.honest or self.criterion is not None
+        return "best-subset" if chosen else self.models.usual
 
     @property
     def estimated(self) -> Method:
         """How the model is estimated: as asked, or as the kind of outcome implies."""
-        likely = self.outcome_kind == "binary" or self.search_in == "both"
-        return self.method or ("ml" if likely else "two-step")
+        return self.method or ("ml" if self.search_in == "both" else self.family.methods[0])
+
+    @property
+    def kind(self) -> str:
+        """The kind of outcome: as asked, or the usual one."""
+        return self.outcome_kind or USUAL_KIND
+
+    @property
+    def models(self) -> OutcomeModel:
+        """The estimators of the kind of outcome."""
+        return OUTCOME_MODELS[self.kind]
+
+    @property
+    def family(self) -> Family:
+        """The model of the kind of outcome."""
+        return family_named(self.kind)
+
+    @property
+    def asked_family(self) -> Family | None:
+        """The same, if the kind of outcome is given; the outcome itself says it otherwise."""
+        return None if self.outcome_kind is None else self.family
 
     @property
     def fitted(self) -> str:
@@ -107,8 +122,8 @@ class Question(Options):
     def command(self) -> str:
         """Return the command that asks this question."""
         words = ["heckmanfa", "fit", self.place, flag("outcome"), self.outcome]
-        usual = "best-subset" if self.outcome_kind == "binary" else "average"
-        said = replace(self, search=None if self.searched == usual else self.searched)
+        usual = self.searched == self.models.usual
+        said = replace(self, search=None if usual else self.searched)
         for field in fields(self):
             value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
@@ -216,15 +231,11 @@ def check_question(question: Question) -> None:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     if question.rho is not None:
         _check_rho(question)
-    if question.outcome_kind is not None or question.method is not None:
+    is_known = question.asked_family is not None
+    if is_known or question.method is not None:
         _check_start(question)
-    if question.outcome_kind == "linear" and question.positive is not None:
-        raise InputError(
-            f"{option('positive')} is the class of a binary outcome, but {option('outcome_kind')} "
-            "is linear: leave one of them out"
-        )
-    if question.outcome_kind == "binary":
-        _check_binary(question)
+    if is_known:
+        _check_models(question)
     refuse_logarithm(question.outcome, question.outcome_transform)
     _check_search_in(question)
     if question.searched == "average":
@@ -288,43 +299,45 @@ def _check_start(question: Question) -> None:
         )
 
 
-def _check_binary(question: Question) -> None:
-    """Refuse what does not exist for a binary outcome, by name."""
-    reason = (
-        "a binary outcome is fitted by a Heckman probit, {}; "
-        f"{option('outcome_kind', 'linear')} fits a linear model, if the outcome is numbers"
-    )
-    has = {
-        "search": "which has best-subset, average and none",
-        "method": "by maximum likelihood alone",
-        "criterion": "whose search has bic, ebic and aic",
-    }
-    for name, allowed in _BINARY.items():
+def _check_models(question: Question) -> None:
+    """Refuse options and values that the estimators of the kind of outcome do not have."""
+    kind = question.kind
+    for name in ("positive", "rho_range", "outcome_transform", "search", "method", "criterion"):
         value = getattr(question, name)
-        if value is not None and value not in allowed:
-            raise InputError(
-                f"{option(name, value)} is for linear outcomes: {reason.format(has[name])}"
-            )
-    if question.outcome_transform is not None:
+        if value is None or _takes(kind, name, value):
+            continue
+        others = [other for other in OUTCOME_MODELS if _takes(other, name, value)]
+        words = _words(kind, name)
+        only = f", whose {name} is {' or '.join(words)}" if words else ""
         raise InputError(
-            f"{option('outcome_transform')} is for amounts, and a binary outcome has two classes: "
-            f"leave it out, or pass {option('outcome_kind', 'linear')} if the outcome is numbers"
-        )
-    if question.rho_range is not None:
-        raise InputError(
-            f"{option('rho_range')} is for linear outcomes: "
-            f"{reason.format('whose search has no window')}"
+            f"{option(name, value if words else None)} is for {' and '.join(others)} outcomes: a "
+            f"{kind} outcome is fitted by a {question.family.words.model}{only}. Leave it out, or "
+            f"pass {as_kind(others[0])}"
         )
 
 
-def question_of_kind(question: Question, kind: OutcomeKind) -> Question:
+def _takes(kind: str, name: str, value: Any) -> bool:
+    """Whether the estimators of a kind of outcome have an option, and this value of it."""
+    words = _words(kind, name)
+    return name not in OUTCOME_MODELS[kind].lacks and (not words or value in words)
+
+
+def _words(kind: str, name: str) -> Sequence[str]:
+    """Return the values that an option takes for a kind of outcome; none if it takes any."""
+    models = OUTCOME_MODELS[kind]
+    words: dict[str, Sequence[str]] = {
+        "search": tuple(models.estimators),
+        "criterion": models.criteria,
+        "method": family_named(kind).methods,
+    }
+    return words.get(name, ())
+
+
+def question_of_kind(question: Question, kind: str) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    if kind == "binary":
-        question = replace(question, outcome_kind="binary")
-        check_question(question)
-    else:
-        _check_start(question)
-    return question
+    known = replace(question, outcome_kind=kind)
+    check_question(known)
+    return question if kind == USUAL_KIND else known
 
 
 def refuse_text_options(question: Question, what: str) -> None:

@@ -146,10 +146,10 @@ def _model(analysis: Analysis) -> dict[str, Any]:
 
 
 def _scale(analysis: Analysis) -> dict[str, Any]:
-    """What only a linear outcome has."""
-    if analysis.target.kind == "binary":
-        return {"sigma": None, "adjusted_r2": None}
+    """What only outcomes with a scale have."""
     fit = analysis.model.fit_
+    if not fit.family.has_sigma:
+        return {"sigma": None, "adjusted_r2": None}
     return {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2} | _mean_ratio(analysis)
 
 
@@ -226,9 +226,10 @@ def _best(best: BestAssignment | None) -> dict[str, Any] | None:
 
 
 def _inclusion(analysis: Analysis) -> list[dict[Any, Any]] | None:
-    if analysis.model.fit_.average is None or not analysis.evidence.has_chances:
+    fit = analysis.model.fit_
+    if not fit.way.is_average or not analysis.evidence.has_chances:
         return None
-    return list(inclusion_frame(analysis.model.fit_).to_dict("records"))
+    return list(inclusion_frame(fit).to_dict("records"))
 
 
 def _likelihood(analysis: Analysis) -> dict[str, Any]:

@@ -118,8 +118,8 @@ def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_C
         "" if feature.chance is None else chance_text(feature.chance) for feature in features
     ]
     if any(chances):
-        columns.insert(0, _Column("halves" if evidence.honest else "chance", chances))
-    if evidence.mode == "observed":
+        columns.insert(0, _Column(evidence.fit.way.words.share, chances))
+    if not evidence.fit.way.is_corrected:
         columns.pop()
     return columns
 

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
-from heckmanfa.analysis.method_scores import AMOUNTS
 from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
@@ -41,12 +40,14 @@ def run(
         prepared = load(question, say)
         rows, encoding = prepared.loaded, prepared.encoding
         assert rows is not None
-        kind = prepared.target.kind
-        if ru and kind == "binary":
-            raise InputError("--ru is for linear outcomes: leave it out")
+        target = prepared.target
+        if ru and target.family.has_classes:
+            raise InputError("--ru is for amounts, and the outcome has two classes: leave it out")
         groups = list(joint_groups(encoding).values())
         equations = searched_equations(question, encoding)
-        estimators = comparison.methods(groups, seed, ru, question.on_separation, kind, equations)
+        estimators = comparison.methods(
+            groups, seed, ru, question.on_separation, target.kind, equations
+        )
         with (
             warnings.catch_warnings(record=True) as caught,
             explain_lost(prepared.lost),
@@ -58,7 +59,7 @@ def run(
                 prepared.outcome,
                 selected=rows.selected,
                 sample_weight=rows.weight,
-                outcome_kind=kind,
+                outcome_kind=target.kind,
                 estimators=estimators,
                 n_folds=folds,
                 n_repeats=repeats,
@@ -108,7 +109,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
             note = in_sources(row["note"], prepared.encoding)
             console.print(f"{row['method']}: {note}")
     categories = joint_groups(prepared.encoding)
-    if categories and measure is AMOUNTS:
+    if categories and "lasso" in prepared.question.models.estimators:
         console.print(
             "Heckman lasso: left out, since it takes dummies one by one and cannot keep those of a "
             f"category together ({some(list(categories))}); --exclude such columns to compare it"

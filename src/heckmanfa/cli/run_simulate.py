@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.cli.console import saying, tell
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.files.outputs import new_folder, outputs
 from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.scan.parquet_files import arrow
 from heckmanfa.data.threads import in_order
-from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
+from heckmanfa.datasets.simulation import Truth, draw_rows, draw_truth, observed_as
 from heckmanfa.errors import InputError
-from heckmanfa.text.option_words import flag
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 
@@ -48,19 +48,16 @@ def run(
     """Write the table and its truth; ``ranged`` are parameters of the model."""
     refuse_standard_output(out)
     _check_counts(out, files, rows, n_features, n_predicting)
-    for name, value in ranged.items():
-        check_range(name, value, flag(name))
-    _check_kind(outcome_kind, ranged["sigma"])
-    binary = outcome_kind == "binary"
+    observe = observed_as(outcome_kind, ranged["sigma"])
     model = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **ranged)
-    known = json.dumps(_truth_as_json(model, rows, seed, binary=binary), indent=1)
+    known = json.dumps(_truth_as_json(model, rows, seed, outcome_kind), indent=1)
     refuse_clashes({}, {"OUT": out, "--truth": truth})
     writes = {"OUT": out if files is None else None, "--truth": truth}
     with saying() as say, outputs(writes, force=force) as places:
         if "--truth" in places:
             with places["--truth"].writing() as part:
                 part.write_text(known + "\n", encoding="utf-8")
-        blocks = _blocks(model, rows, seed, say, binary=binary)
+        blocks = _blocks(model, rows, seed, say, observe)
         if files is not None:
             with new_folder(out) as folder:
                 _write_parquet(blocks, _file_rows(folder, rows, files))
@@ -91,17 +88,7 @@ def _check_counts(
         )
 
 
-def _check_kind(outcome_kind: str, sigma: float) -> None:
-    """Refuse an unknown kind of outcome, and a scale that a binary outcome does not have."""
-    if outcome_kind not in ("linear", "binary"):
-        raise InputError(f"--outcome-kind must be linear or binary; got {quoted(outcome_kind)}")
-    if outcome_kind == "binary" and sigma != 1:
-        raise InputError(
-            "--sigma is for linear outcomes: the scale of a binary outcome is not observed"
-        )
-
-
-def _truth_as_json(truth: Truth, rows: int, seed: int, *, binary: bool) -> dict[str, Any]:
+def _truth_as_json(truth: Truth, rows: int, seed: int, kind: str) -> dict[str, Any]:
     """Return the parameters that made a table, in plain types."""
     names = truth.feature_names
     predicts = dict(zip(names, truth.support, strict=True))
@@ -109,7 +96,7 @@ def _truth_as_json(truth: Truth, rows: int, seed: int, *, binary: bool) -> dict[
         "rows": rows,
         "seed": seed,
         "outcome": "y",
-        **({"outcome_kind": "binary"} if binary else {}),
+        **({} if kind == "linear" else {"outcome_kind": kind}),
         "predict": [name for name in names if predicts[name]],
         "only_select": [name for name in names if not predicts[name]],
         "intercept": truth.intercept,
@@ -122,25 +109,24 @@ def _truth_as_json(truth: Truth, rows: int, seed: int, *, binary: bool) -> dict[
 
 
 def _blocks(
-    truth: Truth, rows: int, seed: int, say: Callable[[str], None], *, binary: bool
+    truth: Truth,
+    rows: int,
+    seed: int,
+    say: Callable[[str], None],
+    observe: Callable[[Floats], Floats],
 ) -> Iterator[Columns]:
     """Make the rows a block at a time, on threads; a block depends on its position alone."""
     starts = range(0, rows, BLOCK)
 
     def make(start: int) -> Columns:
         block = make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start))
-        return block | {"y": _classes(block["y"])} if binary else block
+        return block | {"y": observe(block["y"])}
 
     with one_blas_thread():
         for index, block in enumerate(in_order(make, starts)):
             if index % max(len(starts) // _STEPS, 1) == 0:
                 say(f"{starts[index]:,} of {rows:,} rows")
             yield block
-
-
-def _classes(outcome: NDArray[Any]) -> NDArray[Any]:
-    """Return 1 where an outcome is positive, and 0 elsewhere; NaN stays."""
-    return np.where(np.isnan(outcome), np.nan, outcome > 0)
 
 
 def make_block(truth: Truth, seed: int, block: int, n: int) -> Columns:

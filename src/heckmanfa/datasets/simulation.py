@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from scipy.special import ndtri
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
 from heckmanfa.errors import InputError
+from heckmanfa.text.option_words import option
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +86,7 @@ def make_selection(
     selection_rate: float = 0.5,
     correlation: float = 0.0,
     strength: float = 1.0,
-    outcome_kind: Literal["linear", "binary"] = "linear",
+    outcome_kind: str = "linear",
     random_state: int | np.random.Generator | None = None,
 ) -> Selection:
     """Simulate a selection model whose truth is known.
@@ -132,7 +134,7 @@ def make_selection(
     ((500, 4), 2)
     """
     n = _integer("n_samples", n_samples, 1)
-    check_outcome_kind(outcome_kind, sigma)
+    observe = observed_as(outcome_kind, sigma)
     rng = generator(random_state)
     truth = draw_truth(
         rng,
@@ -147,21 +149,38 @@ def make_selection(
         strength=strength,
     )
     X, complete_y, selected = draw_rows(truth, n, rng)
-    if outcome_kind == "binary":
-        complete_y = (complete_y > 0).astype(np.float64)
+    complete_y = observe(complete_y)
     y = np.where(selected, complete_y, np.nan)
     return Selection(**vars(truth), X=X, y=y, selected=selected, complete_y=complete_y)
 
 
-def check_outcome_kind(outcome_kind: str, sigma: float) -> None:
-    """Refuse an unknown kind of outcome, and a scale that a binary outcome does not have."""
-    if outcome_kind not in ("linear", "binary"):
-        raise InputError(f"outcome_kind must be 'linear' or 'binary'; got {outcome_kind!r}")
-    if outcome_kind == "binary" and sigma != 1:
+def _classes(outcome: Floats) -> Floats:
+    """Return 1 where an outcome is positive, and 0 elsewhere; NaN stays."""
+    return np.where(np.isnan(outcome), np.nan, outcome > 0)
+
+
+OBSERVED: dict[str, tuple[Callable[[Floats], Floats], bool]] = {
+    "linear": (lambda outcome: outcome, True),
+    "binary": (_classes, False),
+}
+"""what is observed of a linear outcome, and whether that has a scale, by kind of outcome"""
+
+
+def observed_as(kind: str, sigma: float) -> Callable[[Floats], Floats]:
+    """Return what makes a kind of outcome of a linear one.
+
+    Unknown kinds are refused, and scales that an outcome does not have.
+    """
+    if kind not in OBSERVED:
+        kinds = " or ".join(map(repr, OBSERVED))
+        raise InputError(f"{option('outcome_kind')} must be {kinds}; got {quoted(kind)}")
+    observe, has_scale = OBSERVED[kind]
+    if not has_scale and sigma != 1:
         raise InputError(
-            f"sigma is {sigma!r}, but the scale of a binary outcome is not observed: leave sigma "
-            "at 1, or divide the coefficients by it"
+            f"{option('sigma')} is {sigma!r}, but the scale of a {kind} outcome is not observed: "
+            "leave it at 1, or divide the coefficients by it"
         )
+    return observe
 
 
 def draw_rows(
@@ -188,7 +207,7 @@ def draw_truth(
     """Draw the parameters of a selection model; see `make_selection` for their defaults."""
     K = _integer("n_features", n_features, 1)
     checked = {
-        name: check_range(name, ranged.get(name, default))
+        name: _in_range(name, ranged.get(name, default))
         for name, (default, _, _, _) in _RANGES.items()
     }
     correlation, strength = checked["correlation"], checked["strength"]
@@ -249,11 +268,8 @@ _RANGES = {
 }
 
 
-def check_range(name: str, value: object, label: str | None = None) -> float:
-    """Return a parameter of `make_selection` as a number, or refuse one out of its range.
-
-    The message calls it `label` if that is given.
-    """
+def _in_range(name: str, value: object) -> float:
+    """Return a parameter of `make_selection` as a number, or refuse one out of its range."""
     _, low, high, ends = _RANGES[name]
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
@@ -262,7 +278,7 @@ def check_range(name: str, value: object, label: str | None = None) -> float:
         if above and below:
             return number
     interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
-    raise InputError(f"{label or name} must be a number in {interval}; got {value!r}")
+    raise InputError(f"{option(name)} must be a number in {interval}; got {value!r}")
 
 
 def _positions(name: str, values: object, K: int) -> list[int]:

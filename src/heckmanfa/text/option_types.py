@@ -15,8 +15,6 @@ Missing = Literal["drop", "mean"]
 """what to do with rows that lack a feature"""
 OnProblem = Literal["error", "drop"]
 """what to do with collinear or separating columns"""
-OutcomeKind = Literal["linear", "binary"]
-"""a number, or one of two classes"""
 OutcomeTransform = Literal["log", "log1p"]
 """the scale that an outcome is fitted on; predictions are on its own"""
 Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lasso", "none"]

@@ -1,4 +1,4 @@
-"""What an outcome is: amounts, for a linear model, or two classes, for a Heckman probit.
+"""What an outcome is, amounts or two classes, and so the kind of model that fits it.
 
 Columns in memory and columns of files that are read in passes follow the same rules, from counts
 of what they hold.
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, as_kind
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.missing_codes import na_option
@@ -20,15 +21,24 @@ from heckmanfa.data.columns.tally import MOST_FEW, NumberTally
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, label_of, shape_of
 from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
+from heckmanfa.fit.family import Family, family_named
 from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.tables.marks import amount
-from heckmanfa.text.option_types import OutcomeKind
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 
 Label = str | int | float | bool
 Classes = tuple[Label, Label]
+
+
+def _first_kind(*, classes: bool) -> str:
+    return next(kind for kind in OUTCOME_MODELS if family_named(kind).has_classes is classes)
+
+
+OF_AMOUNTS, OF_CLASSES = _first_kind(classes=False), _first_kind(classes=True)
+"""the kinds of outcome unless another is given"""
+AS_AMOUNTS, AS_CLASSES = as_kind(OF_AMOUNTS), as_kind(OF_CLASSES)
 
 # Values that a message lists with their counts, and characters of a text that it quotes.
 _LISTED = 6
@@ -59,11 +69,17 @@ _LEAST_CODE = 7.0
 class Target:
     """What the outcome of a question is, and the model that fits it."""
 
-    kind: OutcomeKind = "linear"
+    kind: str = OF_AMOUNTS
+    """the name of its family"""
     classes: Classes | None = None
-    """the two classes of a binary outcome; the model is of the probability of the second"""
+    """the two classes of an outcome that has some; the model is of the probability of the second"""
     words: str = ""
     """which model is fitted, and how to get another; empty if the outcome leaves no choice"""
+
+    @property
+    def family(self) -> Family:
+        """The model of such outcomes."""
+        return family_named(self.kind)
 
     def codes(self, values: Floats) -> Floats:
         """Return 1 for the class that the model is about, 0 for the other, and NaN for missing."""
@@ -99,7 +115,7 @@ def target_of_texts(question: Question, counts: Mapping[str, int]) -> Target:
     if first.lower() in TRUE_WORDS and second.lower() in FALSE_WORDS:
         # Upper case comes before lower case: Yes before no.
         first, second = second, first
-    return _binary(question, (first, second), linear=False)
+    return _of_classes(question, (first, second), are_numbers=False)
 
 
 def _too_many(name: str, counts: Mapping[str, int]) -> str:
@@ -146,27 +162,27 @@ def target_of_numbers(
 
     ``booleans`` says that 0 and 1 stand for false and true.
     """
-    counts, asked = counted.few, question.outcome_kind
+    counts, asked = counted.few, question.asked_family
     values = [] if counts is None else sorted(counts)
     coded = bool(values) and {*values} <= {0.0, 1.0}
-    if asked == "linear" or (asked is None and not coded):
-        return _linear(question, values, counts or {})
+    if not (coded if asked is None else asked.has_classes):
+        return _of_amounts(question, values, counts or {})
     if len(values) == 1:
         raise InputError(_one_class(question.outcome, values[0], counted.n))
     if len(values) != 2:
         raise InputError(_not_two(question.outcome, counted))
     low, high = (int(value) if value.is_integer() else value for value in values)
-    return _binary(question, (False, True) if booleans else (low, high))
+    return _of_classes(question, (False, True) if booleans else (low, high))
 
 
-def _linear(question: Question, values: list[float], counts: Mapping[float, int]) -> Target:
-    name = question.outcome
-    two = len(values) == 2 and question.outcome_kind is None
+def _of_amounts(question: Question, values: list[float], counts: Mapping[float, int]) -> Target:
+    name, asked = question.outcome, question.asked_family
+    two = len(values) == 2 and asked is None
     held = " and ".join(f"{value:g}" for value in values[:2])
     if question.positive is not None:
         change = f"leave {option('positive')} out"
         if two:
-            change = f"add {option('outcome_kind', 'binary')}"
+            change = f"add {AS_CLASSES}"
         so = f"holds {held}, which are taken as amounts" if two else "is taken as amounts"
         raise InputError(
             f"{option('positive')} is the class of a binary outcome, and {quoted(name)} {so}: "
@@ -176,10 +192,10 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
     if two:
         words = (
             f"Linear model: {shown(name)} holds {held}, which are taken as amounts. For the "
-            f"probability of {values[1]:g}, pass {option('outcome_kind', 'binary')} and "
+            f"probability of {values[1]:g}, pass {AS_CLASSES} and "
             f"{option('positive', label_of(values[1]))}."
         )
-    elif {0.0, 1.0} <= {*values} and question.outcome_kind is None:
+    elif {0.0, 1.0} <= {*values} and asked is None:
         codes = codes_beside_classes(counts)
         if codes:
             words = (
@@ -189,7 +205,8 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
     if question.outcome_transform is not None:
         scale = f"The model is of {shown(question.fitted)}; its predictions are means of "
         words = f"{words} {scale}{shown(name)} itself.".lstrip()
-    return Target(words=told(words, keywords=True))
+    kind = OF_AMOUNTS if asked is None else asked.name
+    return Target(kind, words=told(words, keywords=True))
 
 
 def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:
@@ -203,36 +220,38 @@ def if_missing(name: str, codes: list[float]) -> str:
     return f"If {means} missing, pass {na_option(name, codes)}"
 
 
-def _binary(question: Question, classes: Classes, *, linear: bool = True) -> Target:
+def _of_classes(question: Question, classes: Classes, *, are_numbers: bool = True) -> Target:
     """Return two classes, the second of which is the one that the question is about."""
     first, second = classes
+    asked = question.asked_family
+    family = asked or family_named(OF_CLASSES)
     if question.positive is not None:
         wanted = label_of(question.positive).casefold()
         labels = {label_of(label): label for label in classes}
         # Spelled as they are, or in another case if that leaves no doubt.
-        found = [
+        meant = [
             label for spelled, label in labels.items() if spelled == label_of(question.positive)
         ]
-        found = found or [
+        meant = meant or [
             label for spelled, label in labels.items() if spelled.casefold() == wanted
         ]
-        if len(found) != 1:
+        if len(meant) != 1:
             raise InputError(
                 f"{option('positive')}: column {quoted(question.outcome)} does not hold "
                 f"{quoted(question.positive, _SHORT)}; its classes are {quoted(first, _SHORT)} "
                 f"and {quoted(second, _SHORT)}{nearest(label_of(question.positive), labels)}"
             )
-        second = found[0]
+        second = meant[0]
         first = next(label for label in classes if label != second)
     about = EffectWords(question.outcome, (first, second)).target
     words = (
-        f"Heckman probit of {about}. For the other class, pass "
+        f"{family.words.title} of {about}. For the other class, pass "
         f"{option('positive', label_of(first))}"
     )
-    if linear and question.outcome_kind is None:
-        words += f"; for a linear model, {option('outcome_kind', 'linear')}"
+    if are_numbers and asked is None:
+        words += f"; for a linear model, {AS_AMOUNTS}"
     words += "."
-    return Target("binary", (first, second), told(words, keywords=True))
+    return Target(family.name, (first, second), told(words, keywords=True))
 
 
 def _one_class(name: str, value: str | float, rows: int) -> str:
@@ -247,7 +266,7 @@ def _one_class(name: str, value: str | float, rows: int) -> str:
 
 def _not_two(name: str, counted: NumberTally) -> str:
     """Explain that numbers are not two classes."""
-    start = f"{option('outcome_kind', 'binary')} needs two values; column {quoted(name)} holds"
+    start = f"{AS_CLASSES} needs two values; column {quoted(name)} holds"
     if counted.few is not None:
         codes = codes_beside_classes(counted.few)
         codes = codes or [min(counted.few, key=lambda value: (counted.few or {})[value])]
@@ -256,8 +275,8 @@ def _not_two(name: str, counted: NumberTally) -> str:
     if counted.low >= 0 and counted.high <= 1:
         what += ", as probabilities and shares are"
     return (
-        f"{start} {what}. Write 1 where the event happened and 0 where it did not, or leave "
-        f"{option('outcome_kind')} out for a linear model"
+        f"{start} {what}. Write 1 where the event happened and 0 where it did not, or fit a "
+        f"linear model with {AS_AMOUNTS}"
     )
 
 
