@@ -275,7 +275,8 @@ def test_what_searches_record_fits(tmp_path):
 
 def test_an_array_is_named_once(saved, rewritten):
     def share(document):
-        fit_in(document)["selection_coef"] = fit_in(document)["coef"]
+        equations = fit_in(document)["equations"]
+        equations["selection"] = equations["prediction"]
 
     rewritten(saved, share)
     assert "an array is named twice" in refusal(saved)

@@ -29,6 +29,7 @@ from heckmanfa.errors import DataError, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
+_EQUATION = "equations.prediction.EquationEstimate"
 ABOUT = {"outcome": "wage", "rows": 800, "share": 0.25, "notes": ["a", None, True]}
 
 
@@ -164,6 +165,12 @@ def model_in(document):
     return model
 
 
+def inside(content, path):
+    for key in path:
+        content = content[key]
+    return content
+
+
 def fit_in(document):
     return model_in(document)["attributes"]["_fit"]["Fit"]
 
@@ -192,22 +199,22 @@ def test_a_class_that_is_not_listed_is_not_made(rewritten, saved, place, name):
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("coef", "a"),
-        ("coef", None),
-        ("coef", [1, 2]),
-        ("coef", {"npy": 10**9}),
-        ("coef", {"npy": -1}),
-        ("coef", {"npy": True}),
-        ("coef", "=covariance"),
-        ("selection_coef", "=coef"),
-        ("intercept", "a"),
-        ("intercept", [1]),
-        ("intercept", True),
-        ("intercept", 1e200),
-        ("intercept", {"float": "nan"}),
+        (f"{_EQUATION}.coef", "a"),
+        (f"{_EQUATION}.coef", None),
+        (f"{_EQUATION}.coef", [1, 2]),
+        (f"{_EQUATION}.coef", {"npy": 10**9}),
+        (f"{_EQUATION}.coef", {"npy": -1}),
+        (f"{_EQUATION}.coef", {"npy": True}),
+        (f"{_EQUATION}.coef", "=covariance"),
+        ("equations.selection.EquationEstimate.coef", f"={_EQUATION}.coef"),
+        (f"{_EQUATION}.intercept", "a"),
+        (f"{_EQUATION}.intercept", [1]),
+        (f"{_EQUATION}.intercept", True),
+        (f"{_EQUATION}.intercept", 1e200),
+        (f"{_EQUATION}.intercept", {"float": "nan"}),
         ("support", "a"),
         ("support", [True]),
-        ("support", "=coef"),
+        ("support", f"={_EQUATION}.coef"),
         ("n_obs", None),
         ("n_obs", 0),
         ("moments", None),
@@ -244,12 +251,11 @@ def test_a_class_that_is_not_listed_is_not_made(rewritten, saved, place, name):
 )
 def test_a_part_of_another_kind_size_or_position_is_refused(rewritten, saved, name, found):
     def swap(document):
-        inner = fit = fit_in(document)
+        fit = fit_in(document)
         *path, last = name.split(".")
-        for part in path:
-            inner = inner[part]
         other = isinstance(found, str) and found.startswith("=")
-        inner[last] = copy.deepcopy(fit[found[1:]]) if other else found
+        value = copy.deepcopy(inside(fit, found[1:].split("."))) if other else found
+        inside(fit, path)[last] = value
 
     rewritten(saved, swap)
     assert "damaged or was changed" in refusal(saved)
@@ -485,3 +491,21 @@ def test_a_class_derived_from_ours_is_not_saved_as_ours(frame, simulated, tmp_pa
     model = kind(["a"]).fit(frame[["a", "b"]], simulated.y)
     with pytest.raises(InputError, match="is derived from one: keep the model with pickle"):
         heckmanfa.save(model, tmp_path / "m.heckmanfa")
+
+
+def test_a_file_whose_estimates_are_side_by_side_is_read(rewritten, saved, fitted):
+    """Fits of earlier files have no blocks of estimates by equation and error term."""
+
+    def flatten(document):
+        fit = fit_in(document)
+        equations, errors = fit.pop("equations"), fit.pop("errors")
+        for prefix, name in (("", "prediction"), ("selection_", "selection")):
+            for key, value in equations[name]["EquationEstimate"].items():
+                fit[f"{prefix}{key}"] = value
+        for key, name in (("imr_coef", "imr"), ("rho", "rho"), ("sigma", "sigma")):
+            fit[key] = errors[name]["ErrorEstimate"]["value"]
+        fit |= {"atanh_rho": None, "log_sigma": None, "binary": None}
+        fit |= fit.pop("details")["LinearDetails"] if fit["details"] else {}
+
+    rewritten(saved, flatten)
+    pd.testing.assert_frame_equal(load_model(saved).model.tidy(), fitted.tidy())

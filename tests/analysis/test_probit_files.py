@@ -75,10 +75,10 @@ HOSTILE = [
     ("origin.Origin.classes", [None, 1]),
     ("origin.Origin.classes", [0, {"float": "nan"}]),
     ("origin.Origin.classes", [[0], [1]]),
-    ("binary", None),
-    ("probability.BinaryOutcome.naive_coef", "a"),
-    ("probability.BinaryOutcome.naive_coef", "coef"),
-    ("probability.BinaryOutcome.mean_slope", "a"),
+    ("details", None),
+    ("details.BinaryOutcome.naive_coef", "a"),
+    ("details.BinaryOutcome.naive_coef", "coef"),
+    ("details.BinaryOutcome.mean_slope", "a"),
     ("spec.Spec.outcome_kind", "linear"),
     ("spec.Spec.outcome_kind", "ordered"),
     ("classes_", ["no", "yes"]),
@@ -103,7 +103,9 @@ def test_a_class_of_another_kind_is_refused(name, found, whole, rewritten, tmp_p
         *parts, last = name.split(".")
         for part in parts:
             inner = inner[part]
-        inner[last] = fit["coef"] if found == "coef" else found
+        inner[last] = (
+            fit["equations"]["prediction"]["EquationEstimate"]["coef"] if found == "coef" else found
+        )
 
     rewritten(path, swap)
     with pytest.raises(DataError, match="damaged or was changed"):

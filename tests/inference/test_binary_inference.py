@@ -80,7 +80,7 @@ def _moved(fit, place, step):
     """Return the fit with one reported parameter changed."""
     equation, term = fit.terms[place]
     if equation == "errors":
-        return replace(fit, rho=fit.rho + step)
+        return fit.with_errors(rho=fit.rho + step)
     name = {"prediction": "", "selection": "selection_"}[equation]
     if term == "Intercept":
         return replace(fit, **{f"{name}intercept": getattr(fit, f"{name}intercept") + step})

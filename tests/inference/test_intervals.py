@@ -218,7 +218,7 @@ def test_intervals_grow_with_the_level(model, simulated, conf_level):
 
 def test_without_correlation_selection_does_not_matter(model, simulated):
     flat = copy.copy(model)
-    flat._fit = replace(model.fit_, rho=0.0, imr_coef=0.0)
+    flat._fit = model.fit_.with_errors(rho=0.0, imr=0.0)
     expected = flat.predict(simulated.X, "marginal", "prediction")[1]
     for kind in ("selected", "unselected"):
         np.testing.assert_allclose(

@@ -15,6 +15,7 @@ from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.fit import BINARY
+from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.answer_card import card_html
 from heckmanfa.results.assignment_weights import weights_of
@@ -166,11 +167,11 @@ def test_the_slope_of_a_switch_is_called_a_slope(rows):
 def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     fit = models["given"].fit_
     far = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 5.0)
-    found = verdict(evidence_of(replace(fit, probability=far)))
+    found = verdict(evidence_of(replace(fit, details=far)))
     assert found.kind == "yes"
     assert "given the exclusions: rho = 0 is rejected (p = 0.002)" in str(found.sentence)
     near = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 0.1)
-    assert verdict(evidence_of(replace(fit, probability=near))).kind != "yes"
+    assert verdict(evidence_of(replace(fit, details=near))).kind != "yes"
 
 
 def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):
@@ -233,14 +234,14 @@ def test_few_rows_of_a_class_are_a_caution_with_its_rule_of_thumb(rows):
 
 def test_an_interval_of_rho_at_the_boundary_is_not_to_be_claimed(models):
     fit = models["given"].fit_
-    wide = replace(fit, atanh_rho=(1.5, 0.6), rho=float(np.tanh(1.5)))
+    wide = fit.with_errors(rho=ErrorEstimate(float(np.tanh(1.5)), (1.5, 0.6)))
     keys = {fact.key for fact in facts_of_fit(wide)}
     assert "rho_near_boundary" in keys
     assert "rho_near_boundary" not in {fact.key for fact in facts_of_fit(fit)}
 
 
 def test_rho_near_one_advises_nothing_that_a_probit_lacks(models):
-    edge = replace(models["given"].fit_, rho=0.9999, atanh_rho=(4.95, 2.0))
+    edge = models["given"].fit_.with_errors(rho=ErrorEstimate(0.9999, (4.95, 2.0)))
     (fact,) = [item for item in facts_of_fit(edge) if item.key == "rho"]
     assert fact.case == "near one"
     assert "boundary" in fact.sentence
@@ -323,7 +324,7 @@ def test_points_have_one_decimal_unless_all_are_below_one():
 
 
 def test_advice_about_rho_names_no_estimator_that_a_probit_lacks(models):
-    edge = replace(models["given"].fit_, rho=0.9999, atanh_rho=(4.95, 2.0))
+    edge = models["given"].fit_.with_errors(rho=ErrorEstimate(0.9999, (4.95, 2.0)))
     for fact in facts_of_fit(edge):
         for check in check_of(fact, edge, "wage4"):
             assert not re.search(r"two-step|rho_range|least squares|lambda", check.do), check

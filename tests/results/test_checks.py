@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,13 +138,13 @@ def fit(simulated):
 
 
 def test_a_fact_becomes_a_check_with_true_minus_signs_and_the_name_of_the_outcome(fit):
-    (found,) = check_of(rho_fact(replace(fit, rho=-1.2)), fit, "lwage")
+    (found,) = check_of(rho_fact(fit.with_errors(rho=-1.2)), fit, "lwage")
     assert (found.key, found.level, found.value) == ("rho", "problem", "\u22121.200")
     assert found.words.startswith("Outside (\u22121, 1)")
     assert found.title == "rho is outside (\u22121, 1)."
     assert "select_only=[...]" in found.do
     with at_command_line():
-        assert "--select-only" in check_of(rho_fact(replace(fit, rho=-1.2)), fit, "lwage")[0].do
+        assert "--select-only" in check_of(rho_fact(fit.with_errors(rho=-1.2)), fit, "lwage")[0].do
     fact = Fact("normality_prediction", "caution", "chi2(2) = 9", "Rejected.")
     (found,) = check_of(fact, fit, "pay\x1b[1m")
     assert found.title.startswith("The errors of pay")

@@ -40,7 +40,7 @@ def models():
 
 
 def held(fit, rho):
-    return replace(fit, spec=replace(fit.spec, rho=rho), rho=rho)
+    return replace(fit.with_errors(rho=rho), spec=replace(fit.spec, rho=rho))
 
 
 def strengths(models, patch):
@@ -76,7 +76,7 @@ def convergences(models, patch):
 def rhos(models, patch):
     near = (0.0, 0.5, -0.97, 0.98, 0.981, -0.9999, 1.0, -1.0, 1.7, NAN)
     for rho, fit, doubts in product(near, models, ((), ("flat",))):
-        yield fit_facts.rho_fact(replace(fit, rho=rho, doubts=doubts))
+        yield fit_facts.rho_fact(replace(fit.with_errors(rho=rho), doubts=doubts))
     for mine, second, robust in product(
         (None, -12.0), (None, (-12.0, 0.9), (-11.0, 0.9), (-13.0, -1.0)), BOTH
     ):

@@ -85,7 +85,7 @@ def test_a_probit_that_did_not_converge_is_a_problem(monkeypatch, method):
     ],
 )
 def test_the_limits_of_rho(rho, verdict, to_the_boundary):
-    assert rho_fact(replace(to_the_boundary.fit_, rho=rho, doubts=())).level == verdict
+    assert rho_fact(replace(to_the_boundary.fit_.with_errors(rho=rho), doubts=())).level == verdict
 
 
 def test_a_rho_is_never_rounded_to_one():

@@ -52,7 +52,7 @@ def test_intervals_of_rho_and_sigma_are_by_t_on_their_own_scales():
             np.tanh(centre + reach * spread),
         ],
     )
-    centre, spread = model.fit_.log_sigma
+    centre, spread = model.fit_.errors["sigma"].transformed
     assert errors.loc["sigma", "ci_high"] == pytest.approx(np.exp(centre + reach * spread))
 
 

@@ -46,12 +46,14 @@ PARTS = {
     "AtanhRho": "heckmanfa.search.form",
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.result",
-    "BinaryOutcome": "heckmanfa.model.probit_likelihood",
+    "BinaryOutcome": "heckmanfa.fit.binary",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",
     "DateScale": "heckmanfa.data.columns.dates",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
+    "EquationEstimate": "heckmanfa.fit.fitted",
+    "ErrorEstimate": "heckmanfa.fit.fitted",
     "ExactRefits": "heckmanfa.search.searched",
     "Fit": "heckmanfa.fit.fitted",
     "FittedColumns": "heckmanfa.data.columns.features",
@@ -60,6 +62,7 @@ PARTS = {
     "Goal": "heckmanfa.search.goal",
     "Honest": "heckmanfa.inference.honest",
     "LikelihoodGuards": "heckmanfa.model.likelihood_guards",
+    "LinearDetails": "heckmanfa.fit.linear",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit.fitted",
@@ -78,12 +81,40 @@ def class_named(name: str) -> Any:
     return getattr(import_module((MODELS | PARTS)[name]), name)
 
 
-RENAMED = {
-    "AverageOutcome.average": "mixture",
-    "Fit.binary": "probability",
-    "SearchOutcome.honest": "halves",
-}
+_RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
+_FLAT = {
+    "equations": {
+        "prediction": ("EquationEstimate", {"coef": "coef", "intercept": "intercept"}),
+        "selection": (
+            "EquationEstimate",
+            {"coef": "selection_coef", "intercept": "selection_intercept"},
+        ),
+    },
+    "errors": {
+        "imr": ("ErrorEstimate", {"value": "imr_coef"}),
+        "rho": ("ErrorEstimate", {"value": "rho", "transformed": "atanh_rho"}),
+        "sigma": ("ErrorEstimate", {"value": "sigma", "transformed": "log_sigma"}),
+    },
+}
+"""fields of a `Fit` that earlier files have side by side, by where they are now"""
+
+
+def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a class as they are named now, given those of any file."""
+    fields = {_RENAMED.get(f"{name}.{key}", key): value for key, value in content.items()}
+    if name != "Fit" or "coef" not in fields:
+        return fields
+    for place, parts in _FLAT.items():
+        fields[place] = {
+            part: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
+            for part, (kind, names) in parts.items()
+        }
+    linear = {key: fields.pop(key) for key in ("own_scale", "rho_scores") if key in fields}
+    binary = [fields.pop(key) for key in ("binary", "probability") if key in fields]
+    fields["details"] = next((kept for kept in binary if kept), {"LinearDetails": linear})
+    return fields
+
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
@@ -119,10 +150,10 @@ Encoding: decimal #4; thousands #4; means ~; level_rows
 Equation: transforms; encodings
 ExactRefits: approximate [N] ~; log_likelihood [N] ~; coef [N, K] ~; beyond ~;
     full_log_likelihood ~
-Fit: dropped @K; support [K]; coef [K]; imr_coef ~; rho ~; sigma ~; selection_coef [K];
-    selection_intercept ~; adjusted_r2 ~; aic ~; bic ~; terms >T; covariance [T, T] ~;
-    index_range ~; log_likelihood ~; params [P]; atanh_rho ~; log_sigma ~; second_maximum ~;
-    rho_scores [s, s]
+EquationEstimate: coef [K]; intercept ~
+ErrorEstimate: value ~; transformed ~
+Fit: dropped @K; support [K]; adjusted_r2 ~; aic ~; bic ~; terms >T; covariance [T, T] ~;
+    index_range ~; log_likelihood ~; params [P]; second_maximum ~
 FittedColumns: labels_given
 Form: columns @K >k; selection @K; n_features =K; estimates [d]; covariance [d, d]; mean_delta ~;
     correction_excess ~; searched @K; drivers @K
@@ -131,6 +162,7 @@ FormulaDesign: features !; outcome !; selected !; kept !; lost !; factors !; dro
 Goal: rho_range ~; units @K
 Honest: labels #K; names #K; candidates @K; error_terms >E; estimates [R, K + 1 + E] ~;
     variances [R, K + 1 + E] ~
+LinearDetails: rho_scores [s, s]
 LikelihoodGuards: two_step ~; difference ~; variance ~; spread [q] ~
 Moments: columns @K >k; n_features =K; factor [k + 3, k + 3]; factor_delta [k + 2, k + 2];
     index_range ~

@@ -24,6 +24,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.family import is_family
 from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
+from heckmanfa.results.probability_effects import probability_of
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 from heckmanfa.text.printable import quoted
@@ -185,7 +186,8 @@ def _check_classes(model: SelectionModel) -> None:
     """Refuse a classifier without two classes, and any other model with them."""
     fit, classes = model.fit_, model.fit_.origin.classes
     _require(is_family(fit.spec.outcome_kind), "its family is not known")
-    kinds = {fit.family.has_classes, classes is not None, fit.probability is not None}
+    known = probability_of(fit) is not None
+    kinds = {fit.family.has_classes, classes is not None, known}
     _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
     if classes is not None:
         numbers = [label for label in classes if not isinstance(label, str)]
@@ -195,22 +197,28 @@ def _check_classes(model: SelectionModel) -> None:
 
 def _check_fit(fit: Fit) -> None:
     """Refuse a fit whose equations have other columns or parameters than its estimates."""
+    named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
+    _require(named, "it has other equations")
+    _require(np.isfinite(fit.intercept), "its intercept is not finite")
+    errors = {"imr", "rho", "sigma", *fit.spec.error_terms}
+    _require(fit.errors.keys() >= errors, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features
     known = {*moments.columns}
     _require(known.issuperset([*equation, *selection]), "its equations have unknown columns")
     terms = label_terms(fit.spec, equation, fit.probit, ())
-    errors = fit.terms[len(terms) :]
+    shown = fit.terms[len(terms) :]
     _require(fit.terms[: len(terms)] == terms, "its covariance has other terms")
     possible = [("errors", term) for term in fit.spec.error_terms]
-    _require([*errors] == possible[: len(errors)], "its covariance has other terms of the errors")
+    _require([*shown] == possible[: len(shown)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
     n_params = sum(sizes) + 1 + fit.family.has_sigma
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")
-    if fit.probability is not None:
-        _require(len(fit.probability.naive_coef) == sizes[0], "its plain probit has other features")
+    probability = probability_of(fit)
+    if probability is not None:
+        _require(len(probability.naive_coef) == sizes[0], "its plain probit has other features")
     if fit.rho_scores is not None:
         of_both = 2 * len(fit.features) + len(selection) + 5
         _require(len(fit.rho_scores) == of_both, "its scores have other parameters")
@@ -226,7 +234,7 @@ def _check_numbers(fit: Fit) -> None:
     _require(min(fit.n_obs, fit.n_selected, moments.n_selected) >= 1, "it was fitted to no rows")
     used = column_norms(moments.factor)[[0, *moments.places(fit.equation)]]
     _require(bool((used > 0).all()), "its compressed features are zero")
-    errors = [pair[1] for pair in (fit.atanh_rho, fit.log_sigma) if pair is not None]
+    errors = [term.transformed[1] for term in fit.errors.values() if term.transformed is not None]
     _require(not any(error <= 0 for error in errors), "a standard error is not positive")
 
 

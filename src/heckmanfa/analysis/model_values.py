@@ -24,10 +24,10 @@ from heckmanfa.analysis.model_classes import (
     ANYTHING,
     FIELDS,
     PARTS,
-    RENAMED,
     Rule,
     Sizes,
     UnsoundError,
+    as_now,
     class_named,
     parse_rule,
 )
@@ -333,8 +333,7 @@ class Reader:
         if kind is None or not issubclass(kind, hint) or not isinstance(content, dict):
             raise UnsoundError(f"a {hint.__name__} is missing")
         fields = {field.name: field for field in dataclasses.fields(kind)}
-        # Files of earlier versions have earlier names.
-        content = {RENAMED.get(f"{name}.{key}", key): value for key, value in content.items()}
+        content = as_now(name, content)
         needed = {
             name
             for name, field in fields.items()

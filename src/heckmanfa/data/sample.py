@@ -203,6 +203,7 @@ def read_sample(
     sampling: bool | None,
     selection: Positions,
     prediction: Positions,
+    required: Positions | None = None,
     binary: bool = False,
     classes: Classes | None = None,
     transform: OutcomeTransform | None = None,
@@ -211,10 +212,11 @@ def read_sample(
 
     ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
-    each equation. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
+    each equation; the ``required``, by default the former, must be known in every row, others in
+    selected rows. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
     """
     columns, sizes = sorted({*selection, *prediction}), (len(selection), len(prediction))
-    everywhere = np.isin(columns, list(selection))
+    everywhere = np.isin(columns, list(selection if required is None else required))
     made = table.dummies
     dummies = [place for place, column in enumerate(columns) if column in made]
     source = table.native

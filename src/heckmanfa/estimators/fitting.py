@@ -94,6 +94,7 @@ def fit_estimator(
                 sampling=spec.weight_kind == "sampling",
                 selection=spec.selection,
                 prediction=spec.prediction,
+                required=spec.required,
                 binary=spec.family.has_classes,
                 transform=spec.outcome_transform,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,14 +11,25 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, NotIdentifiedError, warn
-from heckmanfa.fit.family import RHO, Beginning, Family, FamilyWords, register
+from heckmanfa.fit.family import (
+    PREDICTION,
+    RHO,
+    SELECTION,
+    Beginning,
+    Details,
+    Family,
+    FamilyWords,
+    register,
+)
 from heckmanfa.fit.fitted import (
     Choice,
     Fit,
     Spec,
     count,
+    error_estimates,
     fit_of_maximum,
     label_terms,
+    nothing_selected,
     rho_without_selection,
     spread_over,
 )
@@ -41,7 +52,6 @@ from heckmanfa.model.outcome_probit import (
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.model.probit_likelihood import (
     BOUNDARY_ATANH,
-    BinaryOutcome,
     ProbitMaximum,
     ProbitProblem,
     fit_probit_likelihood,
@@ -52,6 +62,47 @@ from heckmanfa.model.two_step import refuse_unidentified
 from heckmanfa.text.option_words import instead, option
 
 _ROUNDED = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryOutcome(Details):
+    """A binary outcome among the selected rows, and the models that ignore selection.
+
+    J is the number of prediction features.
+    """
+
+    n_positive: int | float
+    """selected rows of the positive class"""
+    n_negative: int | float
+    """selected rows of the negative class"""
+    independent_log_likelihood: float
+    """of two separate probits, which is the model with rho = 0"""
+    naive_coef: Floats
+    """(1 + J,) plain probit of the selected rows, intercept first"""
+    naive_covariance: Floats
+    """(1 + J, 1 + J)"""
+    mean_slope: float
+    """average of phi(x'beta) over the selected rows: times a coefficient, it is the average
+    marginal effect on P(y = 1)"""
+    mean_slope_gradient: Floats
+    """(1 + J,) its derivative in beta"""
+    naive_mean_slope: float
+    """average of phi(x'b) over the selected rows, b being the plain probit's coefficients"""
+    naive_mean_slope_gradient: Floats
+    """(1 + J,) its derivative in b"""
+    separated: tuple[int, ...] = ()
+    """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
+    deciding: tuple[int, ...] = ()
+    """columns that decided the outcome of rows which were left out for it"""
+
+    def rescaled(self, ratio: Floats, moved: Floats) -> BinaryOutcome:
+        """Move the mean slope with the estimates: no row is left to average over.
+
+        To first order in its logarithm, it stays positive; no average of phi is above phi(0).
+        """
+        change = float(self.mean_slope_gradient @ moved) / self.mean_slope
+        slope = min(self.mean_slope * float(np.exp(change)), 1.0 / np.sqrt(2.0 * np.pi))
+        return replace(self, mean_slope=slope)
 
 
 def probits_and_compress(
@@ -95,7 +146,7 @@ def fit_binary(
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return replace(
         fit_of_maximum(spec, selection, moments, choice, kind, counts, found),
-        probability=BinaryOutcome(
+        details=BinaryOutcome(
             n_positive=n_positive,
             n_negative=n_negative,
             independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
@@ -178,13 +229,11 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         moments=moments,
         dropped=(),
         support=np.isin(np.arange(k), features),
-        coef=spread_over(spec, features, coef[1:]),
-        intercept=float(coef[0]),
-        imr_coef=float("nan"),
-        rho=float("nan"),
-        sigma=1.0,
-        selection_coef=np.zeros(k),
-        selection_intercept=float("inf"),
+        equations={
+            "prediction": spread_over(spec, features, coef),
+            "selection": nothing_selected(spec),
+        },
+        errors=error_estimates(float("nan"), float("nan"), 1.0),
         adjusted_r2=float("nan"),
         aic=aic,
         bic=bic,
@@ -193,7 +242,7 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         terms=label_terms(spec, features, None, []),
         covariance=covariance,
         index_range=moments.index_range,
-        probability=BinaryOutcome(
+        details=BinaryOutcome(
             n_positive=n_positive,
             n_negative=n_negative,
             independent_log_likelihood=probit.log_likelihood,
@@ -262,8 +311,8 @@ def refit_binary(
 
 def probit_apart(fit: Fit) -> tuple[Floats, float]:
     """Coefficients of the plain probit, and the log-likelihood of two separate probits."""
-    assert fit.probability is not None
-    return fit.probability.naive_coef, fit.probability.independent_log_likelihood
+    assert isinstance(fit.details, BinaryOutcome)
+    return fit.details.naive_coef, fit.details.independent_log_likelihood
 
 
 def binary_log_density(
@@ -313,6 +362,7 @@ BINARY = register(
             factor=100.0,
             separates="selection or the outcome",
         ),
+        equations=(PREDICTION, SELECTION),
         error_terms=(RHO,),
         dependence="rho",
         methods=("ml",),

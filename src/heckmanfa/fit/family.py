@@ -34,17 +34,69 @@ Capability = Literal[
 
 
 @dataclass(frozen=True)
+class Equation:
+    """One equation of a model."""
+
+    name: str
+    """in tables and covariances"""
+    heading: str
+    """above its rows of a table; ``{outcome}`` stands for the name of the outcome"""
+    columns: Literal["prediction", "selection"]
+    """which columns it has: those that predict, or those that drive selection"""
+    rows: Literal["selected", "all"]
+    """which rows it is about: its columns must be known there"""
+
+
+PREDICTION = Equation("prediction", "Prediction equation ({outcome})", "prediction", "selected")
+SELECTION = Equation("selection", "Selection equation (probit)", "selection", "all")
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A scale without bounds on which a parameter is estimated."""
+
+    to: Callable[[float], float]
+    back: Callable[..., Any]
+    slope: Callable[[float], float]
+    """derivative of the parameter in its transform, at a value of the parameter"""
+
+
+ATANH = Transform(lambda rho: float(np.arctanh(rho)), np.tanh, lambda rho: 1.0 - rho**2)
+LOG = Transform(lambda sigma: float(np.log(sigma)), np.exp, lambda sigma: sigma)
+
+
+@dataclass(frozen=True)
 class ErrorTerm:
     """A parameter of the errors, as tables show it."""
 
     name: str
     lowest: float = -np.inf
     highest: float = np.inf
+    transform: Transform | None = None
+    """the scale on which the likelihood has it"""
+    tested: bool = True
+    """whether anyone tests that it is zero"""
 
 
 IMR = ErrorTerm("imr")
-RHO = ErrorTerm("rho", -1.0, 1.0)
-SIGMA = ErrorTerm("sigma", 0.0)
+RHO = ErrorTerm("rho", -1.0, 1.0, ATANH)
+SIGMA = ErrorTerm("sigma", 0.0, transform=LOG, tested=False)
+
+
+class Details:
+    """What a family keeps of a fit beyond its estimates."""
+
+    def averaged(self) -> Details | None:
+        """Return what remains if averages replace the estimates."""
+        return self
+
+    def rescaled(self, ratio: Floats, moved: Floats) -> Details:
+        """Return the same for other estimates.
+
+        ``ratio`` is that of their standard errors, in the order of the covariance; ``moved`` the
+        change of the prediction equation, intercept first.
+        """
+        return self
 
 
 @dataclass(frozen=True)
@@ -133,6 +185,8 @@ class Family:
     name: str
     """in model files, and as the kind of outcome"""
     words: FamilyWords
+    equations: tuple[Equation, ...]
+    """in the order of tables and covariances"""
     error_terms: tuple[ErrorTerm, ...]
     """parameters of the errors, as tables show them"""
     dependence: str
@@ -171,6 +225,11 @@ class Family:
     def term_names(self) -> tuple[str, ...]:
         """Names of the error terms."""
         return tuple(term.name for term in self.error_terms)
+
+    @property
+    def likelihood_terms(self) -> tuple[ErrorTerm, ...]:
+        """Error terms that the likelihood has as parameters, in its order: rho is last."""
+        return tuple(term for term in reversed(self.error_terms) if term.transform is not None)
 
     @property
     def has_imr(self) -> bool:

@@ -18,7 +18,7 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions, Rows
-from heckmanfa.fit.family import Family, family_named
+from heckmanfa.fit.family import Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
@@ -28,7 +28,6 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit, probit_covariance
-from heckmanfa.model.probit_likelihood import BinaryOutcome
 from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
@@ -87,6 +86,13 @@ class Spec:
         return errors_differ(self.cov_type, self.weight_kind)
 
     @property
+    def required(self) -> list[int]:
+        """Columns of equations that are about every row, so that none may miss them."""
+        columns = {"prediction": self.prediction, "selection": self.selection}
+        about_all = (equation for equation in self.family.equations if equation.rows == "all")
+        return sorted({column for equation in about_all for column in columns[equation.columns]})
+
+    @property
     def error_terms(self) -> tuple[str, ...]:
         """What is estimated of the errors, as tables name it."""
         return self.family.term_names
@@ -128,6 +134,25 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
+class EquationEstimate:
+    """Estimates of one equation. K is the number of columns of X."""
+
+    coef: Floats
+    """(K,) zero where a column is not in the equation"""
+    intercept: float
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """The estimate of a parameter of the errors."""
+
+    value: float
+    transformed: tuple[float, float] | None = None
+    """the estimate on the scale of its transform, and its standard error; None unless it was
+    estimated there"""
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """All results of a fit, without any rows of data. K is the number of columns of X."""
 
@@ -141,16 +166,10 @@ class Fit:
     """columns left out"""
     support: Mask
     """(K,) which columns predict"""
-    coef: Floats
-    """(K,) zero where a column does not predict"""
-    intercept: float
-    imr_coef: float
-    rho: float
-    sigma: float
-    selection_coef: Floats
-    """(K,)"""
-    selection_intercept: float
-    """infinite if no outcome is missing"""
+    equations: dict[str, EquationEstimate]
+    """by the names of the family's equations"""
+    errors: dict[str, ErrorEstimate]
+    """by name: the family's error terms, and what follows from these or is known beforehand"""
     adjusted_r2: float
     aic: float
     bic: float
@@ -164,9 +183,6 @@ class Fit:
     """None for the two-step estimator"""
     params: Floats | None = None
     """parameters of maximum likelihood, in the order of its covariance"""
-    atanh_rho: tuple[float, float] | None = None
-    log_sigma: tuple[float, float] | None = None
-    """maximum-likelihood estimates and their standard errors"""
     doubts: tuple[Doubt, ...] = ()
     """why the likelihood says little about rho"""
     second_maximum: tuple[float, float] | None = None
@@ -181,13 +197,8 @@ class Fit:
     """None unless the estimator searches for the prediction features"""
     average: AverageOutcome | None = None
     """None unless the estimates are averages over assignments"""
-    probability: BinaryOutcome | None = None
-    """what a model of probabilities knows beyond the estimates; None without classes"""
-    rho_scores: Floats | None = None
-    """(2 J + p + 5) squared, for robust or cluster standard errors of J features and p selection
-    features at any given rho; None if they are classical, or the outcome is binary"""
-    own_scale: OwnScale | None = None
-    """what a fit on the log of an outcome knows of the outcome's own scale; None for averages"""
+    details: Details | None = None
+    """what its family keeps beyond the estimates"""
     origin: Origin = field(default_factory=Origin)
 
     def reading(self, unknown: str | None) -> Fit:
@@ -223,8 +234,70 @@ class Fit:
     @property
     def error_estimates(self) -> list[float]:
         """Estimates of `Spec.error_terms`."""
-        estimates = {"imr": self.imr_coef, "rho": self.rho, "sigma": self.sigma}
-        return [estimates[term] for term in self.spec.error_terms]
+        return [self.errors[term].value for term in self.spec.error_terms]
+
+    @property
+    def coef(self) -> Floats:
+        """(K,) coefficients of the prediction equation, zero where a column does not predict."""
+        return self.equations["prediction"].coef
+
+    @property
+    def intercept(self) -> float:
+        """Intercept of the prediction equation."""
+        return self.equations["prediction"].intercept
+
+    @property
+    def selection_coef(self) -> Floats:
+        """(K,) coefficients of the selection equation."""
+        return self.equations["selection"].coef
+
+    @property
+    def selection_intercept(self) -> float:
+        """Intercept of the selection equation; infinite if no outcome is missing."""
+        return self.equations["selection"].intercept
+
+    @property
+    def imr_coef(self) -> float:
+        """b_H, or rho where there is no b_H."""
+        return self.errors["imr"].value
+
+    @property
+    def rho(self) -> float:
+        """The correlation of the errors."""
+        return self.errors["rho"].value
+
+    @property
+    def sigma(self) -> float:
+        """The scale of the outcome's error; 1 if it has none."""
+        return self.errors["sigma"].value
+
+    @property
+    def atanh_rho(self) -> tuple[float, float] | None:
+        """Its estimate by maximum likelihood, with its standard error."""
+        return self.errors["rho"].transformed
+
+    @property
+    def own_scale(self) -> OwnScale | None:
+        """What a fit on the log of an outcome knows of the outcome's own scale."""
+        return getattr(self.details, "own_scale", None)
+
+    @property
+    def rho_scores(self) -> Floats | None:
+        """What gives robust or cluster standard errors at any given rho; None if not known."""
+        return getattr(self.details, "rho_scores", None)
+
+    def with_errors(self, **values: float | ErrorEstimate) -> Fit:
+        """Return the fit with other estimates of parameters of the errors."""
+        changed = {
+            name: value if isinstance(value, ErrorEstimate) else ErrorEstimate(value)
+            for name, value in values.items()
+        }
+        return replace(self, errors=self.errors | changed)
+
+    def with_equation(self, name: str, coef: Floats, intercept: float) -> Fit:
+        """Return the fit with another estimate of an equation."""
+        changed = {name: EquationEstimate(coef, intercept)}
+        return replace(self, equations=self.equations | changed)
 
     @property
     def transform_ratio(self) -> tuple[float, float] | None:
@@ -372,11 +445,21 @@ def count(weights: float, rows: int, kind: CovarianceKind) -> int | float:
     return weighted_count(rows if kind.sampling else weights)
 
 
-def spread_over(spec: Spec, columns: Positions, coef: Floats) -> Floats:
-    """Return the coefficient of every column of X, given those of some."""
+def spread_over(spec: Spec, columns: Positions, coef: Floats) -> EquationEstimate:
+    """Return the estimate of an equation, given its intercept and coefficients of some columns."""
     spread = np.zeros(len(spec.labels))
-    spread[list(columns)] = coef
-    return spread
+    spread[list(columns)] = coef[1:]
+    return EquationEstimate(spread, float(coef[0]))
+
+
+def error_estimates(imr: float, rho: float, sigma: float) -> dict[str, ErrorEstimate]:
+    """Return estimates of the usual parameters of the errors."""
+    return {"imr": ErrorEstimate(imr), "rho": ErrorEstimate(rho), "sigma": ErrorEstimate(sigma)}
+
+
+def nothing_selected(spec: Spec) -> EquationEstimate:
+    """Return the selection equation if no outcome is missing."""
+    return EquationEstimate(np.zeros(len(spec.labels)), float("inf"))
 
 
 def _n_obs(selection: Selection, kind: CovarianceKind, counts: dict[str, int]) -> int | float:
@@ -394,6 +477,7 @@ def fit_of_equations(
     features: Positions,
     coef: Floats,
     selection_coef: Floats,
+    errors: dict[str, ErrorEstimate],
     **known: Any,
 ) -> Fit:
     """Return the fit of both equations, (1 + J,) and (1 + p,), and what else is known of it."""
@@ -406,10 +490,11 @@ def fit_of_equations(
         moments=moments,
         dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
         support=np.isin(np.arange(len(spec.labels)), features),
-        coef=spread_over(spec, features, coef[1:]),
-        intercept=float(coef[0]),
-        selection_coef=spread_over(spec, probit.features, selection_coef[1:]),
-        selection_intercept=float(selection_coef[0]),
+        equations={
+            "prediction": spread_over(spec, features, coef),
+            "selection": spread_over(spec, probit.features, selection_coef),
+        },
+        errors=errors,
         **known,
     )
 
@@ -431,10 +516,7 @@ def fit_of_maximum(
         features=features,
         coef=found.coef,
         selection_coef=found.selection_coef,
-        imr_coef=found.rho * found.sigma,
-        # A held rho keeps its digits.
-        rho=found.rho if spec.rho is None else spec.rho,
-        sigma=found.sigma,
+        errors=_errors_of_maximum(spec, found),
         adjusted_r2=float("nan"),
         aic=aic,
         bic=bic,
@@ -444,18 +526,23 @@ def fit_of_maximum(
         terms=label_terms(spec, features, probit, spec.error_terms),
         covariance=_likelihood_covariance(found, probit, kind, selection.rows),
         index_range=found.index_range,
-        atanh_rho=_estimated_atanh(spec, found),
         doubts=found.doubts,
         # If the maximization stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
     )
 
 
-def _estimated_atanh(spec: Spec, found: JointMaximum) -> tuple[float, float] | None:
-    """Return the estimate of atanh rho and its standard error; None if rho is held."""
-    if spec.rho is not None:
-        return None
-    return found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))
+def _errors_of_maximum(spec: Spec, maximum: JointMaximum) -> dict[str, ErrorEstimate]:
+    """Return the estimates of the errors; a held rho was not estimated, and keeps its digits."""
+    held, terms = spec.rho, spec.family.likelihood_terms
+    rho = maximum.rho if held is None else held
+    errors = error_estimates(maximum.rho * maximum.sigma, rho, maximum.sigma)
+    spread = np.sqrt(np.diag(maximum.covariance))[-len(terms) :]
+    for term, value, error in zip(terms, maximum.ends, spread, strict=True):
+        if term.name != "rho" or held is None:
+            transformed = float(value), float(error)
+            errors[term.name] = replace(errors[term.name], transformed=transformed)
+    return errors
 
 
 def _likelihood_covariance(
@@ -481,10 +568,13 @@ def rho_without_selection(spec: Spec) -> str:
 def label_terms(
     spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Label the rows of a covariance: both equations, then terms of the errors."""
-    selecting = {} if probit is None else {"selection": list(probit.features)}
-    equations = {"prediction": sorted(features)} | selecting
+    """Label the rows of a covariance: the equations, then terms of the errors."""
+    columns = {"prediction": sorted(features)}
+    if probit is not None:
+        columns["selection"] = list(probit.features)
     terms = []
-    for equation, columns in equations.items():
-        terms += [(equation, "Intercept"), *((equation, spec.labels[column]) for column in columns)]
+    for equation in spec.family.equations:
+        if equation.columns in columns:
+            names = ["Intercept", *(spec.labels[column] for column in columns[equation.columns])]
+            terms += [(equation.name, name) for name in names]
     return (*terms, *(("errors", term) for term in errors))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,15 +11,29 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
-from heckmanfa.fit.family import IMR, RHO, SIGMA, Beginning, Family, FamilyWords, register
+from heckmanfa.fit.family import (
+    IMR,
+    PREDICTION,
+    RHO,
+    SELECTION,
+    SIGMA,
+    Beginning,
+    Details,
+    Family,
+    FamilyWords,
+    register,
+)
 from heckmanfa.fit.fitted import (
     Choice,
+    ErrorEstimate,
     Fit,
     Spec,
     count,
+    error_estimates,
     fit_of_equations,
     fit_of_maximum,
     label_terms,
+    nothing_selected,
     rho_without_selection,
     spread_over,
 )
@@ -41,6 +55,7 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.newton import ProfileStarts, Start, read_start, starting_point
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import (
+    OwnScale,
     held_own_scale,
     least_squares_own_scale,
     likelihood_own_scale,
@@ -49,6 +64,25 @@ from heckmanfa.model.own_scale import (
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step, solve_two_step
 from heckmanfa.text.option_words import instead, option
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDetails(Details):
+    """What a fit of a numeric outcome keeps, for J features and p selection features."""
+
+    own_scale: OwnScale | None = None
+    """what a fit on the log of an outcome knows of the outcome's own scale"""
+    rho_scores: Floats | None = None
+    """(2 J + p + 5) squared, for robust or cluster standard errors at any given rho; None if they
+    are classical"""
+
+    def averaged(self) -> None:
+        """Both are of one set of features."""
+
+    def rescaled(self, ratio: Floats, moved: Floats) -> LinearDetails:
+        """Rescale what is known of sigma with its standard error."""
+        own_scale = None if self.own_scale is None else self.own_scale.rescaled(ratio)
+        return replace(self, own_scale=own_scale)
 
 
 def select_and_compress(
@@ -81,9 +115,8 @@ def fit_linear(
     if choice.everything or not (spec.errors_differ and spec.guarded):
         return fit
     rows = selection.rows
-    return replace(
-        fit, rho_scores=gather_rho_scores(moments, selection.probit, fit.features, kind, rows)
-    )
+    scores = gather_rho_scores(moments, selection.probit, fit.features, kind, rows)
+    return replace(fit, details=LinearDetails(fit.own_scale, scores))
 
 
 def _fit_free(
@@ -109,9 +142,7 @@ def _fit_free(
         features=found.features,
         coef=found.coef[:-1],
         selection_coef=probit.coef,
-        imr_coef=float(found.coef[-1]),
-        rho=float(solution.rho),
-        sigma=float(solution.sigma),
+        errors=error_estimates(float(found.coef[-1]), float(solution.rho), float(solution.sigma)),
         adjusted_r2=float(solution.adjusted_r2),
         aic=float(solution.aic),
         bic=float(solution.bic),
@@ -129,7 +160,7 @@ def _fit_free(
         return replace(_of_maximum(fit, maximum, selection, choice, kind), guards=guards)
     if spec.needs_own_scale or (choice.everything and spec.guarded):
         own_scale = two_step_own_scale(moments, probit, found, kind, rows)
-        fit = replace(fit, own_scale=own_scale)
+        fit = replace(fit, details=LinearDetails(own_scale))
     if not abs(fit.rho) < 1 and not choice.everything:
         warn(
             f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
@@ -151,8 +182,7 @@ def _of_maximum(
     return replace(
         fit_of_maximum(spec, selection, fit.moments, choice, kind, fit.row_counts, found),
         adjusted_r2=fit.adjusted_r2,
-        log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
-        own_scale=own_scale,
+        details=LinearDetails(own_scale),
     )
 
 
@@ -170,15 +200,15 @@ def _fit_held(
     features = tuple(sorted(choice.features))
     ml = spec.method == "ml"
     found = fit_held_two_step(moments, probit, features, rho, CLASSICAL if ml else kind, rows)
+    errors = error_estimates(found.imr_coef, rho, found.sigma)
     log_sigma_error = float(np.sqrt(found.covariance[-1, -1])) / found.sigma
+    errors["sigma"] = ErrorEstimate(found.sigma, (float(np.log(found.sigma)), log_sigma_error))
     fit = fit_of_equations(
         *(spec, selection, moments, choice, kind, counts),
         features=features,
         coef=found.coef,
         selection_coef=probit.coef,
-        imr_coef=found.imr_coef,
-        rho=rho,
-        sigma=found.sigma,
+        errors=errors,
         adjusted_r2=found.adjusted_r2,
         aic=found.aic,
         bic=found.bic,
@@ -186,13 +216,12 @@ def _fit_held(
         terms=label_terms(spec, features, probit, ["imr", "rho", "sigma"]),
         covariance=found.covariance,
         index_range=moments.index_range,
-        log_sigma=(float(np.log(found.sigma)), log_sigma_error),
     )
     if not ml:
         if not spec.needs_own_scale:
             return fit
         own_scale = held_own_scale(moments, probit, features, rho, kind, rows)
-        return replace(fit, own_scale=own_scale)
+        return replace(fit, details=LinearDetails(own_scale))
     maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
     warn_of_likelihood(maximum, None)
     return _of_maximum(fit, maximum, selection, choice, kind)
@@ -232,13 +261,11 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         moments=moments,
         dropped=(),
         support=np.isin(np.arange(k), spec.prediction),
-        coef=spread_over(spec, sorted(spec.prediction), found.coef[1:]),
-        intercept=float(found.coef[0]),
-        imr_coef=float("nan"),
-        rho=float("nan"),
-        sigma=found.sigma,
-        selection_coef=np.zeros(k),
-        selection_intercept=float("inf"),
+        equations={
+            "prediction": spread_over(spec, sorted(spec.prediction), found.coef),
+            "selection": nothing_selected(spec),
+        },
+        errors=error_estimates(float("nan"), float("nan"), found.sigma),
         adjusted_r2=found.adjusted_r2,
         aic=aic,
         bic=bic,
@@ -247,7 +274,7 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         terms=label_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,
         index_range=moments.index_range,
-        own_scale=own_scale,
+        details=LinearDetails(own_scale),
     )
 
 
@@ -326,6 +353,7 @@ LINEAR = register(
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",
         ),
+        equations=(PREDICTION, SELECTION),
         error_terms=(IMR, RHO, SIGMA),
         dependence="imr",
         methods=("two-step", "ml"),

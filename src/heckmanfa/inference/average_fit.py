@@ -21,7 +21,9 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
+from heckmanfa.fit.fitted import error_estimates
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
+from heckmanfa.fit.linear import LinearDetails
 from heckmanfa.inference.searching import COULD_IDENTIFY, warn_no_exclusion
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
@@ -128,9 +130,8 @@ class Averaging(Choose):
         if not (fit.spec.errors_differ and fit.spec.guarded and known):
             return fit
         rows, moments = selection.rows, fit.moments
-        return replace(
-            fit, rho_scores=gather_rho_scores(moments, selection.probit, features, kind, rows)
-        )
+        scores = gather_rho_scores(moments, selection.probit, features, kind, rows)
+        return replace(fit, details=LinearDetails(rho_scores=scores))
 
     @property
     def by_covariance(self) -> bool:
@@ -201,20 +202,17 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
     fit = replace(
         fit,
-        rho=found.rho,
-        sigma=found.sigma,
-        imr_coef=float(imr_coef) if fit.family.has_imr else found.rho,
+        errors=error_estimates(
+            float(imr_coef) if fit.family.has_imr else found.rho, found.rho, found.sigma
+        ),
         adjusted_r2=adjusted_r2,
         aic=nan,
         bic=nan,
         log_likelihood=None,
         params=None,
-        atanh_rho=None,
-        log_sigma=None,
         doubts=(),
         second_maximum=None,
-        own_scale=None,
-        rho_scores=None,
+        details=None if fit.details is None else fit.details.averaged(),
         terms=terms,
         covariance=covariance,
     )
@@ -229,13 +227,8 @@ def with_equations(fit: Fit, estimates: Floats) -> Fit:
     coef, selection_coef = np.zeros((2, fit.n_features))
     coef[list(form.columns)] = estimates[1 : k + 1]
     selection_coef[list(form.selection)] = estimates[k + 2 : form.correction]
-    return replace(
-        fit,
-        coef=coef,
-        intercept=float(estimates[0]),
-        selection_coef=selection_coef,
-        selection_intercept=float(estimates[k + 1]),
-    )
+    fit = fit.with_equation("prediction", coef, float(estimates[0]))
+    return fit.with_equation("selection", selection_coef, float(estimates[k + 1]))
 
 
 def _adjusted_r2(moments: Moments, members: Members) -> float:

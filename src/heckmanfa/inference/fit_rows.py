@@ -152,6 +152,7 @@ def read_given_rows(
             sampling=spec.weight_kind == "sampling",
             selection=spec.selection,
             prediction=spec.prediction,
+            required=spec.required,
             binary=fit.family.has_classes,
             classes=fit.classes,
             transform=spec.outcome_transform,

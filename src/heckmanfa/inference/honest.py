@@ -28,13 +28,13 @@ from heckmanfa.errors import (
     sentence,
 )
 from heckmanfa.fit import Choice, Fit, Spec, fit_model
+from heckmanfa.fit.fitted import ErrorEstimate, error_estimates
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.inference.searching import GivenFeatures, Searching, choice_of
 from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import elsewhere, read_start
-from heckmanfa.model.probit_likelihood import BinaryOutcome
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
@@ -265,36 +265,22 @@ def _with_medians(fit: Fit) -> Fit:
             honest_spread[i] = errors[positions[term]]
     ratio = honest_spread / spread
     before = np.array([fit.intercept, *fit.coef[fit.features]])
+    estimates = error_estimates(imr_coef, rho, sigma)
+    for parameter in fit.family.likelihood_terms:
+        name, transform = parameter.name, parameter.transform
+        # A rho that is held has no error, nor has one of two steps.
+        if fit.errors[name].transformed is not None and transform is not None:
+            value, error = estimates[name].value, float(errors[positions[name]])
+            transformed = transform.to(value), error / transform.slope(value)
+            estimates[name] = ErrorEstimate(value, transformed)
     fit = replace(
-        fit,
-        coef=coef,
-        intercept=float(level - coef @ means),
-        imr_coef=imr_coef,
-        rho=rho,
-        sigma=sigma,
+        fit.with_equation("prediction", coef, float(level - coef @ means)),
+        errors=estimates,
         covariance=fit.covariance * ratio * ratio[:, None],
-        own_scale=None if fit.own_scale is None else fit.own_scale.rescaled(ratio),
     )
-    if fit.probability is not None:
-        fit = replace(fit, probability=_at_medians(fit, fit.probability, before))
-    if fit.atanh_rho is None:
-        return fit
-    rho_error = float(errors[positions["rho"]])
-    fit = replace(fit, atanh_rho=(float(np.arctanh(rho)), rho_error / (1.0 - rho**2)))
-    if "sigma" not in positions:
-        return fit
-    return replace(fit, log_sigma=(float(np.log(sigma)), float(errors[positions["sigma"]] / sigma)))
-
-
-def _at_medians(fit: Fit, binary: BinaryOutcome, before: Floats) -> BinaryOutcome:
-    """Move the mean slope of a binary outcome to the medians: no row is left to average over.
-
-    To first order in its logarithm, it stays positive; no average of phi is above phi(0).
-    """
-    away = np.array([fit.intercept, *fit.coef[fit.features]]) - before
-    change = float(binary.mean_slope_gradient @ away) / binary.mean_slope
-    slope = min(binary.mean_slope * float(np.exp(change)), 1.0 / np.sqrt(2.0 * np.pi))
-    return replace(binary, mean_slope=slope)
+    moved = np.array([fit.intercept, *fit.coef[fit.features]]) - before
+    details = None if fit.details is None else fit.details.rescaled(ratio, moved)
+    return replace(fit, details=details)
 
 
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:

@@ -117,11 +117,12 @@ def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
     them. Returns a chi-squared statistic with two degrees of freedom, or NaN, and a note.
     """
     moments, probit, features, rows = read.moments, read.probit, fit.features, read.rows
-    if fit.spec.method == "ml" and fit.atanh_rho is not None and fit.log_sigma is not None:
+    rho, sigma = (fit.errors[term].transformed for term in ("rho", "sigma"))
+    if fit.spec.method == "ml" and rho is not None and sigma is not None:
         beta = np.array([fit.intercept, *fit.coef[features]])
         gamma = np.array([fit.selection_intercept, *fit.selection_coef[list(probit.features)]])
-        log_sigma, atanh_rho = fit.log_sigma[0], fit.atanh_rho[0]
-        proper = fit.converged and bool(np.isfinite(fit.atanh_rho[1]))
+        log_sigma, atanh_rho = sigma[0], rho[0]
+        proper = fit.converged and bool(np.isfinite(rho[1]))
         higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     else:
         start = fit_two_step(moments, probit, features, CLASSICAL, rows)

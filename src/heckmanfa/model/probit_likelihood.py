@@ -53,38 +53,6 @@ that stops there was on its way to |rho| = 1."""
 _ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryOutcome:
-    """A binary outcome among the selected rows, and the models that ignore selection.
-
-    J is the number of prediction features.
-    """
-
-    n_positive: int | float
-    """selected rows of the positive class"""
-    n_negative: int | float
-    """selected rows of the negative class"""
-    independent_log_likelihood: float
-    """of two separate probits, which is the model with rho = 0"""
-    naive_coef: Floats
-    """(1 + J,) plain probit of the selected rows, intercept first"""
-    naive_covariance: Floats
-    """(1 + J, 1 + J)"""
-    mean_slope: float
-    """average of phi(x'beta) over the selected rows: times a coefficient, it is the average
-    marginal effect on P(y = 1)"""
-    mean_slope_gradient: Floats
-    """(1 + J,) its derivative in beta"""
-    naive_mean_slope: float
-    """average of phi(x'b) over the selected rows, b being the plain probit's coefficients"""
-    naive_mean_slope_gradient: Floats
-    """(1 + J,) its derivative in b"""
-    separated: tuple[int, ...] = ()
-    """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
-    deciding: tuple[int, ...] = ()
-    """columns that decided the outcome of rows which were left out for it"""
-
-
 def average_slopes(
     coef: Floats, covariance: Floats, mean_slope: float, gradient: Floats
 ) -> tuple[Floats, Floats]:

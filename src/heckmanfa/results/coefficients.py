@@ -131,6 +131,8 @@ def summarize(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),
         table=tidy(fit, conf_level),
+        headings={equation.name: equation.heading for equation in fit.family.equations}
+        | {"errors": "Errors"},
         conf_level=conf_level,
         notes=notes,
         comparison=comparison,

@@ -15,11 +15,10 @@ _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 
 def estimates_in_order(fit: Fit) -> Floats:
     """Return the estimates in the order of the covariance."""
-    errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
     values = [fit.intercept, *fit.coef[fit.equation]]
     if fit.probit is not None:
         values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
-    values += [errors[term] for equation, term in fit.terms if equation == "errors"]
+    values += [fit.errors[term].value for equation, term in fit.terms if equation == "errors"]
     return np.array(values, dtype=np.float64)
 
 
@@ -34,21 +33,19 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         error = np.sqrt(np.diag(fit.covariance))
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
     table = table.assign(**reference.columns(estimates_in_order(fit), error, conf_level))
-    extra: list[tuple[str, str, float]] = []
     ends = np.array([-1.0, 1.0])
-    if fit.atanh_rho is not None:
-        centre, spread = fit.atanh_rho
-        z = centre / spread
-        limits = np.tanh(centre + quantile * spread * ends)
-        table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
-    elif fit.family.has_sigma and ("errors", "sigma") not in fit.terms:
+    for term in fit.family.likelihood_terms:
+        transformed = fit.errors[term.name].transformed
+        if transformed is None or term.transform is None:
+            continue
+        centre, spread = transformed
+        z = centre / spread if term.tested else np.nan
+        limits = term.transform.back(centre + quantile * spread * ends)
+        table.loc[_is_error(table, term.name), _TESTS] = [z, reference.p_value(z), *limits]
+    extra: list[tuple[str, str, float]] = []
+    if fit.family.has_sigma and ("errors", "sigma") not in fit.terms:
         extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]
         extra.append(("errors", "sigma", fit.sigma))
-    if fit.log_sigma is not None:
-        centre, spread = fit.log_sigma
-        limits = np.exp(centre + quantile * spread * ends)
-        # Nobody tests that sigma is zero.
-        table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
     if fit.rho_is_conditioned or fit.held_rho is not None:
         table = _without_rho_tests(table)
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])

@@ -13,13 +13,14 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.model.probit_likelihood import BinaryOutcome, average_slopes
+from heckmanfa.fit.binary import BinaryOutcome
+from heckmanfa.model.probit_likelihood import average_slopes
 from heckmanfa.results.reference import reference_of
 
 
 def probability_of(fit: Fit) -> BinaryOutcome | None:
     """Return what a fit knows of its classes and slopes; None unless it models probabilities."""
-    return fit.probability
+    return fit.details if isinstance(fit.details, BinaryOutcome) else None
 
 
 def separating_columns(fit: Fit) -> tuple[int, ...]:

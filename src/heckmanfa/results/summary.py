@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COMPARISON = ("chosen", "all_features", "naive")
-_EQUATIONS = {
-    "prediction": "Prediction equation ({outcome})",
-    "selection": "Selection equation (probit)",
-    "errors": "Errors",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +36,8 @@ class Summary(Printed):
     facts: list[tuple[str, str]]
     table: pd.DataFrame
     """as `tidy` returns it"""
+    headings: dict[str, str]
+    """above the rows of each equation"""
     conf_level: float
     notes: list[str]
     comparison: pd.DataFrame | None = None
@@ -98,7 +95,7 @@ class Summary(Printed):
         )
         rows: list[list[str] | str] = []
         for equation, terms in self.table.groupby("equation", sort=False):
-            rows.append(_EQUATIONS[str(equation)].format(outcome=shown(self.outcome)))
+            rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
             rows += [_cells(row) for row in terms.to_dict("records")]
         return RegressionTable(
             title=self.title,
@@ -126,7 +123,7 @@ class Summary(Printed):
         for equation, terms in beside.groupby("equation", sort=False):
             if equation == "selection":
                 continue
-            rows.append(_EQUATIONS[str(equation)].format(outcome=shown(self.outcome)))
+            rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
             rows += [
                 [
                     shown(row["term"]),
