@@ -95,7 +95,7 @@ def test_classes_are_counted_in_rows_with_sampling_weights_and_in_weight_with_fr
     by_kind = {}
     for kind in ("frequency", "sampling"):
         model = HeckmanProbit([0, 1], weight_kind=kind, cov_type="robust")
-        found = model.fit(made.X, made.y, sample_weight=weight).fit_.probability
+        found = model.fit(made.X, made.y, sample_weight=weight).fit_.details
         by_kind[kind] = found.n_positive, found.n_negative
     assert by_kind["sampling"] == (ones.sum(), (seen & ~ones).sum())
     assert by_kind["frequency"] == (weight[ones].sum(), weight[seen & ~ones].sum())

@@ -411,7 +411,7 @@ def test_any_program_can_read_a_model_file(saved, fitted):
     with zipfile.ZipFile(saved) as archive:
         assert archive.testzip() is None
         document = json.loads(archive.read("model.json"))
-        index = fit_in(document)["coef"]["npy"]
+        index = inside(fit_in(document), f"{_EQUATION}.coef.npy".split("."))
         coef = np.load(io.BytesIO(archive.read(f"{index}.npy")), allow_pickle=False)
     np.testing.assert_array_equal(coef, fitted.coef_)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.moved import moved
 
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz, make_selection
@@ -76,19 +75,6 @@ def _effect(fit, X, target, term):
     return float(np.mean(above - below)) / (2.0 * step)
 
 
-def _moved(fit, place, step):
-    """Return the fit with one reported parameter changed."""
-    equation, term = fit.terms[place]
-    if equation == "errors":
-        return fit.with_errors(rho=fit.rho + step)
-    name = {"prediction": "", "selection": "selection_"}[equation]
-    if term == "Intercept":
-        return replace(fit, **{f"{name}intercept": getattr(fit, f"{name}intercept") + step})
-    coef = getattr(fit, f"{name}coef").copy()
-    coef[fit.labels.index(term)] += step
-    return replace(fit, **{f"{name}coef": coef})
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_margins_and_their_errors_are_those_of_differences_of_probabilities(fitted, target):
     model, X, _ = fitted
@@ -102,9 +88,9 @@ def test_margins_and_their_errors_are_those_of_differences_of_probabilities(fitt
             continue
         gradient = np.array(
             [
-                _effect(_moved(fit, i, step), X, target, term)
-                - _effect(_moved(fit, i, -step), X, target, term)
-                for i in range(len(fit.terms))
+                _effect(moved(fit, own, step), X, target, term)
+                - _effect(moved(fit, own, -step), X, target, term)
+                for own in fit.terms
             ]
         ) / (2.0 * step)
         error = np.sqrt(gradient @ fit.covariance @ gradient)
@@ -173,7 +159,7 @@ def test_the_profile_at_zero_is_that_of_two_separate_probits(fitted):
     fit = model.fit_
     found = profile_rho(model, X, y, grid=[-0.6, 0.0, 0.6])
     at_zero = found.tidy().set_index("rho").loc[0.0, "log_likelihood"]
-    assert at_zero == pytest.approx(fit.probability.independent_log_likelihood, abs=1e-7)
+    assert at_zero == pytest.approx(fit.details.independent_log_likelihood, abs=1e-7)
     assert found.rho_hat == pytest.approx(fit.rho, abs=1e-7)
     assert found.height == pytest.approx(fit.log_likelihood, abs=1e-7)
     low, high = found.interval()
@@ -191,7 +177,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
     np.testing.assert_allclose([low, high], fit.coef[0] + np.array([-1.96, 1.96]) * error, rtol=0.1)
     ends = found.at(np.array([low, high]))
     np.testing.assert_allclose(2.0 * (found.height - ends), stats.chi2.ppf(0.95, 1), rtol=1e-5)
-    assert found.naive_probit == pytest.approx(fit.probability.naive_coef[1], abs=1e-7)
+    assert found.naive_probit == pytest.approx(fit.details.naive_coef[1], abs=1e-7)
 
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
@@ -207,11 +193,9 @@ def over_rho(fitted):
 def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitted, over_rho):
     fit, found = fitted[0].fit_, over_rho
     table = found.tidy()
-    np.testing.assert_allclose(table["probit"], fit.probability.naive_coef, rtol=1e-6)
+    np.testing.assert_allclose(table["probit"], fit.details.naive_coef, rtol=1e-6)
     errors = found.curve.std_error(np.zeros(1))[0]
-    np.testing.assert_allclose(
-        errors, np.sqrt(np.diag(fit.probability.naive_covariance)), rtol=1e-5
-    )
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(fit.details.naive_covariance)), rtol=1e-5)
     at_hat = found.curve.estimate(np.array([fit.rho]))[0]
     np.testing.assert_allclose(at_hat, [fit.intercept, *fit.coef[:2]], rtol=1e-4)
     assert (table["ui_low"] < table["bound_low"]).all()

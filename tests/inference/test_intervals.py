@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 from scipy.stats import norm
+from tests.moved import moved_model
 
 from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.datasets import load_mroz, make_selection
@@ -175,16 +176,8 @@ def test_marginal_intervals_are_the_textbook_ones(model, simulated):
 def test_confidence_limits_are_those_of_a_numerical_gradient(model, simulated, kind):
     X, step = simulated.X[:50], 1e-5
     gradient = []
-    names = [("intercept", None), *(("coef", column) for column in (0, 2, 3))]
-    names += [("selection_intercept", None), *(("selection_coef", column) for column in range(6))]
-    for name, column in [*names, ("imr_coef", None)]:
-        ends = []
-        for side in (1, -1):
-            other = copy.copy(model)
-            value = np.array(getattr(model.fit_, name))
-            value[() if column is None else column] += side * step
-            other._fit = replace(model.fit_, **{name: value})
-            ends.append(other.predict(X, kind))
+    for term in model.fit_.terms[:12]:
+        ends = [moved_model(model, term, side * step).predict(X, kind) for side in (1, -1)]
         gradient.append((ends[0] - ends[1]) / (2 * step))
     gradient = np.column_stack(gradient)
     v = model.fit_.covariance[:12, :12]

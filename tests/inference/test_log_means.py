@@ -1,13 +1,13 @@
 """Means of a log outcome on its own scale: the model's formula against numerical integration."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm, qmc
+from tests.moved import moved
 
 from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.data.outcomes import from_log
@@ -130,20 +130,12 @@ def make_rows(n=300):
 X, WAGE = make_rows()
 
 
-def moved(fit, step):
+def moved_by(fit, steps):
     """The fit with all estimates moved: those of ``terms``, then sigma."""
-    coef, selection = fit.coef.copy(), fit.selection_coef.copy()
-    coef[:2] += step[1:3]
-    selection += step[4:7]
-    return replace(
-        fit,
-        intercept=fit.intercept + step[0],
-        coef=coef,
-        selection_intercept=fit.selection_intercept + step[3],
-        selection_coef=selection,
-        imr_coef=fit.imr_coef + step[7],
-        sigma=fit.sigma + step[8],
-    )
+    terms = [*[term for term in fit.terms if term[0] != "errors"], ("errors", "imr")]
+    for term, step in zip([*terms, ("errors", "sigma")], steps, strict=True):
+        fit = moved(fit, term, step)
+    return fit
 
 
 def joint(fit):
@@ -164,7 +156,7 @@ def test_intervals_and_margins_are_the_delta_method_with_numerical_gradients(met
     for kind in ("marginal", "selected", "unselected", "expected"):
 
         def value(step, kind=kind):
-            return predict(moved(fit, step), X[:4], kind, None, 0.9, "error")
+            return predict(moved_by(fit, step), X[:4], kind, None, 0.9, "error")
 
         gradient = np.array([value(step) - value(-step) for step in steps]).T / 2e-5
         means, limits = model.predict(X[:4], kind, "confidence", 0.9)
@@ -179,7 +171,7 @@ def test_intervals_and_margins_are_the_delta_method_with_numerical_gradients(met
             moves = [np.array([h, 0, 0]) for h in (1e-4, -1e-4)]
             rows = X[:50]
             up, down = (
-                predict(moved(fit, step), rows + m, kind, None, 0.9, "error") for m in moves
+                predict(moved_by(fit, step), rows + m, kind, None, 0.9, "error") for m in moves
             )
             return np.mean(up - down) / 2e-4
 

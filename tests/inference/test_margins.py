@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.stats import norm
+from tests.moved import moved_model
 
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
@@ -95,26 +96,12 @@ def test_effects_at_the_means_are_differences_at_the_average_row(model, data, we
         np.testing.assert_allclose(part["estimate"], expected, rtol=1e-8, atol=1e-10)
 
 
-def moved(model, place, step):
-    """A copy of a fitted model with one parameter moved, in the order of its covariance."""
-    other, fit = copy.copy(model), model.fit_
-    fields = [("intercept", None), *(("coef", column) for column in fit.features)]
-    fields.append(("selection_intercept", None))
-    fields += [("selection_coef", column) for column in fit.probit.features]
-    fields.append(("imr_coef", None))
-    name, column = fields[place]
-    value = np.array(getattr(fit, name))
-    value[() if column is None else column] += step
-    other._fit = replace(fit, **{name: value})
-    return other
-
-
 def numerical_covariance(model, effects):
     """J V J' with the Jacobian of a function of the model by central differences."""
     size = 3 + np.count_nonzero(model.support_) + len(model.fit_.probit.features)
     columns = []
-    for place in range(size):
-        up, down = (effects(moved(model, place, side * STEP)) for side in (1, -1))
+    for term in model.fit_.terms[:size]:
+        up, down = (effects(moved_model(model, term, side * STEP)) for side in (1, -1))
         columns.append((up - down) / (2 * STEP))
     jacobian = np.column_stack(columns)
     assert model.fit_.terms[size - 1] == ("errors", "imr")

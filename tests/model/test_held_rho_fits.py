@@ -249,7 +249,7 @@ def test_a_binary_outcome_is_what_the_uncertainty_interval_has_at_that_rho(class
 
 def test_at_zero_a_binary_outcome_has_two_separate_probits(classes):
     model = HeckmanProbit([0, 1], rho=0.0, cov_type="robust").fit(*classes)
-    binary = model.fit_.probability
+    binary = model.fit_.details
     assert model.log_likelihood_ == pytest.approx(binary.independent_log_likelihood, abs=1e-8)
     assert [model.intercept_, *model.coef_[:2]] == pytest.approx(binary.naive_coef, abs=1e-7)
     naive = np.sqrt(np.diag(binary.naive_covariance))

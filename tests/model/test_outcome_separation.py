@@ -140,7 +140,7 @@ def test_as_many_coefficients_as_rows_of_a_class_are_refused(data):
     with pytest.raises(TooFewRowsError, match=said):
         HeckmanProbit([0, 1, 2]).fit(X, rare)
     rare[np.flatnonzero(selected)[4]] = 1.0
-    assert HeckmanProbit([0, 1, 2]).fit(X, rare).fit_.probability.n_positive == 5
+    assert HeckmanProbit([0, 1, 2]).fit(X, rare).fit_.details.n_positive == 5
 
 
 def test_copies_and_collinear_columns_are_refused(data):
@@ -169,7 +169,7 @@ def test_without_missing_outcomes_it_is_a_plain_probit():
     p, density = ndtr(index), np.exp(-0.5 * index**2) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(design.T @ (density * (y - p) / (p * (1 - p))), 0, atol=1e-8)
     assert np.isfinite(model.tidy()["std_error"]).all()
-    assert model.fit_.probability.mean_slope == pytest.approx(density.mean())
+    assert model.fit_.details.mean_slope == pytest.approx(density.mean())
 
 
 def test_separated_outcomes_of_which_none_is_missing_are_a_warning():
@@ -181,7 +181,7 @@ def test_separated_outcomes_of_which_none_is_missing_are_a_warning():
     assert np.isfinite(model.coef_).all()
     assert np.isnan(model.tidy()["std_error"]).all()
     assert not model.converged_
-    assert model.fit_.probability.separated == (0,)
+    assert model.fit_.details.separated == (0,)
     np.testing.assert_array_equal(model.predict(X), y)
 
 

@@ -140,7 +140,7 @@ def test_frequency_weights_repeat_rows(data, weight):
     np.testing.assert_allclose(model.vcov(), again.vcov(), rtol=1e-7, atol=1e-12)
     for name in ("log_likelihood_", "aic_", "bic_", "n_obs_", "n_selected_"):
         assert getattr(model, name) == pytest.approx(getattr(again, name), rel=1e-12)
-    one, other = model.fit_.probability, again.fit_.probability
+    one, other = model.fit_.details, again.fit_.details
     assert (one.n_positive, one.n_negative) == (other.n_positive, other.n_negative)
     assert one.mean_slope == pytest.approx(other.mean_slope, rel=1e-10)
     np.testing.assert_allclose(one.mean_slope_gradient, other.mean_slope_gradient, rtol=1e-8)
@@ -210,7 +210,7 @@ def test_the_mean_slope_is_what_an_average_of_densities_is(data):
     def mean(b):
         return np.mean(np.exp(-0.5 * (design @ b) ** 2) / np.sqrt(2 * np.pi))
 
-    binary = model.fit_.probability
+    binary = model.fit_.details
     beta = np.append(model.intercept_, model.coef_[PREDICTION])
     assert binary.mean_slope == pytest.approx(mean(beta), rel=1e-12)
     np.testing.assert_allclose(
@@ -225,7 +225,7 @@ def test_the_mean_slope_is_what_an_average_of_densities_is(data):
 def test_rho_zero_is_two_probits(data):
     """The plain probit of the selected rows and that of selection, by SciPy's optimizer."""
     model = HeckmanProbit(PREDICTION).fit(data.X, data.y)
-    binary, s = model.fit_.probability, ~np.isnan(data.y)
+    binary, s = model.fit_.details, ~np.isnan(data.y)
 
     def probit(X, y, b):
         return -log_ndtr((2.0 * y - 1.0) * (b[0] + X @ b[1:])).sum()

@@ -26,7 +26,7 @@ def fitted():
 
 def test_average_slopes_over_rho_are_those_of_the_model_and_of_the_naive_probit(fitted):
     model, _, _, pictures = fitted
-    fit, found = model.fit_, model.fit_.probability
+    fit, found = model.fit_, model.fit_.details
     panels = {panel.feature: panel for panel in pictures.over_rho.panels}
     panel, column = panels["age"], 0
     at_hat = 100 * fit.coef[column] * found.mean_slope

@@ -72,7 +72,7 @@ def test_effects_are_averages_over_the_rows_with_an_outcome(model, rows):
     x, _ = design(rows, PREDICT)
     found = effects_of(model.fit_)
     b = np.append(model.intercept_, model.coef_[:3])
-    naive = model.fit_.probability.naive_coef
+    naive = model.fit_.details.naive_coef
     for series, coef in ((found.own, b), (found.least_squares, naive)):
         brute = [np.mean(stats.norm.pdf(x @ coef) * slope) for slope in coef[1:]]
         np.testing.assert_allclose(numbers(series, range(3))[:, 0], brute, rtol=1e-8)
@@ -87,7 +87,7 @@ def test_intervals_of_effects_follow_from_a_jacobian_by_differences(model, rows)
         return np.mean(stats.norm.pdf(x @ coef)) * coef[1:]
 
     b = np.append(fit.intercept, fit.coef[:3])
-    naive, by_naive = fit.probability.naive_coef, fit.probability.naive_covariance
+    naive, by_naive = fit.details.naive_coef, fit.details.naive_covariance
     for coef, covariance, slopes in (
         (b, fit.covariance[:4, :4], own_slopes(fit)),
         (naive, by_naive, naive_slopes(fit)),
@@ -165,8 +165,8 @@ def test_a_feature_may_be_called_sigma(rows):
 
 
 def test_the_naive_probit_has_the_covariance_that_was_asked_for(rows):
-    plain = fitted(HeckmanProbit(PREDICT, SELECT), *rows).fit_.probability
-    robust = fitted(HeckmanProbit(PREDICT, SELECT, cov_type="robust"), *rows).fit_.probability
+    plain = fitted(HeckmanProbit(PREDICT, SELECT), *rows).fit_.details
+    robust = fitted(HeckmanProbit(PREDICT, SELECT, cov_type="robust"), *rows).fit_.details
     np.testing.assert_allclose(plain.naive_coef, robust.naive_coef)
     assert not np.allclose(plain.naive_covariance, robust.naive_covariance)
 

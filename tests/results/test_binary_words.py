@@ -166,11 +166,11 @@ def test_the_slope_of_a_switch_is_called_a_slope(rows):
 
 def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     fit = models["given"].fit_
-    far = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 5.0)
+    far = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 5.0)
     found = verdict(evidence_of(replace(fit, details=far)))
     assert found.kind == "yes"
     assert "given the exclusions: rho = 0 is rejected (p = 0.002)" in str(found.sentence)
-    near = replace(fit.probability, independent_log_likelihood=fit.log_likelihood - 0.1)
+    near = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 0.1)
     assert verdict(evidence_of(replace(fit, details=near))).kind != "yes"
 
 
@@ -407,8 +407,8 @@ def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
     ):
         names = [name for name, held in zip(columns, mask, strict=True) if held]
         exact = fitted(HeckmanProbit(names), X[columns], y)
-        scaled = searched.fit_.probability.mean_slope * exact.coef_[mask]
-        error = exact.tidy()["std_error"][1 : 1 + len(names)] * exact.fit_.probability.mean_slope
+        scaled = searched.fit_.details.mean_slope * exact.coef_[mask]
+        error = exact.tidy()["std_error"][1 : 1 + len(names)] * exact.fit_.details.mean_slope
         found = np.array([near.coef.of(column).estimate for column in np.flatnonzero(mask)])
         assert np.all(np.abs(found - scaled) < 0.5 * error), names
         assert near.rho == pytest.approx(exact.rho_, abs=0.15)

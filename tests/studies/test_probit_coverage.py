@@ -85,7 +85,7 @@ def fitter() -> Callable[[Floats, Floats, int], list[tuple[Floats, Floats] | Non
                         value, error = fit.atanh_rho
                         tests.append((value / error) ** 2)
                         if covariance == "classical":
-                            gain = fit.log_likelihood - fit.probability.independent_log_likelihood
+                            gain = fit.log_likelihood - fit.details.independent_log_likelihood
                             tests.append(2.0 * gain)
                 except HeckmanfaError:
                     found.append(None)
