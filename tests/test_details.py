@@ -196,7 +196,10 @@ def test_an_honest_headline_names_the_one_feature_or_the_features_that_were_chos
 
     def said(*features):
         evidence = SimpleNamespace(
-            outcome="y", n_halves=10, is_honest=True, ordered=lambda: list(features)
+            outcome="y",
+            way=SimpleNamespace(n_halves=10),
+            ordered=lambda: list(features),
+            share_words=lambda feature: f"{round(10 * feature.chance)} of 10",
         )
         return on_one_line(_of_halves(evidence))
 
@@ -476,8 +479,6 @@ def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, wo
 def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
     sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999, role="predicts")
     unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4, role="cannot be told")
-    found = SimpleNamespace(
-        honest=False, ordered=lambda: [sure, unsure], outcome="y", mode="chosen", window=None
-    )
+    found = SimpleNamespace(ordered=lambda: [sure, unsure], outcome="y", window=None)
     said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
     assert words in said

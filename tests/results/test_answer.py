@@ -192,7 +192,7 @@ def test_nothing_missing_is_about_least_squares(rows):
     seen = y.notna()
     found = evidence_of(fitted(HeckmanAverage(), X[seen], y[seen]).fit_)
     answer = answer_of(found)
-    assert found.mode == "observed"
+    assert found.way.name == "observed"
     assert str(answer.headline).startswith("With the other features held equal, one more x")
     assert answer.selection.title == "No outcome is missing: nothing to correct"
     assert "Least squares, which" not in str(answer.how_much)

@@ -72,7 +72,7 @@ def test_effects_are_those_of_tidy_and_chances_those_of_the_inclusion(rows):
     model = fitted(HeckmanAverage(), *rows)
     found = evidence_of(model.fit_)
     table = model.tidy().set_index("term")
-    assert found.mode == "average"
+    assert found.way.name == "average"
     for feature, chance in zip(found.features, model.inclusion_["bic"][:-1], strict=True):
         row = table.loc[table["equation"] == "prediction"].loc[feature.name]
         effect = feature.effect
@@ -98,7 +98,7 @@ def test_the_best_set_is_close_to_a_model_with_its_features(rows):
         assert effect.estimate == pytest.approx(row["estimate"], abs=0.1 * row["std_error"])
     assert best.rho == pytest.approx(alone.rho_, abs=0.05)
     given = evidence_of(alone.fit_)
-    assert given.mode == "given"
+    assert given.way.name == "given"
     # The interval of rho holds zero if and only if that of lambda does.
     assert given.rho.excludes_zero == given.imr.excludes_zero
     assert given.rho.low < alone.rho_ < given.rho.high
@@ -168,7 +168,7 @@ def test_a_choice_has_the_chances_of_the_average_and_its_own_effects(rows):
         evidence_of(fitted(one, *rows).fit_)
         for one in (model, HeckmanAverage(cov_type="classical"))
     )
-    assert found.mode == "chosen"
+    assert found.way.name == "chosen"
     for mine, other in zip(found.features, averaged.features, strict=True):
         assert mine.chance == pytest.approx(other.chance)
         assert mine.chance_least_squares == pytest.approx(other.chance_least_squares)
@@ -202,8 +202,8 @@ def test_a_search_among_many_features_is_weighed_in_short_chains(rows, monkeypat
 def test_an_honest_search_counts_halves(rows):
     model = fitted(HeckmanBestSubset(honest=True, n_splits=6, random_state=0), *rows)
     found = evidence_of(model.fit_)
-    assert found.honest
-    assert found.n_halves == 6
+    assert found.way.name == "honest"
+    assert found.way.n_halves == 6
     chosen = model.honest_.support.mean(axis=0)
     assert [feature.chance for feature in found.features] == chosen.tolist()
     assert {feature.by_aic for feature in found.features} == {None}

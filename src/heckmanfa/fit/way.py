@@ -50,6 +50,14 @@ class WayWords:
     """where the guards of a likelihood were computed, after their value"""
     each: str = ""
     """of which models an equation holds, after it"""
+    series: str = "this model"
+    """the estimates in a legend"""
+    alike: str = "same features"
+    """the naive estimates in that legend, after their name"""
+    estimates: str = "Estimates with 95% intervals."
+    """what estimates and intervals are, in a caption"""
+    beforehand: str = ""
+    """why nothing was searched, in a sentence"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +73,9 @@ class Way:
     search: SearchOutcome | None = None
 
     name: ClassVar[WayName] = "given"
-    words: ClassVar[WayWords] = WayWords()
+    words: ClassVar[WayWords] = WayWords(
+        beforehand="This was said beforehand: nothing was searched, so there are no chances."
+    )
     is_corrected: ClassVar[bool] = True
     """whether outcomes are missing, so there is selection to correct for"""
     is_average: ClassVar[bool] = False
@@ -84,9 +94,14 @@ class Way:
         return self.search is not None and self.search.chose
 
     @property
+    def chose(self) -> bool:
+        """Whether one set of several was chosen, in all rows or over halves of them."""
+        return self.searched and not self.is_average
+
+    @property
     def ignores_search(self) -> bool:
         """Whether intervals take the features for known, though the same rows chose them."""
-        return False
+        return self.chose and not self.halves_rows
 
     @property
     def equation(self) -> list[int]:
@@ -120,9 +135,19 @@ class Way:
         return allowed.without_columns([c for c in allowed.columns if c not in searched])
 
     @property
+    def candidates(self) -> tuple[int, ...] | None:
+        """Columns that could predict in these rows; None if nothing says so but the question."""
+        return None if self.search is None else self.search.candidates
+
+    @property
+    def form(self) -> Form | None:
+        """The form of the model with everything in it; None if the fit does not hold one."""
+        return None if self.search is None else self.search.form
+
+    @property
     def form_of_both(self) -> Form | None:
         """The form of everything in both equations; None unless both were searched."""
-        return None if self.search is None else self.search.form
+        return self.form if self.form is not None and self.form.searched else None
 
     @property
     def searched_window(self) -> tuple[float, float] | None:
@@ -140,6 +165,11 @@ class Way:
         raise NotSearchedError("the estimates are not averages over assignments")
 
     @property
+    def n_halves(self) -> int:
+        """Number of random halves of the rows that chose features; zero unless halves did."""
+        return len(self.halves.estimates) if self.halves_rows else 0
+
+    @property
     def halves(self) -> HonestSplits:
         """The estimates in random halves of the rows."""
         raise NotSearchedError("the estimates are not those of random halves of the rows")
@@ -150,6 +180,9 @@ class Observed(Way):
     """No outcome is missing, so there is nothing to search or to correct."""
 
     name: ClassVar[WayName] = "observed"
+    words: ClassVar[WayWords] = WayWords(
+        beforehand="No outcome is missing, so nothing was searched."
+    )
     is_corrected: ClassVar[bool] = False
 
     @property
@@ -164,13 +197,11 @@ class Chosen(Way):
 
     name: ClassVar[WayName] = "chosen"
     words: ClassVar[WayWords] = WayWords(
-        of_search=", which ignores the search", label="chosen", shown="chosen assignment"
+        of_search=", which ignores the search",
+        label="chosen",
+        shown="chosen assignment",
+        estimates="Estimates for the chosen features, with 95% intervals that ignore the search.",
     )
-
-    @property
-    def ignores_search(self) -> bool:
-        """The rows that chose the features also estimate them."""
-        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +215,10 @@ class Halved(Way):
         label="honest",
         note="split halves",
         shown="honest",
+        series="this model, honest halves",
+        estimates=(
+            "Estimates with 95% intervals, each of the coefficient in the models that halves chose."
+        ),
     )
     halves_rows: ClassVar[bool] = True
 
@@ -219,6 +254,12 @@ class Averaged(Way):
         predict="May predict",
         guarded=" (in the model of all features)",
         each=" in each assignment",
+        series="this model, averaged",
+        alike="averaged alike",
+        estimates=(
+            "Averages over sets of features; a set without the feature counts as zero. 95% "
+            "intervals: of what predicts, over the sets in which it does; others reach zero."
+        ),
     )
     is_average: ClassVar[bool] = True
 
@@ -262,9 +303,14 @@ class Averaged(Way):
         return self.averaging.mixture.selecting
 
     @property
-    def form_of_both(self) -> Form | None:
-        """The form of everything in both equations; None unless both were searched."""
-        return self.averaging.form if self.averaging.form.searched else None
+    def candidates(self) -> tuple[int, ...] | None:
+        """Columns that could predict in these rows."""
+        return self.averaging.columns
+
+    @property
+    def form(self) -> Form | None:
+        """The form of the model with everything in it."""
+        return self.averaging.form
 
     @property
     def searched_window(self) -> tuple[float, float] | None:

@@ -30,14 +30,14 @@ def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates |
     if fit.probit is None or fit.held_rho is not None:
         return None
     note = ""
-    if evidence.mode == "given":
+    if not evidence.way.searched:
         ways = [
             _own(evidence, "this model"),
             *_other_method(evidence, None if read is None else read.rows),
         ]
     else:
         ways = _ways(evidence)
-        several = fit.average is None and len(ways) > 1
+        several = not fit.way.is_average and len(ways) > 1
         if several and fit.spec.method == "ml":
             note = "All but the first are two-step estimates."
         elif several and fit.spec.errors_differ:
@@ -66,14 +66,12 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
     """Return the ways of a model that chose or averaged."""
     own = np.asarray(evidence.fit.support, dtype=bool)
     masks: list[Mask] = []
-    if evidence.honest:
-        ways = [_own(evidence, "honest", "split halves")]
-    elif evidence.mode == "average":
-        ways = [_own(evidence, "averaged", _averaged_over(evidence.fit))]
-    else:
-        ways = [_own(evidence, "chosen")]
+    words = evidence.way.words
+    note = _averaged_over(evidence.fit) if evidence.way.is_average else words.note
+    ways = [_own(evidence, words.label, note)]
+    if evidence.way.ignores_search:
         masks.append(own)
-    if evidence.mode == "chosen":
+    if evidence.way.chose:
         ways += _averaged(evidence)
     alone = evidence.n_assignments == 1
     for label, one in (("best", evidence.best), ("second best", evidence.second)):
@@ -90,9 +88,7 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
 
 def _averaged_over(fit: Fit) -> str:
     """Say over what an average is."""
-    assert fit.average is not None
-    found = fit.average.mixture
-    return "all assignments" if found.exhaustive else "a sample"
+    return "all assignments" if fit.way.averaging.mixture.exhaustive else "a sample"
 
 
 def _averaged(evidence: Evidence) -> list[ImrEstimate]:

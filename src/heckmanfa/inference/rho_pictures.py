@@ -191,15 +191,13 @@ def _alone(fit: Fit, mask: Mask) -> Fit:
 def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
     """Return the name of the model whose coefficients are shown, and its features."""
     fit = evidence.fit
-    if evidence.mode == "average" and evidence.best is not None:
-        return "best assignment", np.asarray(evidence.best.mask, dtype=bool)
-    support = np.asarray(fit.support, dtype=bool)
-    if fit.average is not None:
-        # Without BIC weights, the average still has its own.
-        return "heaviest assignment", np.asarray(fit.average.mixture.leading_masks[0])
-    if evidence.mode == "chosen":
-        return "honest" if evidence.honest else "chosen assignment", support
-    return "this model", support
+    name, support = evidence.way.words.shown, np.asarray(fit.support, dtype=bool)
+    if not evidence.way.is_average:
+        return name, support
+    if evidence.best is not None:
+        return name, np.asarray(evidence.best.mask, dtype=bool)
+    # Without BIC weights, the average still has its own.
+    return "heaviest assignment", np.asarray(evidence.way.averaging.mixture.leading_masks[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +299,7 @@ def _bars(
     evidence: Evidence, mask: Mask, profile: RhoProfile | None, rows: Rows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
     """Return what is known of rho, and why the likelihood says nothing of it."""
-    searched = evidence.mode in ("average", "chosen")
+    searched = evidence.way.searched
     label = "features known" if searched else "95% of rho"
     given = "were the features known" if searched else ""
     bars = []
@@ -309,7 +307,7 @@ def _bars(
     if known is not None:
         bars.append(RhoBar(label, *known, given))
     if searched and evidence.rho_with_search is not None:
-        how = "split halves" if evidence.honest else f"assignments by {_mixed_by(evidence)} weights"
+        how = evidence.way.words.note or f"assignments by {_mixed_by(evidence)} weights"
         ends = evidence.rho_with_search
         bars.append(
             RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search")
@@ -344,9 +342,9 @@ def _known_interval(
         # Without a maximum inside (-1, 1), the interval is of no use.
         if low < profile.rho_hat < high:
             return "likelihood", low, high, profile.rho_hat
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return None
-    if evidence.mode == "average":
+    if evidence.way.is_average:
         best = evidence.best
         # Without the correction, rho is 0.
         corrected = best if best is not None and best.corrected else None
@@ -367,7 +365,7 @@ def _mixed_by(evidence: Evidence) -> str:
 
 def _searched_rho(evidence: Evidence) -> float:
     """Return the estimate of rho beside the interval that allows for the search."""
-    weighed = None if evidence.honest or evidence.mode == "average" else evidence.weights
+    weighed = evidence.weights if evidence.way.is_one_fit else None
     if not isinstance(weighed, AssignmentWeights):
         return evidence.rho.estimate
     return weighed.mixture.rho

@@ -152,7 +152,7 @@ def _titles(reported: Reported) -> list[str]:
 
 
 def _part_title(reported: Reported, part: str) -> str:
-    if part == "left out" and reported.evidence.mode == "given":
+    if part == "left out" and reported.evidence.way.name == "given":
         return "Not in the prediction equation"
     return _PARTS[part]
 
@@ -183,7 +183,7 @@ def _coefficient_notes(reported: Reported) -> list[str]:
         notes.append(CANNOT_SOLVE)
     if fit.log_likelihood is not None:
         notes.append(f"{likelihood_name(fit)}: {fit.log_likelihood:.4f}.")
-    each = " in each assignment" if reported.evidence.mode == "average" else ""
+    each = reported.evidence.way.words.each
     if reported.is_corrected and fit.family.has_classes:
         notes.append(
             "rho is the correlation of the errors of both equations. The log-likelihood beside it "

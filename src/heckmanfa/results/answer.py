@@ -19,7 +19,6 @@ from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEviden
 from heckmanfa.results.headline import (
     amount,
     by_certainty,
-    halves,
     headline,
     interval_words,
     weight_words,
@@ -29,7 +28,7 @@ from heckmanfa.results.selection_verdict import LITTLE_RHO, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, effects, plural
+from heckmanfa.text.wording import effects, plural
 
 MOST_SURE = 3
 MOST_UNSURE = 7
@@ -182,7 +181,7 @@ class _Chips:
 def _chips(evidence: Evidence) -> _Chips:
     """Features for the first screen, each with its chance."""
     always = [feature for feature in evidence.ordered() if feature.role == ALWAYS]
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return _halves_chips(evidence, always)
     if not evidence.has_chances:
         taken = [
@@ -195,56 +194,51 @@ def _chips(evidence: Evidence) -> _Chips:
         chips = tuple(Chip(feature.name, "", True) for feature in taken[:room])
         return _Chips(chips, (), len(taken) - len(chips), label, "")
     sure, unsure, _ = by_certainty(evidence)
+    return _shared_chips(evidence, sure, always, unsure)
+
+
+def _shared_chips(
+    evidence: Evidence,
+    sure: Sequence[FeatureEvidence],
+    always: Sequence[FeatureEvidence],
+    unsure: Sequence[FeatureEvidence],
+    *labels: str,
+) -> _Chips:
+    """Features with their shares: those that are surely there, and others."""
     first = [
-        *(Chip(feature.name, _chance(feature), True) for feature in sure),
+        *(Chip(feature.name, evidence.share_words(feature), True) for feature in sure),
         *(Chip(feature.name, "always included", True) for feature in always),
     ]
-    second = [Chip(feature.name, _chance(feature), False) for feature in unsure]
+    second = [Chip(feature.name, evidence.share_words(feature), False) for feature in unsure]
     more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
-    return _Chips(tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE]), more)
+    return _Chips(tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE]), more, *labels)
 
 
 def _halves_chips(evidence: Evidence, always: Sequence[FeatureEvidence]) -> _Chips:
-    found = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in found if feature.role == CHOSEN]
+    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in counted if feature.role == CHOSEN]
     seldom = sorted(
         (
             feature
-            for feature in found
+            for feature in counted
             if feature.role != CHOSEN and (feature.chance or 0.0) >= _SELDOM
         ),
         key=lambda feature: -(feature.chance or 0.0),
     )
-    first = [
-        *(Chip(feature.name, halves(evidence, feature), True) for feature in chosen),
-        *(Chip(feature.name, "always included", True) for feature in always),
-    ]
-    second = [Chip(feature.name, halves(evidence, feature), False) for feature in seldom]
-    more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
-    return _Chips(
-        tuple(first[:MOST_SURE]),
-        tuple(second[:MOST_UNSURE]),
-        more,
-        "Chosen in at least half of the halves:",
-        "Chosen in fewer:",
-    )
-
-
-def _chance(feature: FeatureEvidence) -> str:
-    return "" if feature.chance is None else chance_text(feature.chance)
+    labels = "Chosen in at least half of the halves:", "Chosen in fewer:"
+    return _shared_chips(evidence, chosen, always, seldom, *labels)
 
 
 def _which(evidence: Evidence) -> Passage:
     """Say what chances are, and how much weight the best set has."""
-    if evidence.honest:
+    way = evidence.way
+    if way.halves_rows:
         return passage(
-            f"How many of {evidence.n_halves} random halves of the rows chose it. Effects are "
+            f"How many of {way.n_halves} random halves of the rows chose it. Effects are "
             "estimated on the other halves."
         )
-    if evidence.mode == "observed":
-        return passage("No outcome is missing, so nothing was searched.")
-    if evidence.mode == "given":
-        return passage("This was said beforehand: nothing was searched, so there are no chances.")
+    if not way.searched:
+        return passage(way.words.beforehand)
     if not evidence.has_chances:
         return _without_chances(evidence)
     how = "all " if evidence.exhaustive and evidence.n_assignments > 1 else "the "
@@ -259,7 +253,7 @@ def _which(evidence: Evidence) -> Passage:
 
 
 def _without_chances(evidence: Evidence) -> Passage:
-    averaged = evidence.mode == "average"
+    averaged = evidence.way.is_average
     if evidence.pseudo:
         how = "Effects are averaged over sets of features. " if averaged else ""
         return passage(
@@ -279,7 +273,7 @@ def _best(evidence: Evidence) -> Passage:
     best_has = weight_words(evidence, best.weight)
     named_best = _best_set(best)
     words = passage("The best set, ", named_best, f", has {best_has}.")
-    if evidence.mode != "chosen":
+    if not evidence.way.chose:
         return words
     if evidence.chosen == best.names and not best.index:
         return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
@@ -355,10 +349,8 @@ def _coefficient(bound: Effect) -> str:
 
 def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
     """Give the interval, and say what it allows for."""
-    allows = {"average": ", which allows for the search", "chosen": ", which ignores the search"}
-    search = allows["average"] if evidence.honest else allows.get(evidence.mode, "")
-    known = main.effect.has_interval
-    return passage(interval_words(evidence, main, start=True), f"{search if known else ''}.")
+    search = evidence.way.words.of_search if main.effect.has_interval else ""
+    return passage(interval_words(evidence, main, start=True), f"{search}.")
 
 
 def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
@@ -367,7 +359,7 @@ def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
     slope = ""
     if words.unit and evidence.naming.is_switch(main.lead):
         slope = "This is an average slope, not the difference between 1 and 0."
-    if evidence.mode == "observed" or not plain.known:
+    if not evidence.way.is_corrected or not plain.known:
         return passage(slope) if slope else passage()
     value, low, high = words.numbers(plain.estimate, plain.low, plain.high)
     ends = f" ({low} to {high})" if plain.has_interval else ""

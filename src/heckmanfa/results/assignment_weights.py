@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     CollinearError,
     InputError,
@@ -25,7 +24,7 @@ from heckmanfa.errors import (
     SearchWarning,
     TooFewRowsError,
 )
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, Way
 from heckmanfa.fit.full_form import form_of_candidates
 from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
 from heckmanfa.results.average_tables import has_pseudo_weights
@@ -35,7 +34,6 @@ from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import with_shares_of
 from heckmanfa.search.averaging.weights import Correction
-from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY
 
@@ -99,9 +97,8 @@ class AssignmentWeights:
     @property
     def correction(self) -> dict[WeightCriterion, float] | None:
         """Share of weight that holds the correction; None unless it is optional."""
-        found = self.mixture
-        judged = found.correction == "optional" and found.rho_range is None
-        return found.correction_share if judged else None
+        judged = self.mixture.correction == "optional" and self.mixture.rho_range is None
+        return self.mixture.correction_share if judged else None
 
     @property
     def corrected(self) -> float | None:
@@ -151,135 +148,116 @@ def weights_of(fit: Fit, effort: Effort = "full") -> AssignmentWeights | str | N
 
     None where nothing was searched, so that there is nothing to weigh.
     """
-    if fit.probit is None or (fit.average is None and not (fit.search and fit.search.chose)):
+    way = fit.way
+    if not way.searched:
         return None
     if has_pseudo_weights(fit):
         return (
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
             "choice is, is not said."
         )
-    if fit.average is not None:
-        return _weigh(fit)
-    n_units = n_units_of(fit)
-    if effort == "quick" and n_units > QUICK_UNITS:
-        return _LATER
-    rough = effort == "rough" and n_units > MOST_UNITS
-    return _weigh(fit, max_sweeps=LEAST_SWEEPS if rough else None)
-
-
-def choices_of(fit: Fit) -> Choices:
-    """Return the assignments that could be chosen in the rows of the fit."""
-    if fit.average is not None:
-        return fit.average.mixture.choices
-    assert fit.search is not None
-    allowed, candidates = fit.search.choices, {*fit.search.candidates}
-    return allowed.without_columns([c for c in allowed.columns if c not in candidates])
-
-
-def selecting_of(fit: Fit) -> Choices | None:
-    """Return which columns may drive selection; None if the selection equation is not searched."""
-    if fit.average is not None:
-        return fit.average.mixture.selecting
-    search = fit.search
-    if search is None or search.selecting is None or search.form is None:
-        return None
-    return search.selecting.without_columns(
-        [column for column in search.selecting.columns if column not in search.form.searched]
-    )
+    weighed = _of_average(way) if way.is_average else _of_search(fit, effort)
+    return weighed if isinstance(weighed, str) else _described(fit, *weighed)
 
 
 def n_units_of(fit: Fit) -> int:
     """Count the features and groups that may be in or out, in both equations if both may."""
-    selecting = selecting_of(fit)
-    return len(choices_of(fit).units) + (0 if selecting is None else len(selecting.units))
+    selecting = fit.way.selecting
+    return len(fit.way.choices.units) + (0 if selecting is None else len(selecting.units))
 
 
-def _selecting(fit: Fit) -> Mask:
-    """(K,) which columns the selection equation of a fit has."""
-    return np.isin(np.arange(fit.n_features), fit.driving)
+def _of_average(way: Way) -> tuple[Form, Average] | str:
+    """Return the form of an average, and its mixture by BIC weights."""
+    own, form = way.averaging.mixture, way.averaging.form
+    if own.exhaustive and own.weights == "bic":
+        return form, own
+    # If sampled, the shares are known; the heaviest by BIC take a short run.
+    weighed = _weigh(form, way, own.correction, None if own.exhaustive else LEAST_SWEEPS)
+    if isinstance(weighed, str) or weighed.exhaustive:
+        return weighed if isinstance(weighed, str) else (form, weighed)
+    return form, with_shares_of(weighed, own)
 
 
-def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
-    """Weigh all assignments by BIC, or many that a sampler draws."""
-    choices, selecting, window = choices_of(fit), selecting_of(fit), _window(fit)
-    found: Average | None = None
-    correction: Correction = "optional"
-    if fit.average is not None:
-        form, given = fit.average.form, fit.average.mixture
-        correction = given.correction
-        if given.exhaustive:
-            found = given if given.weights == "bic" else None
-        else:
-            # The shares are known; the heaviest by BIC take a short run.
-            max_sweeps = LEAST_SWEEPS
-    else:
+def _of_search(fit: Fit, effort: Effort) -> tuple[Form, Average] | str:
+    """Weigh what a search could choose, by the form of the model of all candidates."""
+    way, n_units = fit.way, n_units_of(fit)
+    if effort == "quick" and n_units > QUICK_UNITS:
+        return _LATER
+    try:
+        form = form_of_candidates(fit, way.choices)
+    except (CollinearError, NotIdentifiedError, TooFewRowsError) as error:
+        return f"Assignments are not weighed: {error}"
+    correction: Correction = "optional" if form.knows_correction else "never"
+    if way.selecting is not None:
         try:
-            form = form_of_candidates(fit, choices)
-        except (CollinearError, NotIdentifiedError, TooFewRowsError) as error:
-            return f"Assignments are not weighed: {error}"
-        correction = "optional" if form.knows_correction else "never"
-    if found is None:
-        with warnings.catch_warnings():
-            # The words about the weights say whether the sampler's chains agree.
-            warnings.simplefilter("ignore", SearchWarning)
-            try:
-                if fit.average is None and selecting is not None:
-                    form = with_drivers(form, selecting)
-                found = average(
-                    form,
-                    choices,
-                    weights="bic",
-                    correction=correction,
-                    rho_range=window,
-                    random_state=_SEED,
-                    max_sweeps=max_sweeps,
-                    selecting=selecting,
-                )
-            except NoFeasibleAssignmentError:
-                return _NO_WEIGHT
-            except InputError as error:
-                return str(error)
-    if fit.average is not None and not found.exhaustive:
-        found = with_shares_of(found, fit.average.mixture)
-    rho = rho_mixture(form, found)
-    judged = window is None and correction == "optional"
-    chose = fit.average is None
+            form = with_drivers(form, way.selecting)
+        except NoFeasibleAssignmentError:
+            return _NO_WEIGHT
+        except InputError as error:
+            return str(error)
+    rough = effort == "rough" and n_units > MOST_UNITS
+    weighed = _weigh(form, way, correction, LEAST_SWEEPS if rough else None)
+    return weighed if isinstance(weighed, str) else (form, weighed)
+
+
+def _weigh(form: Form, way: Way, correction: Correction, max_sweeps: int | None) -> Average | str:
+    """Weigh all assignments by BIC, or many that a sampler draws."""
+    with warnings.catch_warnings():
+        # The words about the weights say whether the sampler's chains agree.
+        warnings.simplefilter("ignore", SearchWarning)
+        try:
+            return average(
+                form,
+                way.choices,
+                weights="bic",
+                correction=correction,
+                rho_range=way.searched_window,
+                random_state=_SEED,
+                max_sweeps=max_sweeps,
+                selecting=way.selecting,
+            )
+        except NoFeasibleAssignmentError:
+            return _NO_WEIGHT
+        except InputError as error:
+            return str(error)
+
+
+def _described(fit: Fit, form: Form, mixture: Average) -> AssignmentWeights:
+    """Return what the weights of all assignments say of those that matter."""
+    rho, window = rho_mixture(form, mixture), fit.way.searched_window
+    chose = not fit.way.is_average
+    judged = window is None and mixture.correction == "optional"
     return AssignmentWeights(
         form=form,
-        mixture=found,
-        chosen=_chosen_weight(fit, form, found) if chose else None,
+        mixture=mixture,
+        chosen=_chosen_weight(fit, form, mixture) if chose else None,
         left_out=_left_out(fit, form) if chose else None,
-        stand_ins=stand_ins_of(found) if judged else None,
+        stand_ins=stand_ins_of(mixture) if judged else None,
         rho_interval=None if window else rho.interval,
         component_rho=rho.rho,
     )
 
 
-def _window(fit: Fit) -> tuple[float, float] | None:
-    if fit.average is not None:
-        return fit.average.mixture.rho_range
-    return None if fit.search is None else fit.search.window
-
-
-def _chosen_weight(fit: Fit, form: Form, found: Average) -> float | None:
+def _chosen_weight(fit: Fit, form: Form, mixture: Average) -> float | None:
     """BIC weight of the features of a fit, with and without the correction."""
-    choices, own = found.joint, form.state_of(fit.support, _selecting(fit))
+    selecting = np.isin(np.arange(fit.n_features), fit.driving)
+    choices, own = mixture.joint, form.state_of(fit.support, selecting)
     inside = np.array([bool(own[unit[0]]) for unit in choices.units], dtype=bool)
     if not np.array_equal(choices.masks(inside), own[:-2]):
         return None
-    held = {"optional": (False, True), "always": (True,), "never": (False,)}[found.correction]
-    states = np.array([found.leading_states[0], *[own] * len(held)])
+    held = {"optional": (False, True), "always": (True,), "never": (False,)}[mixture.correction]
+    states = np.array([mixture.leading_states[0], *[own] * len(held)])
     states[1:, -2] = held
     members = Members(form, states, np.ones(len(states)))
     rho = members.terms[:, form.correction + (form.errors != "binary")]
-    criterion = found.criteria(states, members.costs)["bic"]
-    if found.rho_range is not None:
-        low, high = found.rho_range
+    criterion = mixture.criteria(states, members.costs)["bic"]
+    if mixture.rho_range is not None:
+        low, high = mixture.rho_range
         criterion[(rho < low) | (rho > high)] = np.inf
     relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
-    weight = float(found.best_weight["bic"] * relative.sum())
-    # A sampler may have missed the assignment that a search found; then visits do not weigh it.
-    return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
+    weight = float(mixture.best_weight["bic"] * relative.sum())
+    # A sampler may have missed the assignment that a search mixture; then visits do not weigh it.
+    return min(weight, 1.0) if mixture.exhaustive or weight <= 1.0 else None
 
 
 def _left_out(fit: Fit, form: Form) -> LeftOut | None:

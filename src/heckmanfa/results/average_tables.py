@@ -52,8 +52,7 @@ _MANY_ROWS = 100
 
 def outcome_of(fit: Fit) -> AverageOutcome:
     """Return the average behind a fit."""
-    assert fit.average is not None
-    return fit.average
+    return fit.way.averaging
 
 
 def has_pseudo_weights(fit: Fit) -> bool:
@@ -76,14 +75,14 @@ def selection_role(chance: float) -> str:
     return {"sure": DRIVES_SELECTION, "no sign": NO_SIGN_OF_SELECTION}.get(says(chance), UNSURE)
 
 
-def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
+def shares_frame(fit: Fit, mixture: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
     """Return a row for each feature or group: its share by each kind of weights, and its role.
 
     The share by a kind is that in which it predicts, on its own ("aic_alone") or with the index
     ("aic_index").
     """
     named = [tuple(fit.spec.feature_names(unit)) for unit in units]
-    ways = {"": found.shares, "_alone": found.alone, "_index": found.with_index}
+    ways = {"": mixture.shares, "_alone": mixture.alone, "_index": mixture.with_index}
     return pd.DataFrame(
         [
             {
@@ -94,7 +93,7 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
                     for kind in WEIGHT_CRITERIA
                 },
                 "role": role_of(
-                    *(float(of[CHANCES_BY][unit[0]]) for of in (found.shares, found.alone))
+                    *(float(of[CHANCES_BY][unit[0]]) for of in (mixture.shares, mixture.alone))
                 ),
             }
             for unit, names in zip(units, named, strict=True)
@@ -105,7 +104,7 @@ def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd
 
 def units_of(fit: Fit) -> list[tuple[int, ...]]:
     """Return the columns that every assignment holds, and the features and groups that may go."""
-    choices = outcome_of(fit).mixture.choices
+    choices = fit.way.averaging.mixture.choices
     return sorted([*((column,) for column in choices.always), *choices.units])
 
 
@@ -129,35 +128,34 @@ def null_share(m: float) -> str:
 
 def average_facts(fit: Fit) -> list[tuple[str, str]]:
     """Return what a summary says of an average in place of AIC and BIC."""
-    found = outcome_of(fit).mixture
-    how = "all" if found.exhaustive else "sampled"
-    weights = "AIC and BIC" if found.weights == "mean" else found.weights.upper()
+    mixture = fit.way.averaging.mixture
+    how = "all" if mixture.exhaustive else "sampled"
+    weights = "AIC and BIC" if mixture.weights == "mean" else mixture.weights.upper()
     return [
-        ("Assignments", f"{found.n_assignments:,}, {how}"),
+        ("Assignments", f"{mixture.n_assignments:,}, {how}"),
         ("Weights by", weights),
-        ("Best, BIC weight", percent(found.best_weight["bic"])),
-        ("Half of it in", f"{found.n_half['bic']:,}"),
+        ("Best, BIC weight", percent(mixture.best_weight["bic"])),
+        ("Half of it in", f"{mixture.n_half['bic']:,}"),
     ]
 
 
 def assignments_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.assignments_`."""
-    outcome = outcome_of(fit)
-    found, form = outcome.mixture, outcome.form
-    states, masks = found.leading_states, found.leading_masks
+    mixture, form = fit.way.averaging.mixture, fit.way.averaging.form
+    states, masks = mixture.leading_states, mixture.leading_masks
     named = [tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in masks]
     frame = pd.DataFrame({"features": named, "n_features": masks.sum(axis=1)})
-    if found.searches_both:
+    if mixture.searches_both:
         selecting = states[:, fit.n_features : -2]
         frame["selection_features"] = [
             tuple(fit.spec.feature_names(np.flatnonzero(mask).tolist())) for mask in selecting
         ]
     frame["correction"], frame["index"] = states[:, -2], states[:, -1]
-    frame["weight"] = found.leading_weight
-    frame = frame.assign(**found.criteria(states, found.leading_cost))
-    frame["rho"] = found.leading_rho
+    frame["weight"] = mixture.leading_weight
+    frame = frame.assign(**mixture.criteria(states, mixture.leading_cost))
+    frame["rho"] = mixture.leading_rho
     # The test of the correction is made on its own scale: beta_H, or atanh rho.
-    members = Members(form, states, found.leading_weight)
+    members = Members(form, states, mixture.leading_weight)
     gradient = np.eye(len(form.estimates))[[form.correction]]
     values, error = members.estimates[:, form.correction], members.variances(gradient)[:, 0] ** 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,7 +180,7 @@ class TermMixture:
     @classmethod
     def of(cls, fit: Fit) -> TermMixture:
         """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
-        members, averaged = outcome_of(fit).interval_members, averaged_terms(fit)
+        members, averaged = fit.way.averaging.interval_members, averaged_terms(fit)
         return cls(members.weights, members.terms[:, averaged], members.term_errors[:, averaged])
 
     @cached_property
@@ -238,41 +236,41 @@ def term_chances(fit: Fit) -> Floats:
 
     NaN for what every assignment holds, or none, and with sampling weights.
     """
-    found = outcome_of(fit).mixture
+    mixture = fit.way.averaging.mixture
     chances = np.full(len(fit.terms), np.nan)
     if has_pseudo_weights(fit):
         return chances
     columns = [*fit.equation]
     shares = np.where(
-        np.isin(columns, found.choices.always), np.nan, found.shares[CHANCES_BY][columns]
+        np.isin(columns, mixture.choices.always), np.nan, mixture.shares[CHANCES_BY][columns]
     )
     chances[1 : 1 + len(columns)] = shares
-    if found.selection_shares is not None and fit.probit is not None:
+    if mixture.selection_shares is not None and fit.probit is not None:
         selects = [*fit.probit.features]
         start = 2 + len(columns)
-        chances[start : start + len(selects)] = found.selection_shares[CHANCES_BY][selects]
-    if found.correction == "optional" and found.rho_range is None:
+        chances[start : start + len(selects)] = mixture.selection_shares[CHANCES_BY][selects]
+    if mixture.correction == "optional" and mixture.rho_range is None:
         ends = [term in (("errors", "imr"), ("errors", "rho")) for term in fit.terms]
-        chances[ends] = found.correction_share[CHANCES_BY]
+        chances[ends] = mixture.correction_share[CHANCES_BY]
     return chances
 
 
 def all_features_terms(fit: Fit) -> Floats:
     """Return estimates and standard errors of the model with everything in it, (T, 2)."""
-    form = outcome_of(fit).form
+    form = fit.way.averaging.form
     whole = Members(form, form.everything()[None], np.ones(1))
     return np.column_stack([whole.terms[0], whole.term_errors[0]])
 
 
 def averaged_terms(fit: Fit) -> Mask:
     """Which rows of ``fit.terms`` are averages: all but the selection equation of two steps."""
-    refitted = outcome_of(fit).form.errors != "two-step"
+    refitted = fit.way.averaging.form.errors != "two-step"
     return np.array([refitted or equation != "selection" for equation, _ in fit.terms])
 
 
-def refuse_test(fit: Fit, matrix: Floats) -> None:
+def refuse_averaged(fit: Fit, matrix: Floats) -> None:
     """Refuse a Wald test of what was averaged."""
-    if np.any(matrix[:, averaged_terms(fit)]):
+    if fit.way.is_average and np.any(matrix[:, averaged_terms(fit)]):
         raise NotIdentifiedError(
             "an average over assignments has no Wald test: its estimates are mixtures with a point "
             "mass at zero. tidy() has their intervals, and inclusion_ the weight that holds each "

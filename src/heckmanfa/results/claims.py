@@ -97,7 +97,7 @@ def _with_checks(evidence: Evidence, fact: Fact, checks: Sequence[Check]) -> Fac
 def _search_ignored(evidence: Evidence) -> list[Claim]:
     """The intervals of features that the same rows chose are those of features known beforehand."""
     main = evidence.main
-    if evidence.mode != "chosen" or evidence.honest or main is None:
+    if not evidence.way.ignores_search or main is None:
         return []
     why = passage("they are those of features known beforehand, and tend to be too narrow.")
     if main.effect.has_interval:
@@ -119,7 +119,7 @@ def _best_interval(evidence: Evidence) -> list[Claim]:
     """The interval of the best set is that of features known beforehand."""
     main, best = evidence.main, evidence.best
     # The best set has two-step intervals, which those of maximum likelihood are not compared with.
-    if evidence.mode != "average" or evidence.fit.spec.method == "ml":
+    if not evidence.way.is_average or evidence.fit.spec.method == "ml":
         return []
     if main is None or best is None:
         return []
@@ -145,10 +145,10 @@ def _best_interval(evidence: Evidence) -> list[Claim]:
 def _best_weight(evidence: Evidence) -> list[Claim]:
     """How much of the weight the best set leaves to others."""
     best = evidence.best
-    if best is None or evidence.honest:
+    if best is None or evidence.way.halves_rows:
         return []
     names, weight, which = best.names, best.weight, "best"
-    if evidence.mode == "chosen":
+    if evidence.way.chose:
         names, which = evidence.chosen, "chosen"
         weight = best.weight if evidence.chosen_weight is None else evidence.chosen_weight
         which = "best" if evidence.chosen_weight is None else "chosen"
@@ -177,7 +177,7 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
     """A feature and lambda that take each other's place."""
     item = evidence.stand_in
     feature = None if item is None else evidence.of_column(item.columns[0])
-    if item is None or feature is None or feature.role not in UNTOLD or evidence.honest:
+    if item is None or feature is None or feature.role not in UNTOLD:
         return []
     name = Name(item.name)
     alone = feature.chance_least_squares
@@ -217,14 +217,14 @@ def _no_selection(evidence: Evidence) -> list[Claim]:
 
 def _exclusions(evidence: Evidence) -> list[Claim]:
     """No data can show that a feature has no effect of its own."""
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         return []
     lead, y = passage("That the exclusions are valid:"), evidence.words.target
     selecting = set() if evidence.fit.probit is None else {*evidence.fit.probit.features}
     drives = [one for one in evidence.features if not selecting.isdisjoint(one.columns)]
     kept_out = [one for one in drives if not one.candidate]
     left = [one for one in drives if one.candidate and not one.in_model]
-    if evidence.mode == "average":
+    if evidence.way.is_average:
         left = [one for one in drives if one.role in (DRIVES, MAY_DRIVE, NEITHER)]
     parts: list[Passage] = []
     if kept_out:
@@ -232,7 +232,7 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     if left:
         which = passage(f"that {plural(len(left), 'feature')} hardly {_appear(left)} in the ")
         which = passage(which, "prediction is no evidence that ", _they_have(left, y))
-        if evidence.mode != "average":
+        if not evidence.way.is_average:
             which = passage("that ", _were_not_chosen(left), " is no evidence that ")
             which = passage(which, _they_have(left, y))
         parts.append(which)
@@ -263,8 +263,6 @@ def _were_not_chosen(features: Sequence[FeatureEvidence]) -> Passage:
 
 def _chance(evidence: Evidence) -> list[Claim]:
     """A chance depends on the kind of weights."""
-    if evidence.honest:
-        return []
     known = [one for one in evidence.ordered() if one.chance is not None and one.by_aic is not None]
     unsure = [one for one in known if one.role in UNTOLD]
     if not known:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.results.answer import opening
-from heckmanfa.results.average_tables import all_features_terms, refuse_test
+from heckmanfa.results.average_tables import all_features_terms, refuse_averaged
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.facts import Fact
@@ -22,7 +22,7 @@ from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import summary_sentences
-from heckmanfa.results.side_by_side import CANNOT_SOLVE, form_of_both, side_by_side
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.summary_facts import (
     likelihood_name,
@@ -76,17 +76,14 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
             "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
             "fit with rho_range=None to test it"
         )
-    if fit.average is not None:
-        refuse_test(fit, matrix)
+    refuse_averaged(fit, matrix)
     if not matrix.any(axis=1).all():
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ estimates_in_order(fit) - right
-    covariance = fit.covariance
-    if fit.average is not None:
-        # What was averaged has none, and is not tested.
-        covariance = np.nan_to_num(covariance)
+    # What was averaged has no covariance, and is not tested.
+    covariance = np.nan_to_num(fit.covariance) if fit.way.is_average else fit.covariance
     test = reference_of(fit).wald(gap, matrix @ covariance @ matrix.T)
     if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
@@ -109,7 +106,6 @@ def summarize(
     """Summarize a fitted model, with other reports below, and what its facts say."""
     fit = evidence.fit
     left_out = rows_left_out(fit)
-    averaged = fit.way.is_average
     notes = summary_sentences(fit, facts)
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
     comparison = None
@@ -121,12 +117,13 @@ def summarize(
             notes.append(_PROBIT_NOTE)
         else:
             notes += [] if beside.is_solved else [CANNOT_SOLVE]
-            both = form_of_both(fit) is not None
+            both = fit.way.form_of_both is not None
             notes.append(_COMPARISON_NOTE.replace(*_OF_BOTH) if both else _COMPARISON_NOTE)
-    searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
-    if fit.average is not None:
-        sections = [*selection_sections(fit, fit.average.mixture), *sections]
+    all_features = None
+    if fit.way.is_average:
+        sections = [*selection_sections(fit, fit.way.averaging.mixture), *sections]
+        all_features = all_features_terms(fit)
     return Summary(
         title=summary_title(fit),
         facts=summary_facts(fit, sum(left_out.values())),
@@ -137,9 +134,9 @@ def summarize(
         notes=notes,
         comparison=comparison,
         sections=tuple(sections),
-        all_features=all_features_terms(fit) if averaged else None,
+        all_features=all_features,
         letter=reference_of(fit).letter,
-        opening=str(opening(evidence)) if searched else "",
+        opening=str(opening(evidence)) if fit.way.searched else "",
         naive=evidence.words.naive_short,
         outcome=name_on_scale("outcome", fit.spec.outcome_transform),
     )

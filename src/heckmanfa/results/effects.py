@@ -27,7 +27,7 @@ from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
-from heckmanfa.results.side_by_side import may_predict, refits_of
+from heckmanfa.results.side_by_side import holds_all, may_predict, refits_of
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.form import Form
@@ -127,14 +127,14 @@ def effects_of(fit: Fit) -> Effects:
 def rho_of(fit: Fit, table: pd.DataFrame) -> Effect:
     """Return rho with its interval, given the table of estimates."""
     rho = _errors_row(table, "rho")
-    of_two_steps = fit.average is None and fit.atanh_rho is None and fit.family.has_imr
+    of_two_steps = not fit.way.is_average and fit.atanh_rho is None and fit.family.has_imr
     if of_two_steps and not fit.rho_is_conditioned and fit.held_rho is None:
         return Effect(rho.estimate, *rho_ends(fit.moments, _errors_row(table, "imr"), fit.sigma))
     return rho
 
 
 def _own(fit: Fit, table: pd.DataFrame) -> Series:
-    if fit.family.has_classes and fit.average is None:
+    if fit.family.has_classes and not fit.way.is_average:
         return Series(with_ends(fit, own_slopes(fit), CONF_LEVEL))
     values = np.full((fit.n_features, 3), np.nan)
     rows = table[table["equation"] == "prediction"].iloc[1:]
@@ -171,29 +171,36 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
         return own, None
     if fit.family.has_classes:
         return Series(with_ends(fit, naive_slopes(fit), CONF_LEVEL)), None
-    reference = reference_of(fit)
+    return _averaged_least_squares(fit) if fit.way.is_average else (_same_features(fit), None)
+
+
+def _same_features(fit: Fit) -> Series:
+    """Least squares on the features of a fit."""
     values = np.full((fit.n_features, 3), np.nan)
-    if fit.average is None:
-        found = fit_least_squares(fit.moments, fit.equation)
-        with np.errstate(invalid="ignore"):
-            errors = np.sqrt(np.diag(found.covariance))
-        if fit.rho_scores is not None:
-            # Least squares is the model with rho held at zero.
-            curve = TwoStepOverRho.build(fit.moments, fit.equation, scores=fit.rho_scores)
-            errors = curve.std_error(np.zeros(1))[0]
-        reach = reference.quantile(CONF_LEVEL) * errors
-        ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])
-        values[fit.equation] = ends[1:]
-        return Series(values), None
-    alike, share = without_correction(fit.average.form, fit.average.mixture)
-    columns = fit.equation
+    naive = fit_least_squares(fit.moments, fit.equation)
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(np.diag(naive.covariance))
+    if fit.rho_scores is not None:
+        # Least squares is the model with rho held at zero.
+        curve = TwoStepOverRho.build(fit.moments, fit.equation, scores=fit.rho_scores)
+        errors = curve.std_error(np.zeros(1))[0]
+    reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+    ends = np.column_stack([naive.coef, naive.coef - reach, naive.coef + reach])
+    values[fit.equation] = ends[1:]
+    return Series(values)
+
+
+def _averaged_least_squares(fit: Fit) -> tuple[Series, Floats | None]:
+    """Least squares averaged alike, and the share of each column."""
+    values, columns = np.full((fit.n_features, 3), np.nan), fit.equation
+    form, mixture = fit.way.averaging.form, fit.way.averaging.mixture
+    alike, share = without_correction(form, mixture)
     span = slice(1, 1 + len(columns))
     values[columns, 0] = alike.weights @ alike.terms[:, span]
-    whole = fit.average.form.everything(corrected=False)
-    mixed = alike.beside(whole, fit.average.mixture.all_features_share)
-    mixture = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
+    mixed = alike.beside(form.everything(corrected=False), mixture.all_features_share)
+    terms = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
     chances = np.full(len(columns), np.nan) if share is None else share[columns]
-    values[columns, 1:] = mixture.intervals(tails(CONF_LEVEL), reference.df, chances)
+    values[columns, 1:] = terms.intervals(tails(CONF_LEVEL), reference_of(fit).df, chances)
     return Series(values), share
 
 
@@ -281,16 +288,12 @@ def all_features_of(fit: Fit, own: Effects, never: Sequence[str] = ()) -> Assign
     if fit.probit is None:
         return None
     columns = may_predict(fit, never)
-    if not columns or (fit.average is None and {*columns} <= {*fit.features}):
+    if not columns or holds_all(fit, columns):
         return None
-    searched = None if fit.search is None else fit.search.form
-    if "compressed data" not in fit.family.supports and fit.average is None and searched is None:
-        return _searched_all(fit)
-    if fit.average is not None:
-        form = fit.average.form
-    elif searched is not None:
-        form = searched
-    else:
+    form = fit.way.form
+    if form is None:
+        if "compressed data" not in fit.family.supports:
+            return _searched_all(fit)
         try:
             form = two_step_form(fit, tuple(columns))
         except NotIdentifiedError:

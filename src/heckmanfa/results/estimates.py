@@ -24,7 +24,7 @@ def estimates_in_order(fit: Fit) -> Floats:
 
 def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
     """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
-    if fit.average is not None:
+    if fit.way.is_average:
         table = tidy_average(fit, estimates_in_order(fit), conf_level)
         return _without_rho_tests(table) if fit.rho_is_conditioned else table
     reference = reference_of(fit)

@@ -13,12 +13,10 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, Way
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     Effort,
-    choices_of,
-    selecting_of,
     weights_of,
 )
 from heckmanfa.results.average_tables import ALWAYS, has_pseudo_weights
@@ -35,12 +33,11 @@ from heckmanfa.results.feature_evidence import (
     ROLES,
     FeatureEvidence,
     Features,
-    Mode,
-    mode_of,
 )
 from heckmanfa.results.judgement import Judgement, judgement_of, lacks_exclusion
 from heckmanfa.results.naming import Naming
 from heckmanfa.search.averaging.averages import without_correction
+from heckmanfa.text.wording import chance_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +71,6 @@ class Evidence:
 
     fit: Fit = field(repr=False)
     naming: Naming = field(repr=False)
-    mode: Mode
     effects: Effects = field(repr=False)
     weights: AssignmentWeights | str | None = field(repr=False)
     """of all sets of features, or why there are none; None where there is nothing to weigh"""
@@ -82,11 +78,6 @@ class Evidence:
     """one for each feature or group of either equation, in the order of X"""
     judgement: Judgement
     """whether selection mattered; `heckmanfa.results.selection_verdict` puts it into words"""
-    honest: bool = False
-    n_halves: int = 0
-    """random halves of an honest search"""
-    window: tuple[float, float] | None = None
-    """in which rho was kept"""
     held: float | None = None
     """the value at which rho was held"""
     pseudo: bool = False
@@ -110,6 +101,16 @@ class Evidence:
     """the Heckman model of all features that may predict; None if it is the fitted one"""
     no_exclusion: bool = False
     """whether every feature of the selection equation predicts, so only normality identifies"""
+
+    @property
+    def way(self) -> Way:
+        """How the features and their estimates came about."""
+        return self.fit.way
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """In which rho was kept."""
+        return self.way.rho_window
 
     @property
     def imr(self) -> Effect:
@@ -149,8 +150,8 @@ class Evidence:
     @property
     def main(self) -> FeatureEvidence | None:
         """The likeliest feature with an estimate; of equals, that with the largest z value."""
-        found = [feature for feature in self.features if feature.effect.known]
-        return max(found, key=_likeliest, default=None)
+        known = [feature for feature in self.features if feature.effect.known]
+        return max(known, key=_likeliest, default=None)
 
     def ordered(self) -> list[FeatureEvidence]:
         """Features by role, then by chance, then by the size of their z values."""
@@ -163,6 +164,13 @@ class Evidence:
                 -abs(np.nan_to_num(feature.selection_z)),
             ),
         )
+
+    def share_words(self, feature: FeatureEvidence) -> str:
+        """Write how sure a feature is to predict: a chance, or how many halves chose it."""
+        if feature.chance is None:
+            return ""
+        n = self.way.n_halves
+        return f"{round(feature.chance * n)} of {n}" if n else chance_text(feature.chance)
 
     def of_column(self, column: int) -> FeatureEvidence | None:
         """Return the feature that a column of X belongs to."""
@@ -195,36 +203,24 @@ def evidence_of(
         How long weighing the sets of features behind a search may take.
     """
     naming = naming or Naming.of(fit)
-    mode, effects = mode_of(fit), effects_of(fit)
-    weights = weights_of(fit, effort)
+    effects, weights = effects_of(fit), weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)
-    units = _units(fit, naming, mode)
-    honest = fit.search.halves if fit.search is not None else None
+    units = _units(fit, naming)
     share = _least_squares_share(fit, effects, weights)
-    features = Features(fit, naming, mode, effects, weights, whole, share)
-    found = tuple(features.make(unit) for unit in units)
-    window = None
-    if fit.average is not None:
-        window = fit.average.mixture.rho_range
-    elif fit.search is not None and honest is None:
-        window = fit.search.window
+    features = Features(fit, naming, effects, weights, whole, share)
     common = Evidence(
         fit=fit,
         naming=naming,
-        mode=mode,
         effects=effects,
         weights=weights,
-        features=found,
+        features=tuple(features.make(unit) for unit in units),
         judgement=judgement_of(fit, weights),
-        honest=honest is not None,
-        n_halves=0 if honest is None else len(honest.estimates),
-        window=window,
         held=fit.held_rho,
         pseudo=has_pseudo_weights(fit),
         all_features=whole,
         no_exclusion=lacks_exclusion(fit),
-        chosen=_names(naming, units, fit.support) if mode == "chosen" else (),
-        rho_with_search=_rho_with_search(mode, effects, weights, honest=honest is not None),
+        chosen=_names(naming, units, fit.support) if fit.way.chose else (),
+        rho_with_search=_rho_with_search(fit.way, effects, weights),
     )
     if not isinstance(weights, AssignmentWeights):
         return common
@@ -235,9 +231,9 @@ def _with_weights(
     evidence: Evidence, units: Sequence[tuple[int, ...]], weights: AssignmentWeights
 ) -> Evidence:
     """Add what the weights of all sets of features say."""
-    average, naming = weights.mixture, evidence.naming
+    mixture, naming = weights.mixture, evidence.naming
     leading = assignments_of(
-        evidence.fit, weights.form, average.leading_states[:2], evidence.effects
+        evidence.fit, weights.form, mixture.leading_states[:2], evidence.effects
     )
     best = [
         BestAssignment(
@@ -248,7 +244,7 @@ def _with_weights(
             weight=float(weight),
         )
         for item, state, weight in zip(
-            leading, average.leading_states[:2], average.leading_weight[:2], strict=True
+            leading, mixture.leading_states[:2], mixture.leading_weight[:2], strict=True
         )
     ]
     if best and weights.chosen is not None and np.array_equal(best[0].mask, evidence.fit.support):
@@ -256,7 +252,7 @@ def _with_weights(
         best[0] = replace(best[0], weight=weights.chosen)
     stand_in = None
     # Halves, not weights, say how sure an honest search is.
-    if weights.stand_ins and not evidence.honest:
+    if weights.stand_ins and not evidence.way.halves_rows:
         first = weights.stand_ins[0]
         stand_in = StandInEvidence(
             name=naming.name_of(first.columns),
@@ -267,8 +263,8 @@ def _with_weights(
         )
     return replace(
         evidence,
-        n_assignments=average.n_assignments,
-        exhaustive=average.exhaustive,
+        n_assignments=mixture.n_assignments,
+        exhaustive=mixture.exhaustive,
         best=best[0] if best else None,
         second=best[1] if len(best) > 1 else None,
         n_half=weights.n_half,
@@ -281,7 +277,7 @@ def _least_squares_share(
     fit: Fit, effects: Effects, weights: AssignmentWeights | str | None
 ) -> Floats | None:
     """BIC shares of the columns if no set of features holds lambda, (K,); None if not known."""
-    if fit.average is not None or not isinstance(weights, AssignmentWeights):
+    if fit.way.is_average or not isinstance(weights, AssignmentWeights):
         return effects.least_squares_share
     if not fit.family.has_imr:
         return None
@@ -289,25 +285,21 @@ def _least_squares_share(
 
 
 def _rho_with_search(
-    mode: Mode, effects: Effects, weights: AssignmentWeights | str | None, *, honest: bool
+    way: Way, effects: Effects, weights: AssignmentWeights | str | None
 ) -> tuple[float, float] | None:
     """Return the interval of rho that allows for the search."""
-    if mode == "chosen" and not honest:
+    if way.ignores_search:
         return weights.rho_interval if isinstance(weights, AssignmentWeights) else None
     return (effects.rho.low, effects.rho.high) if effects.rho.has_interval else None
 
 
-def _units(fit: Fit, naming: Naming, mode: Mode) -> list[tuple[int, ...]]:
+def _units(fit: Fit, naming: Naming) -> list[tuple[int, ...]]:
     """Columns of either equation by feature: what moves together in a search, then by name."""
     selecting = set() if fit.probit is None else {int(column) for column in fit.probit.features}
     units: list[tuple[int, ...]] = []
-    if mode in ("average", "chosen"):
-        searched = selecting_of(fit)
-        selecting |= set() if searched is None else {*searched.columns}
-        choices = choices_of(fit)
-        units = [*choices.units]
-        together = _grouped(naming, choices.always)
-        units += together
+    if fit.way.searched:
+        selecting |= set() if fit.way.selecting is None else {*fit.way.selecting.columns}
+        units = [*fit.way.choices.units, *_grouped(naming, fit.way.choices.always)]
     taken = {column for unit in units for column in unit}
     rest = [int(column) for column in fit.equation if column not in taken]
     units += _grouped(naming, rest)

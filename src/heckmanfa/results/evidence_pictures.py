@@ -59,20 +59,21 @@ def forest_of(evidence: Evidence) -> Forest:
         about=_about(evidence),
         order=_order(evidence),
         hollow=", or ".join(hollow),
-        halves=evidence.honest,
+        halves=evidence.way.halves_rows,
     )
 
 
 def _order(evidence: Evidence) -> str:
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return "most often chosen"
     return "likeliest" if evidence.has_chances else "clearest"
 
 
 def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
     """Say what hollow marks of these roles mean."""
-    if evidence.honest or not evidence.has_chances:
-        words = "chosen by less than half of the halves" if evidence.honest else "not chosen"
+    halved = evidence.way.halves_rows
+    if halved or not evidence.has_chances:
+        words = "chosen by less than half of the halves" if halved else "not chosen"
         return {words: bool(roles)}
     return {
         _UNTOLD: any(role in UNTOLD for role in roles),
@@ -83,44 +84,28 @@ def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
 def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Series]:
     """Name the models; one without any estimate is left out from the end."""
     naive = evidence.words.naive_short
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         label = evidence.fit.family.words.plain_short
         return [Series(label, "this", "circle")]
-    own, alike = "this model", f"{naive}, same features"
-    if evidence.mode == "average":
-        own, alike = "this model, averaged", f"{naive}, averaged alike"
-    if evidence.honest:
-        own = "this model, honest halves"
-    found = [Series(own, "this", "circle"), Series(alike, "ols", "diamond")]
+    words = evidence.way.words
+    series = [
+        Series(words.series, "this", "circle"),
+        Series(f"{naive}, {words.alike}", "ols", "diamond"),
+    ]
     if any(item.all_features is not None for item in features):
         model = evidence.fit.family.words.short
-        found.append(Series(f"{model}, all features", "all", "square"))
+        series.append(Series(f"{model}, all features", "all", "square"))
     elif not any(item.least_squares.known for item in features):
-        found.pop()
-    return found
+        series.pop()
+    return series
 
 
 def _about(evidence: Evidence) -> str:
-    said = _about_estimates(evidence)
+    said = evidence.way.words.estimates
     if not evidence.words.averaged:
         return said
     averaged = evidence.words.averaged
     return f"{said} Average slopes of the probability{averaged}, in percentage points."
-
-
-def _about_estimates(evidence: Evidence) -> str:
-    if evidence.mode == "average":
-        return (
-            "Averages over sets of features; a set without the feature counts as zero. 95% "
-            "intervals: of what predicts, over the sets in which it does; others reach zero."
-        )
-    if evidence.honest:
-        return (
-            "Estimates with 95% intervals, each of the coefficient in the models that halves chose."
-        )
-    if evidence.mode == "chosen":
-        return "Estimates for the chosen features, with 95% intervals that ignore the search."
-    return "Estimates with 95% intervals."
 
 
 def _forest_rows(
@@ -128,7 +113,7 @@ def _forest_rows(
 ) -> Iterator[ForestRow]:
     """Return the row of a feature, and those of the other levels of a category."""
     role, is_sure = feature.role, feature.role in _SURE
-    share = share_words(evidence, feature)
+    share = evidence.share_words(feature)
     effects = (feature.effect, feature.least_squares, feature.all_features)
     factor = evidence.words.factor
     yield ForestRow(
@@ -192,15 +177,6 @@ def _rather(level: str, reference: str) -> str:
     return f"{level} rather than {shown(reference) if reference else 'otherwise'}"
 
 
-def share_words(evidence: Evidence, feature: FeatureEvidence) -> str:
-    """Write how sure a feature is to predict: a chance, or how many halves chose it."""
-    if feature.chance is None:
-        return ""
-    if evidence.honest:
-        return f"{round(feature.chance * evidence.n_halves)} of {evidence.n_halves}"
-    return chance_text(feature.chance)
-
-
 # P2. ------------------------------------------------------------------------------------------
 
 
@@ -211,7 +187,7 @@ def chances_of(evidence: Evidence) -> Chances | None:
     return Chances(
         rows=tuple(_chance_row(item) for item in _may_predict(evidence)),
         about=_about_chances(evidence),
-        halves=evidence.n_halves if evidence.honest else 0,
+        halves=evidence.way.n_halves,
     )
 
 
@@ -251,7 +227,7 @@ def _number(value: float | None) -> float:
 
 def _about_chances(evidence: Evidence) -> str:
     """Say what a feature without any effect gets, and where chances come from."""
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return "Each half chose features, and the other half estimated their effects."
     m = evidence.fit.moments.n_selected
     nothing = chance_text(1.0 / (1.0 + np.sqrt(m)))
@@ -271,23 +247,23 @@ def columns_of(evidence: Evidence) -> AssignmentColumns | None:
     """Return the best assignments; None if assignments have no weights."""
     if not evidence.has_chances:
         return None
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return _of_halves(evidence)
     weights = evidence.weights
     return _of_weights(evidence, weights) if isinstance(weights, AssignmentWeights) else None
 
 
 def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentColumns:
-    average, features = weights.mixture, _may_predict(evidence)
-    n = n_drawn(average.leading_weight)
-    states, weight, is_draw = average.leading_states[:n], average.leading_weight[:n], False
-    if not average.exhaustive and float(weight.sum()) < _TELLING:
-        states, weight = _drawn(average, features)
+    mixture, features = weights.mixture, _may_predict(evidence)
+    n = n_drawn(mixture.leading_weight)
+    states, weight, is_draw = mixture.leading_states[:n], mixture.leading_weight[:n], False
+    if not mixture.exhaustive and float(weight.sum()) < _TELLING:
+        states, weight = _drawn(mixture, features)
         is_draw = True
     found = assignments_of(evidence.fit, weights.form, states, evidence.effects)
     masks = states[:, : evidence.fit.n_features]
     coef = np.array([item.coef.values[:, 0] for item in found])
-    by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
+    by = {"mean": "AIC and BIC"}.get(mixture.weights, mixture.weights.upper())
     return AssignmentColumns(
         rows=tuple(_chance_row(item) for item in features),
         weight=weight,
@@ -295,23 +271,23 @@ def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentCol
         bic=np.array([item.bic for item in found]),
         rho=np.array([item.rho for item in found]),
         imr_p=_imr_p(evidence, [item.imr for item in found]),
-        n_others=max(average.n_assignments - len(masks), 0),
+        n_others=max(mixture.n_assignments - len(masks), 0),
         n_half=weights.n_half,
         weights=by,
-        is_sampled=not average.exhaustive,
+        is_sampled=not mixture.exhaustive,
         is_draw=is_draw,
         best=weights.best,
     )
 
 
-def _drawn(average: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask, Floats]:
+def _drawn(mixture: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask, Floats]:
     """Draw assignments in proportion to their weights, and put those alike beside one another."""
     places = (np.arange(MOST_DRAWS) + 0.5) / MOST_DRAWS
-    drawn = np.searchsorted(np.cumsum(average.component_weights), places)
+    drawn = np.searchsorted(np.cumsum(mixture.component_weights), places)
     chosen, counts = np.unique(
-        np.minimum(drawn, len(average.component_weights) - 1), return_counts=True
+        np.minimum(drawn, len(mixture.component_weights) - 1), return_counts=True
     )
-    masks = average.component_states[chosen]
+    masks = mixture.component_states[chosen]
     # The likeliest feature decides first.
     likely = sorted(features, key=lambda feature: feature.chance or 1.0)
     order = np.lexsort([~masks[:, feature.columns[0]] for feature in likely])
@@ -330,20 +306,18 @@ def _imr_p(evidence: Evidence, effects: Sequence[Effect]) -> Floats:
 
 def _of_halves(evidence: Evidence) -> AssignmentColumns:
     """Return the assignments that halves chose, the most frequent first."""
-    assert evidence.fit.search is not None
-    honest = evidence.fit.search.halves
-    assert honest is not None
-    features, total = _may_predict(evidence), len(honest.estimates)
+    halves = evidence.way.halves
+    features, total = _may_predict(evidence), evidence.way.n_halves
     masks, where, counts = np.unique(
-        honest.support, axis=0, return_inverse=True, return_counts=True
+        halves.support, axis=0, return_inverse=True, return_counts=True
     )
     order = np.argsort(-counts, kind="stable")
     weight = counts[order] / total
     n = n_drawn(weight)
-    k = len(honest.labels)
-    means = np.full((n, honest.estimates.shape[1]), np.nan)
+    k = len(halves.labels)
+    means = np.full((n, halves.estimates.shape[1]), np.nan)
     for place, mask in enumerate(order[:n]):
-        values = honest.estimates[where.ravel() == mask]
+        values = halves.estimates[where.ravel() == mask]
         known = np.isfinite(values).any(axis=0)
         means[place, known] = np.nanmean(values[:, known], axis=0)
     unknown = np.full(n, np.nan)
@@ -352,7 +326,7 @@ def _of_halves(evidence: Evidence) -> AssignmentColumns:
         weight=weight[:n],
         cells=_cells(features, means[:, 1 : k + 1], masks[order[:n]]),
         bic=unknown,
-        rho=means[:, k + 1 + honest.error_terms.index("rho")],
+        rho=means[:, k + 1 + halves.error_terms.index("rho")],
         imr_p=unknown,
         n_others=len(order) - n,
         n_half=int(np.searchsorted(np.cumsum(weight), 0.5 - 1e-12)) + 1,

@@ -104,8 +104,8 @@ def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
     features = [int(column) for column in fit.probit.features]
     positions = [first + 1 + features.index(column) for column in columns]
     coef, covariance = fit.selection_coef[list(columns)], fit.covariance
-    if fit.average is not None and fit.average.form.searched:
-        form = fit.average.form
+    form = fit.way.form_of_both
+    if fit.way.is_average and form is not None:
         coef, covariance = form.estimates[positions], form.covariance
     covariance = covariance[np.ix_(positions, positions)]
     return reference_of(fit).wald(coef, covariance, why_untested(fit))

@@ -8,17 +8,13 @@ chosen, to predict.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.assignment_weights import (
-    AssignmentWeights,
-    choices_of,
-)
+from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import (
     ALWAYS,
     DRIVES_SELECTION,
@@ -36,8 +32,6 @@ from heckmanfa.results.naming import Naming
 from heckmanfa.results.reference import LEVEL
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.chances import CHANCES_BY
-
-Mode = Literal["average", "chosen", "given", "observed"]
 
 DRIVES = "drives selection, no sign that it predicts"
 NEITHER = "no sign of either"
@@ -131,22 +125,12 @@ def _in_selection(p: float, chance: float | None) -> str:
     return DRIVES_SELECTION if p < LEVEL else NO_SIGN_OF_SELECTION
 
 
-def mode_of(fit: Fit) -> Mode:
-    """Say how the prediction features of a fit came about."""
-    if fit.probit is None:
-        return "observed"
-    if fit.average is not None:
-        return "average"
-    return "chosen" if fit.search is not None and fit.search.chose else "given"
-
-
 @dataclass(frozen=True, eq=False)
 class Features:
     """Makes the evidence of each feature."""
 
     fit: Fit
     naming: Naming
-    mode: Mode
     effects: Effects
     weights: AssignmentWeights | str | None
     whole: Assignment | None
@@ -158,7 +142,7 @@ class Features:
         """Collect what is known of one feature or group."""
         fit, naming = self.fit, self.naming
         lead = self._lead(unit)
-        average = self._average()
+        mixture = self._mixture
         candidate = self._is_candidate(unit)
         chance = self._chance(unit) if candidate else None
         share = self.share
@@ -167,7 +151,7 @@ class Features:
         selecting = self._selection_chance(unit)
         positive, negative = self._signs(lead) if alone else (np.nan, np.nan)
         switch = naming.is_switch(lead)
-        known = chance is not None and not self._is_honest
+        known = chance is not None and not fit.way.halves_rows
         return FeatureEvidence(
             name=naming.name_of(unit),
             columns=unit,
@@ -178,9 +162,9 @@ class Features:
             candidate=candidate,
             in_model=any(column in fit.equation for column in unit),
             chance=chance,
-            alone=float(average.alone[CHANCES_BY][unit[0]]) if known and average else None,
-            by_aic=float(average.shares["aic"][unit[0]]) if known and average else None,
-            by_ebic=float(average.shares["ebic"][unit[0]]) if known and average else None,
+            alone=float(mixture.alone[CHANCES_BY][unit[0]]) if known and mixture else None,
+            by_aic=float(mixture.shares["aic"][unit[0]]) if known and mixture else None,
+            by_ebic=float(mixture.shares["ebic"][unit[0]]) if known and mixture else None,
             chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
             role=self._role(unit, chance, _in_selection(p, selecting), candidate=candidate),
             effect=self.effects.own.of(lead),
@@ -195,31 +179,24 @@ class Features:
             selection_chance=selecting,
         )
 
-    def _average(self) -> Average | None:
-        if not isinstance(self.weights, AssignmentWeights):
-            return None
-        return self.weights.mixture
-
     @property
-    def _is_honest(self) -> bool:
-        return self.fit.search is not None and self.fit.search.halves is not None
+    def _mixture(self) -> Average | None:
+        return self.weights.mixture if isinstance(self.weights, AssignmentWeights) else None
 
     def _is_always(self, unit: tuple[int, ...]) -> bool:
-        return self.mode in ("average", "chosen") and unit[0] in choices_of(self.fit).always
+        return self.fit.way.searched and unit[0] in self.fit.way.choices.always
 
     def _is_candidate(self, unit: tuple[int, ...]) -> bool:
-        if self.mode in ("average", "chosen"):
-            return unit[0] in choices_of(self.fit).columns
-        return unit[0] in self.fit.equation
+        way = self.fit.way
+        return unit[0] in (way.choices.columns if way.searched else way.equation)
 
     def _chance(self, unit: tuple[int, ...]) -> float | None:
         if self._is_always(unit):
             return None
-        honest = self.fit.search.halves if self.fit.search is not None else None
-        if honest is not None:
-            return float(honest.support[:, unit].any(axis=1).mean())
-        average = self._average()
-        return None if average is None else float(average.shares[CHANCES_BY][unit[0]])
+        if self.fit.way.halves_rows:
+            return float(self.fit.way.halves.support[:, unit].any(axis=1).mean())
+        mixture = self._mixture
+        return None if mixture is None else float(mixture.shares[CHANCES_BY][unit[0]])
 
     def _role(
         self, unit: tuple[int, ...], chance: float | None, side: str, *, candidate: bool
@@ -229,17 +206,18 @@ class Features:
             return KEPT_OUT_MAY_DRIVE if side == UNSURE else side
         if self._is_always(unit):
             return ALWAYS
-        if self.mode in ("given", "observed"):
+        way = self.fit.way
+        if not way.searched:
             return TAKEN
-        if chance is None and self.mode == "average":
+        if chance is None and way.is_average:
             return MAY
-        if chance is None or self._is_honest:
+        if chance is None or way.halves_rows:
             if self.fit.support[unit[0]]:
                 return CHOSEN
             return NOT_CHOSEN_DRIVES if drives else NOT_CHOSEN
-        average = self._average()
-        assert average is not None
-        role = role_of(chance, float(average.alone[CHANCES_BY][unit[0]]))
+        mixture = self._mixture
+        assert mixture is not None
+        role = role_of(chance, float(mixture.alone[CHANCES_BY][unit[0]]))
         if role in (*SURELY, *UNTOLD):
             return role
         return DRIVES if drives else MAY_DRIVE if side == UNSURE else NEITHER
@@ -258,7 +236,7 @@ class Features:
         """P-value and signed statistic of a feature in the selection equation."""
         probit, nan = self.fit.probit, float("nan")
         inside = [] if probit is None else [column for column in unit if column in probit.features]
-        averaged = self.mode == "average" and self._selection_chance(unit) is not None
+        averaged = self.fit.way.is_average and self._selection_chance(unit) is not None
         if not inside or averaged:
             # A mixture with a point mass at zero has a chance, and no test.
             return nan, nan
@@ -273,18 +251,17 @@ class Features:
 
         A feature that is always in the selection equation has a test, as without a search.
         """
-        average = self._average()
-        if average is None or average.selection_shares is None or average.selecting is None:
+        mixture = self._mixture
+        if mixture is None or mixture.selection_shares is None or mixture.selecting is None:
             return None
-        if not {*average.selecting.always}.isdisjoint(unit):
+        if not {*mixture.selecting.always}.isdisjoint(unit):
             return None
-        return float(average.selection_shares[CHANCES_BY][list(unit)].max())
+        return float(mixture.selection_shares[CHANCES_BY][list(unit)].max())
 
     def _signs(self, column: int) -> tuple[float, float]:
-        if self.mode == "average":
-            assert self.fit.average is not None
-            average = self.fit.average.mixture
-            return float(average.positive[column]), float(average.negative[column])
+        if self.fit.way.is_average:
+            mixture = self.fit.way.averaging.mixture
+            return float(mixture.positive[column]), float(mixture.negative[column])
         estimate = self.effects.own.of(column).estimate
         return float(estimate > 0.0), float(estimate < 0.0)
 

@@ -17,7 +17,7 @@ _NAMED = 3
 
 def headline(evidence: Evidence) -> Passage:
     """Say what was found in one or two short sentences."""
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return _of_halves(evidence)
     if not evidence.has_chances:
         return _of_effect(evidence)
@@ -45,10 +45,10 @@ def by_certainty(
 
     In each, the likeliest come first. Features that are always included are not among them.
     """
-    found = [feature for feature in evidence.ordered() if feature.chance is not None]
-    sure = [feature for feature in found if feature.role in SURELY]
-    unsure = [feature for feature in found if feature.role in UNTOLD]
-    rest = [feature for feature in found if feature.role not in (*SURELY, *UNTOLD)]
+    weighed = [feature for feature in evidence.ordered() if feature.chance is not None]
+    sure = [feature for feature in weighed if feature.role in SURELY]
+    unsure = [feature for feature in weighed if feature.role in UNTOLD]
+    rest = [feature for feature in weighed if feature.role not in (*SURELY, *UNTOLD)]
     return sure, unsure, rest
 
 
@@ -63,8 +63,8 @@ def _about_others(unsure: Sequence[FeatureEvidence], rest: Sequence[FeatureEvide
 
 
 def _nothing_sure(evidence: Evidence) -> Passage:
-    found = [feature for feature in evidence.features if feature.chance is not None]
-    likeliest = max(found, key=lambda feature: (feature.chance or 0.0, abs(feature.effect.z)))
+    weighed = [feature for feature in evidence.features if feature.chance is not None]
+    likeliest = max(weighed, key=lambda feature: (feature.chance or 0.0, abs(feature.effect.z)))
     assert likeliest.chance is not None
     other = "other " if any(feature.role == ALWAYS for feature in evidence.features) else ""
     y, said = Name(evidence.outcome), chance_text(likeliest.chance)
@@ -72,7 +72,7 @@ def _nothing_sure(evidence: Evidence) -> Passage:
         start = passage(f"No {other}feature surely predicts ", y, "; ")
     else:
         start = passage(f"There is no sign that any {other}feature predicts ", y, "; ")
-    if len(found) == 1:
+    if len(weighed) == 1:
         if likeliest.role in UNTOLD:
             return passage(
                 "Whether ", Name(likeliest.name), " predicts ", y, f" cannot be told ({said})."
@@ -83,34 +83,28 @@ def _nothing_sure(evidence: Evidence) -> Passage:
     return passage(start, Name(likeliest.name), f" is the likeliest ({said}).")
 
 
-def halves(evidence: Evidence, feature: FeatureEvidence) -> str:
-    """Say how many halves of an honest search chose a feature."""
-    return f"{round((feature.chance or 0.0) * evidence.n_halves)} of {evidence.n_halves}"
-
-
 def _of_halves(evidence: Evidence) -> Passage:
     """Headline of an honest search, which counts the halves that chose a feature."""
-    y, n = Name(evidence.outcome), plural(evidence.n_halves, "random half", "random halves")
-    found = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in found if feature.role == CHOSEN]
+    y, n = Name(evidence.outcome), plural(evidence.way.n_halves, "random half", "random halves")
+    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in counted if feature.role == CHOSEN]
     if not chosen:
         first = passage(f"In at least half of {n}, no feature was chosen to predict ", y)
-        likeliest = max(found, key=lambda feature: feature.chance or 0.0, default=None)
+        likeliest = max(counted, key=lambda feature: feature.chance or 0.0, default=None)
         if likeliest is None or not likeliest.chance:
             return passage(first, ".")
-        return passage(
-            first, "; ", Name(likeliest.name), f" came closest ({halves(evidence, likeliest)})."
-        )
+        share = evidence.share_words(likeliest)
+        return passage(first, "; ", Name(likeliest.name), f" came closest ({share}).")
     if len(chosen) == 1:
         return passage(
             Name(chosen[0].name),
             " was chosen to predict ",
             y,
-            f" in {halves(evidence, chosen[0])} halves.",
+            f" in {evidence.share_words(chosen[0])} halves.",
         )
     who = named([feature.name for feature in chosen])
     if len(chosen) > _NAMED:
-        who = passage(f"{len(chosen)} of {len(found)} features")
+        who = passage(f"{len(chosen)} of {len(counted)} features")
     return passage(who, " were chosen to predict ", y, f" in at least half of {n}.")
 
 
@@ -127,7 +121,7 @@ def _of_effect(evidence: Evidence) -> Passage:
     said = passage(change, " goes with ", amount(evidence, main.effect), ".")
     if evidence.held is not None:
         return passage(f"With rho {held_in_words(evidence.held)}, ", said)
-    if evidence.mode != "observed":
+    if evidence.way.is_corrected:
         return passage("With selection accounted for, ", said)
     if len(evidence.candidates) > 1:
         return passage("With the other features held equal, ", said)

@@ -12,7 +12,6 @@ from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import (
     ALWAYS,
     UNSURE,
-    outcome_of,
     selection_role,
     shares_frame,
     units_of,
@@ -42,30 +41,30 @@ _ROLES: dict[VerdictKind, str] = {
 
 def inclusion_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.inclusion_`."""
-    found, units = outcome_of(fit).mixture, units_of(fit)
-    table = shares_frame(fit, found, units)
+    mixture, units = fit.way.averaging.mixture, units_of(fit)
+    table = shares_frame(fit, mixture, units)
     first = [unit[0] for unit in units]
     # The columns of a group have signs of their own.
     alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
     for place, sign in enumerate(("positive", "negative")):
-        shares = np.where(alone, getattr(found, sign)[first], np.nan)
+        shares = np.where(alone, getattr(mixture, sign)[first], np.nan)
         table.insert(1 + 3 * len(WEIGHT_CRITERIA) + place, sign, shares)
-    table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
-    if not found.searches_both:
-        return pd.concat([table, _correction_row(fit, found)], ignore_index=True)
-    equations = {"prediction": table, "selection": selection_frame(fit, found)}
-    equations["errors"] = _correction_row(fit, found)
+    table.loc[np.isin(first, mixture.choices.always), "role"] = ALWAYS
+    if not mixture.searches_both:
+        return pd.concat([table, _correction_row(fit, mixture)], ignore_index=True)
+    equations = {"prediction": table, "selection": selection_frame(fit, mixture)}
+    equations["errors"] = _correction_row(fit, mixture)
     parts = [part.assign(equation=equation) for equation, part in equations.items()]
     whole = pd.concat(parts, ignore_index=True)
     return whole[["equation", *table.columns]]
 
 
-def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
+def selection_frame(fit: Fit, mixture: Average) -> pd.DataFrame:
     """Return the rows of the selection equation of `inclusion_frame`, if that was searched.
 
     It has no index beside a feature.
     """
-    selecting, shares, signs = found.selecting, found.selection_shares, found.selection_signs
+    selecting, shares, signs = mixture.selecting, mixture.selection_shares, mixture.selection_signs
     assert selecting is not None
     assert shares is not None
     assert signs is not None
@@ -80,11 +79,11 @@ def selection_frame(fit: Fit, found: Average) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def selection_sections(fit: Fit, found: Average) -> list[Section]:
+def selection_sections(fit: Fit, mixture: Average) -> list[Section]:
     """Return the chances of each feature to drive selection; nothing if that was not searched."""
-    if not found.searches_both:
+    if not mixture.searches_both:
         return []
-    table = selection_frame(fit, found)
+    table = selection_frame(fit, mixture)
     shown = pd.DataFrame({"feature": [_joined(name) for name in table["feature"]]})
     for name, kind in (("chance", "bic"), ("by AIC", "aic"), ("by EBIC", "ebic")):
         shown[name] = table[kind].map(share_text)
@@ -98,11 +97,13 @@ def _joined(name: Any) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _correction_row(fit: Fit, found: Average) -> pd.DataFrame:
+def _correction_row(fit: Fit, mixture: Average) -> pd.DataFrame:
     """Return the row of the correction."""
-    fixed = {"always": ALWAYS, "never": NEVER}.get(found.correction)
+    fixed = {"always": ALWAYS, "never": NEVER}.get(mixture.correction)
     role = fixed or _ROLES[judgement_of(fit).kind]
-    return pd.DataFrame([_row(CORRECTION, found.correction_share, found.correction_signs, role)])
+    return pd.DataFrame(
+        [_row(CORRECTION, mixture.correction_share, mixture.correction_signs, role)]
+    )
 
 
 def _row(

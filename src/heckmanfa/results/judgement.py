@@ -81,35 +81,34 @@ def judgement_of(fit: Fit, weights: AssignmentWeights | str | None = None) -> Ju
         return Judgement("nothing missing")
     if fit.held_rho is not None or fit.rho_is_conditioned:
         return Judgement("not asked")
-    chose = fit.search is not None and fit.search.chose
-    if fit.average is None and not chose:
-        found = _by_test(fit)
-    elif fit.average is not None:
-        if not fit.average.form.knows_correction:
+    if fit.way.is_average:
+        averaging = fit.way.averaging
+        if not averaging.form.knows_correction:
             return Judgement("unknown", doubt="the likelihood of all features does not tell rho")
-        if fit.average.mixture.correction != "optional":
+        if averaging.mixture.correction != "optional":
             return Judgement("not asked")
-        found = _by_weights(fit, fit.average.form, fit.average.mixture)
-        if has_pseudo_weights(fit):
-            found = Judgement("not weighed", all_features=found.all_features)
-    else:
-        if not isinstance(weights, AssignmentWeights) or weights.correction is None:
-            found = Judgement("not weighed")
-        else:
-            found = _by_weights(fit, weights.form, weights.mixture)
-    found = replace(found, exclusion_named=names_exclusion(fit))
-    why = doubt_of(fit) or _unconfirmed(fit) or _unbounded(fit)
-    return found.doubted(why) if why else found
+    judged = replace(_judged(fit, weights), exclusion_named=names_exclusion(fit))
+    why = doubt_of(fit) or _doubt_of_average(fit)
+    return judged.doubted(why) if why else judged
+
+
+def _judged(fit: Fit, weights: AssignmentWeights | str | None) -> Judgement:
+    """Judge by the test of rho = 0, or by the chance of the correction."""
+    way = fit.way
+    if not way.searched:
+        return _by_test(fit)
+    if way.is_average:
+        judged = _by_weights(fit, way.averaging.form, way.averaging.mixture)
+        pseudo = Judgement("not weighed", all_features=judged.all_features)
+        return pseudo if has_pseudo_weights(fit) else judged
+    if isinstance(weights, AssignmentWeights) and weights.correction is not None:
+        return _by_weights(fit, weights.form, weights.mixture)
+    return Judgement("not weighed")
 
 
 def names_exclusion(fit: Fit) -> bool:
     """Whether a feature that drives selection was kept out of the prediction beforehand."""
-    allowed = fit.spec.prediction
-    if fit.average is not None:
-        allowed = fit.average.choices.columns
-    elif fit.search is not None:
-        allowed = fit.search.choices.columns
-    return not {*fit.driving} <= {*allowed}
+    return not {*fit.driving} <= {*fit.way.allowed}
 
 
 def lacks_exclusion(fit: Fit) -> bool:
@@ -117,7 +116,7 @@ def lacks_exclusion(fit: Fit) -> bool:
 
     An average has the correction beside all features: its chance allows for that.
     """
-    if fit.probit is None or fit.held_rho is not None or fit.average is not None:
+    if fit.probit is None or fit.held_rho is not None or fit.way.is_average:
         return False
     return {*fit.driving} <= {*fit.features}
 
@@ -153,36 +152,31 @@ def _by_test(fit: Fit) -> Judgement:
     return Judgement("yes" if test.p_value < LEVEL else "unknown", test=test)
 
 
-def _unconfirmed(fit: Fit) -> str:
-    """Say that two-step estimates do not confirm the chance of a likelihood, in a clause."""
-    if fit.average is None or fit.average.two_step_chance is None:
-        return ""
-    own, other = fit.average.mixture.correction_share[CHANCES_BY], fit.average.two_step_chance
-    if says(own) != "sure" or says(other) == "sure":
-        return ""
-    return f"two-step estimates do not confirm it, with a chance of {chance_text(other)}"
+def _doubt_of_average(fit: Fit) -> str:
+    """Say what speaks against the chances of an average by a likelihood, in a clause.
 
-
-def _unbounded(fit: Fit) -> str:
-    """Say that a sampler drew many assignments of a likelihood near the bounds of rho.
-
-    Where every assignment is evaluated, these weigh nothing.
+    Two-step estimates of the same rows must confirm a yes. A sampler may draw many assignments near
+    the bounds of rho; where every assignment is evaluated, these weigh nothing.
     """
-    if fit.average is None or fit.average.form.errors == "two-step":
+    if not fit.way.is_average or fit.way.averaging.form.errors == "two-step":
         return ""
-    outside = fit.average.mixture.outside
-    if outside < OFTEN_OUTSIDE:
+    averaging, mixture = fit.way.averaging, fit.way.averaging.mixture
+    other = averaging.two_step_chance
+    sure = says(mixture.correction_share[CHANCES_BY]) == "sure"
+    if sure and other is not None and says(other) != "sure":
+        return f"two-step estimates do not confirm it, with a chance of {chance_text(other)}"
+    if mixture.outside < OFTEN_OUTSIDE:
         return ""
-    return f"assignments with rho near its bounds carry {percent(outside, 0)} of the weight"
+    return f"assignments with rho near its bounds carry {percent(mixture.outside, 0)} of the weight"
 
 
-def _by_weights(fit: Fit, form: Form, found: Average) -> Judgement:
+def _by_weights(fit: Fit, form: Form, mixture: Average) -> Judgement:
     """Judge a search or an average by the chance of the correction."""
     kinds: dict[Says, VerdictKind] = {"sure": "yes", "unknown": "unknown", "no sign": "no sign"}
-    chance = found.correction_share[CHANCES_BY]
+    chance = mixture.correction_share[CHANCES_BY]
     # It has most of the weight that the correction leaves.
     rival: Literal["index", ""] = ""
-    if found.index_share[CHANCES_BY] > 0.5 * (1.0 - chance):
+    if mixture.index_share[CHANCES_BY] > 0.5 * (1.0 - chance):
         rival = "index"
     return Judgement(kinds[says(chance)], chance, rival, all_features=_all_features(fit, form))
 

@@ -10,7 +10,7 @@ from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.headline import amount, halves, interval_words
+from heckmanfa.results.headline import amount, interval_words
 from heckmanfa.results.search_facts import describe_average, describe_search
 from heckmanfa.results.selection_verdict import correction_words, given_rho, verdict
 from heckmanfa.text.chances import BY
@@ -41,7 +41,7 @@ def may_write(
     """
     if badge(checks)[0] == "problem" or evidence.no_exclusion:
         return _unreliable(evidence, checks, bounds)
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         # That no outcome is missing is among the words about the effect.
         checks = [check for check in checks if check.key != "selection"]
     return join([_effect(evidence), _which(evidence), _selection(evidence), _gravest(checks)])
@@ -52,7 +52,7 @@ def _rows(evidence: Evidence) -> str:
     counts = evidence.fit.row_counts
     selected = counts["selected"]
     total = selected + counts.get("unselected", 0)
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         return plural(total, "row")
     return f"{plural(total, 'row')}, {count(selected)} with an outcome"
 
@@ -91,11 +91,11 @@ def _effect(evidence: Evidence) -> Passage:
     """Give the main effect with its interval, how it was found, and what ignores selection."""
     main, y = evidence.main, Name(evidence.outcome)
     if main is None or not main.effect.known:
-        verb = "was chosen to predict " if evidence.mode == "chosen" else "is in the model of "
+        verb = "was chosen to predict " if evidence.way.chose else "is in the model of "
         return passage(f"No feature {verb}", y, f" ({_rows(evidence)}).")
     change = evidence.naming.change_of(main.lead)
     start = passage("Allowing for selection, ", change)
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         start = passage(f"{evidence.fit.family.words.by_naive}, ", change)
     elif evidence.held is not None:
         start = passage(f"With rho {held_in_words(evidence.held)}, ", change)
@@ -114,23 +114,22 @@ def _how(evidence: Evidence) -> Passage:
     steps = "maximum likelihood" if fit.spec.method == "ml" else "two steps"
     if "two steps" not in fit.family.supports:
         steps = fit.family.words.model
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         return passage("no outcome is missing")
-    if evidence.mode == "average":
+    if evidence.way.is_average:
         sampling = " of a pseudo-likelihood, with sampling weights" if evidence.pseudo else ""
         features = plural(len(evidence.candidates), "feature")
         return passage(f"{describe_average(fit)}{sampling}; {features}; {steps}")
-    if evidence.mode == "chosen":
+    if evidence.way.chose:
         which = named(evidence.chosen, _NAMED) if evidence.chosen else passage("no feature")
-        if evidence.honest:
-            return passage(which, f" {describe_search(fit)}; {steps}")
-        how = f" chosen to predict, {describe_search(fit)}; the interval takes that as known"
-        return passage(which, f"{how}; {steps}")
+        known = "; the interval takes that as known" if evidence.way.ignores_search else ""
+        chosen = " chosen to predict," if known else ""
+        return passage(which, f"{chosen} {describe_search(fit)}{known}; {steps}")
     return passage(f"features chosen beforehand; {steps}")
 
 
 def _least_squares(evidence: Evidence, main: FeatureEvidence) -> Passage:
-    if evidence.mode == "observed" or not main.least_squares.known:
+    if not evidence.way.is_corrected or not main.least_squares.known:
         return passage()
     words = evidence.words
     _, value = words.numbers(main.effect.estimate, main.least_squares.estimate)
@@ -140,18 +139,17 @@ def _least_squares(evidence: Evidence, main: FeatureEvidence) -> Passage:
 def _which(evidence: Evidence) -> Passage:
     """Say which features predict as far as that is known, and for which it cannot be told."""
     y = Name(evidence.outcome)
-    if evidence.honest:
+    if evidence.way.halves_rows:
         main = evidence.main
         if main is None or main.chance is None:
             return passage()
-        return passage(
-            Name(main.name), f" was chosen in {halves(evidence, main)} random halves of the rows."
-        )
+        share = evidence.share_words(main)
+        return passage(Name(main.name), f" was chosen in {share} random halves of the rows.")
     if not evidence.has_chances:
         return passage()
-    found = evidence.ordered()
-    sure = [one for one in found if one.role in SURELY]
-    unsure = [one for one in found if one.role in UNTOLD]
+    features = evidence.ordered()
+    sure = [feature for feature in features if feature.role in SURELY]
+    unsure = [feature for feature in features if feature.role in UNTOLD]
     said = []
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
@@ -173,8 +171,10 @@ def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
     """Name features with their chances; the first says what the numbers are."""
     most = _NAMED if len(features) <= _NAMED else _NAMED - 1
     parts = [
-        passage(Name(one.name), f" ({'' if place else what}{chance_text(one.chance or 0.0)})")
-        for place, one in enumerate(features[:most])
+        passage(
+            Name(feature.name), f" ({'' if place else what}{chance_text(feature.chance or 0.0)})"
+        )
+        for place, feature in enumerate(features[:most])
     ]
     if len(features) > most:
         return passage(join(parts, ", "), f" and {len(features) - most} more")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.average_tables import OFTEN_OUTSIDE, outcome_of
+from heckmanfa.results.average_tables import OFTEN_OUTSIDE
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.search.averaging.weights import ALL_FEATURES_SHARE
@@ -37,7 +37,7 @@ _LESS = (
 
 def search_facts(fit: Fit) -> list[Fact]:
     """Return the facts about the search or the average behind a fit; none without either."""
-    if fit.average is not None:
+    if fit.way.is_average:
         return _of_average(fit)
     outcome = fit.search
     if outcome is None:
@@ -45,19 +45,19 @@ def search_facts(fit: Fit) -> list[Fact]:
     search = outcome.result
     if search is None:
         return [tell(fit, "nothing_searched", "note")]
-    if outcome.halves is None:
-        found = _of_choice(fit, outcome, search)
+    if fit.way.halves_rows:
+        facts = _of_halves(fit, outcome, search, fit.way.halves)
     else:
-        found = _of_halves(fit, outcome, search, outcome.halves)
+        facts = _of_choice(fit, outcome, search)
     if search.goal.rho_range is not None:
-        found += _of_window(fit, search, search.goal.rho_range)
+        facts += _of_window(fit, search, search.goal.rho_range)
     if search.early_stop:
-        found.append(tell(fit, "search_ended", "caution", why=search.early_stop))
+        facts.append(tell(fit, "search_ended", "caution", why=search.early_stop))
     trained = outcome.training
     if trained is not None and trained.n_rows < trained.n_selected:
         rows, selected = f"{trained.n_rows:,}", f"{trained.n_selected:,}"
-        found.append(tell(fit, "trained_on_sample", "note", rows=rows, selected=selected))
-    return found
+        facts.append(tell(fit, "trained_on_sample", "note", rows=rows, selected=selected))
+    return facts
 
 
 # A search in all rows. ----------------------------------------------------------------------------
@@ -70,9 +70,9 @@ def describe_search(fit: Fit) -> str:
         return ""
     if search.result is None:
         return "nothing was searched"
-    if search.halves is not None:
+    if fit.way.halves_rows:
         criterion = CRITERIA[search.result.goal.criterion]
-        splits = len(search.halves.estimates)
+        splits = len(fit.way.halves.estimates)
         return f"chosen by {criterion} in at least half of {splits} random halves of the rows"
     return _best_of(search, search.result)
 
@@ -288,42 +288,41 @@ def weights_name(kind: str) -> str:
 
 def describe_average(fit: Fit) -> str:
     """Say over which assignments the estimates are averaged."""
-    found = outcome_of(fit).mixture
-    how = f"weighted by {weights_name(found.weights)}"
-    if found.exhaustive:
-        if found.n_assignments == 1:
+    mixture = fit.way.averaging.mixture
+    how = f"weighted by {weights_name(mixture.weights)}"
+    if mixture.exhaustive:
+        if mixture.n_assignments == 1:
             return "those of the only assignment with weight"
         window = ""
-        if found.rho_range is not None:
-            low, high = found.rho_range
+        if mixture.rho_range is not None:
+            low, high = mixture.rho_range
             window = true_minus(f" with rho in [{low:g}, {high:g}]")
-        return f"averaged over all {count(found.n_assignments)} assignments{window}, {how}"
-    return f"averaged over {count(found.n_assignments)} assignments that a sampler drew, {how}"
+        return f"averaged over all {count(mixture.n_assignments)} assignments{window}, {how}"
+    return f"averaged over {count(mixture.n_assignments)} assignments that a sampler drew, {how}"
 
 
 def _coverage(fit: Fit) -> str:
     """Say how far intervals are to be believed."""
-    outcome = outcome_of(fit)
-    if outcome.mixture.all_features_share < ALL_FEATURES_SHARE:
+    averaging = fit.way.averaging
+    if averaging.mixture.all_features_share < ALL_FEATURES_SHARE:
         return _LESS
-    return COVERAGE[outcome.form.errors]
+    return COVERAGE[averaging.form.errors]
 
 
 def _of_average(fit: Fit) -> list[Fact]:
-    outcome = outcome_of(fit)
-    found = outcome.mixture
+    form, mixture = fit.way.averaging.form, fit.way.averaging.mixture
     words: dict[str, Any] = {"averaged": describe_average(fit), "coverage": _coverage(fit)}
     facts = [
         tell(fit, "average", "caution", "intervals of mixtures, no p-values", **words),
         tell(fit, "no_choice", "note"),
     ]
-    if found.disagreement is not None:
-        level: Level = "ok" if found.disagreement <= AGREE else "caution"
-        differ = number(found.disagreement, 2)
+    if mixture.disagreement is not None:
+        level: Level = "ok" if mixture.disagreement <= AGREE else "caution"
+        differ = number(mixture.disagreement, 2)
         facts.append(tell(fit, "sampled", level, "chains compared", differ=differ))
-    if found.outside >= OFTEN_OUTSIDE:
-        where = "outside (-1, 1)" if outcome.form.errors == "two-step" else "near its bounds"
-        value = f"{percent(found.outside, 0)} of the weight"
+    if mixture.outside >= OFTEN_OUTSIDE:
+        where = "outside (-1, 1)" if form.errors == "two-step" else "near its bounds"
+        value = f"{percent(mixture.outside, 0)} of the weight"
         facts.append(
             tell(
                 fit,
@@ -335,8 +334,8 @@ def _of_average(fit: Fit) -> list[Fact]:
                 where=where,
             )
         )
-    if found.rho_range is not None:
-        window = "[{:g}, {:g}]".format(*found.rho_range)
+    if mixture.rho_range is not None:
+        window = "[{:g}, {:g}]".format(*mixture.rho_range)
         short = "rho = 0 is not tested"
         facts.append(
             tell(fit, "window", "caution", "none", case="averaged", short=short, window=window)
@@ -417,7 +416,7 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
             f"This report needs one set of features. It uses those with a {BY} share of at least "
             f"one half ({', '.join(names) or 'none'}), and ignores the others' weight."
         )
-    after = _AFTER_SEARCH.get(method) if fit.search is not None and fit.search.chose else None
+    after = _AFTER_SEARCH.get(method) if fit.way.chose else None
     if after is not None:
         notes.append(after)
     if fit.rho_is_conditioned and method in _IN_WINDOW:

@@ -61,8 +61,7 @@ def given_rho(evidence: Evidence) -> str:
     if evidence.window is not None:
         low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
         return f"rho was kept in [{low}, {high}]"
-    assert evidence.fit.average is not None
-    never = evidence.fit.average.mixture.correction == "never"
+    never = evidence.way.averaging.mixture.correction == "never"
     return f"{'no' if never else 'every'} set of features has the correction"
 
 
@@ -136,7 +135,7 @@ def _unknown(evidence: Evidence, chance: str) -> Passage:
     start = "Whether selection mattered cannot be told"
     if chance:
         return passage(f"{start} (chance {chance}).")
-    if evidence.judgement.doubt and evidence.mode == "average":
+    if evidence.judgement.doubt and evidence.way.is_average:
         return passage(f"{start}: {evidence.judgement.doubt}.")
     if evidence.no_exclusion:
         # The headline says why, without chances.
@@ -162,7 +161,7 @@ def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
             return passage("So rho tests nothing, and has no interval.")
         case "unreliable":
             return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}.")
-    if found.chance is None and found.doubt and evidence.mode == "average":
+    if found.chance is None and found.doubt and evidence.way.is_average:
         return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}, so it was left out.")
     if evidence.no_exclusion and found.chance is None:
         only = passage("Only the normality of the errors says so.")
@@ -186,14 +185,12 @@ def _correction(evidence: Evidence) -> Passage:
     if not effect.has_interval:
         said = passage(f"{name} is {value}; its interval is not known.")
     else:
-        found = evidence.judgement
-        how = ""
-        if evidence.mode == "average" and found.kind == "yes":
+        how = evidence.way.words.of_search if evidence.way.ignores_search else ""
+        held = evidence.way.is_average and evidence.judgement.kind == "yes"
+        if held:
             how = " over the sets that hold it"
-        elif evidence.mode == "chosen":
-            how = ", which ignores the search" if not evidence.honest else ""
         said = passage(f"{name} is {value}, 95% interval {low} to {high}{how}.")
-        if evidence.mode == "average" and found.kind == "yes" and not effect.excludes_zero:
+        if held and not effect.excludes_zero:
             said = join([said, passage("Its sign cannot be told.")])
     test = evidence.judgement.test
     if not evidence.fit.family.is_bounded or test is None or test.note:

@@ -13,7 +13,7 @@ from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import by_certainty, halves
+from heckmanfa.results.headline import by_certainty
 from heckmanfa.results.selection_verdict import given_rho, verdict
 from heckmanfa.text.chances import BY, HIGH, LOW
 from heckmanfa.text.passage import Name, Passage, join, named, passage
@@ -35,7 +35,7 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
 
     One passage is one paragraph. There is none if no outcome is missing.
     """
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         return ()
     found, hangs = verdict(evidence), passage()
     if found.kind == "unknown":
@@ -52,7 +52,7 @@ def _numbers(evidence: Evidence) -> Passage:
         return passage("Held at a value, rho tests nothing; leave out --rho to estimate it.")
     if evidence.judgement.kind == "not asked":
         return passage(f"Not asked: {given_rho(evidence)}.")
-    verb = "averages" if evidence.mode == "average" else "is"
+    verb = evidence.way.words.verb
     said = []
     if evidence.fit.family.has_imr:
         said.append(_with_interval(f"The coefficient of lambda {verb} ", evidence.imr))
@@ -72,7 +72,7 @@ def _with_interval(start: str, effect: Effect) -> str:
 
 def _hangs_on(evidence: Evidence) -> Passage:
     """Name the feature with and without which the verdict differs, or say that none is that."""
-    if evidence.judgement.chance is None or evidence.honest:
+    if evidence.judgement.chance is None or evidence.way.halves_rows:
         return passage()
     one = evidence.stand_in
     if one is None:
@@ -113,9 +113,9 @@ def _as_rival(evidence: Evidence) -> Passage:
 
 def which_words(evidence: Evidence) -> Passage:
     """Say in a few sentences which features predict, and how that is known."""
-    if evidence.mode in ("given", "observed"):
+    if not evidence.way.searched:
         return _beforehand(evidence)
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return _of_halves(evidence)
     if not evidence.has_chances:
         return _without_chances(evidence)
@@ -126,7 +126,7 @@ def roles_rule(evidence: Evidence) -> Passage:
     """Say how a feature gets its role, and what chance a feature without any effect has."""
     if not evidence.has_chances:
         return _rule_without_chances(evidence)
-    if evidence.honest:
+    if evidence.way.halves_rows:
         return passage(
             "Chosen to predict: by at least half of the halves. Of the others, a feature drives "
             f"selection where it {_SELECTED_BY}."
@@ -162,7 +162,7 @@ def _rule_without_chances(evidence: Evidence) -> Passage:
         parts.append("May predict: its effect is averaged over sets with it and without it.")
     if ALWAYS in roles:
         parts.append("Always included: said beforehand.")
-    if evidence.mode != "observed" and any(not one.in_model for one in evidence.features):
+    if evidence.way.is_corrected and not all(item.in_model for item in evidence.features):
         parts.append(f"Of the others, a feature drives selection where it {_SELECTED_BY}.")
     return passage(" ".join(parts))
 
@@ -176,7 +176,7 @@ def _beforehand(evidence: Evidence) -> Passage:
     are = "is" if len(taken) == 1 else "are"
     first = passage(named(taken), f" {are} taken to predict ", y, "; nothing was searched.")
     others = sum(not feature.in_model for feature in evidence.features)
-    if not others or evidence.mode == "observed":
+    if not others or not evidence.way.is_corrected:
         return first
     rest = passage(
         f"{plural(others, 'other feature')} {'is' if others == 1 else 'are'} in the selection "
@@ -187,16 +187,16 @@ def _beforehand(evidence: Evidence) -> Passage:
 
 def _of_halves(evidence: Evidence) -> Passage:
     """Features were chosen in random halves of the rows."""
-    found = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in found if feature.role == CHOSEN]
+    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in counted if feature.role == CHOSEN]
+    halves = plural(evidence.way.n_halves, "random half", "random halves")
     first = passage(
-        f"Each of {plural(evidence.n_halves, 'random half', 'random halves')} of the rows chose "
-        "its features, and the other half estimated them."
+        f"Each of {halves} of the rows chose its features, and the other half estimated them."
     )
     if not chosen:
         return join([first, passage("No feature was chosen by at least half of them.")])
     most = max(chosen, key=lambda feature: feature.chance or 0.0)
-    second = passage(Name(most.name), f" was chosen by {halves(evidence, most)}")
+    second = passage(Name(most.name), f" was chosen by {evidence.share_words(most)}")
     if len(chosen) == 1:
         return join([first, second + ", no other by as many as half of them."])
     others = [feature.name for feature in chosen if feature is not most]
@@ -205,13 +205,13 @@ def _of_halves(evidence: Evidence) -> Passage:
 
 def _without_chances(evidence: Evidence) -> Passage:
     """A search or an average without weights that are probabilities."""
-    if evidence.pseudo and evidence.mode == "average":
+    if evidence.pseudo and evidence.way.is_average:
         return passage(
             "Sampling weights leave only a pseudo-likelihood. Its AIC averages the effects, but "
             "its BIC does not give the chance that a feature predicts."
         )
     first = passage()
-    if evidence.mode == "chosen":
+    if evidence.way.chose:
         y = Name(evidence.outcome)
         if evidence.chosen:
             are = "was" if len(evidence.chosen) == 1 else "were"
@@ -293,7 +293,7 @@ def who_words(evidence: Evidence, margins: SelectionMargins | None) -> Passage:
 
     ``margins`` are the data of the picture of who is selected; None if they were not computed.
     """
-    if evidence.mode == "observed":
+    if not evidence.way.is_corrected:
         return passage()
     counts = evidence.fit.row_counts
     share = counts["selected"] / (counts["selected"] + counts["unselected"])

@@ -75,7 +75,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     names = fit.labels
     features = fit.equation
     candidates = may_predict(fit, never)
-    is_whole = fit.average is None and set(candidates) <= set(features)
+    is_whole = holds_all(fit, candidates)
     corrected = fit.probit is not None and bool(candidates)
     listed = candidates if corrected else features
     nan = float("nan")
@@ -92,7 +92,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     values = pd.DataFrame([*rows, *ends], columns=["kind", "term", "estimate", "least_squares"])
     is_solved = False
     values["all_features"] = nan
-    form = form_of_both(fit)
+    form = fit.way.form_of_both
     if corrected and form is not None:
         is_solved = _put_everything(fit, form, values)
     elif corrected and "two steps" not in fit.family.supports:
@@ -106,7 +106,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
         bic = full.bic if fit.log_likelihood is None else nan
         last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, bic]
         values["all_features"] = np.array([full.intercept, *full.coef[candidates], *last], float)
-    if fit.average is not None:
+    if fit.way.is_average:
         is_solved = True
         known = dict(zip(fit.terms, all_features_terms(fit)[:, 0], strict=True))
         keys = list(zip(values["kind"], values["term"], strict=True))
@@ -114,13 +114,6 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
             known.get(key, before) for key, before in zip(keys, values["all_features"], strict=True)
         ]
     return SideBySide(values, len(candidates), is_whole, is_solved)
-
-
-def form_of_both(fit: Fit) -> Form | None:
-    """Return the form of everything in both equations; None unless both were searched."""
-    if fit.average is not None:
-        return fit.average.form if fit.average.form.searched else None
-    return None if fit.search is None else fit.search.form
 
 
 def _put_everything(fit: Fit, form: Form, values: pd.DataFrame) -> bool:
@@ -188,12 +181,15 @@ def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
     ]
 
 
+def holds_all(fit: Fit, columns: Collection[int]) -> bool:
+    """Whether the fitted model is that of all these columns; an average is a model of its own."""
+    return not fit.way.is_average and {*columns} <= {*fit.equation}
+
+
 def may_predict(fit: Fit, never: Collection[str]) -> list[int]:
     """Return the positions of the columns that may predict, in the order of X."""
-    if fit.search is not None:
-        return [int(column) for column in fit.search.candidates]
-    if fit.average is not None:
-        return fit.equation
+    if fit.way.candidates is not None:
+        return [int(column) for column in fit.way.candidates]
     constant = {*fit.moments.constant_columns()}
     return [
         int(column)

@@ -38,8 +38,7 @@ def summary_title(fit: Fit) -> str:
     if len(fit.family.methods) == 1:
         return words.title
     how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
-    averaged = ", averaged over assignments" if fit.average is not None else ""
-    return f"{words.title}, {how}{averaged}"
+    return f"{words.title}, {how}{fit.way.words.title}"
 
 
 def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
@@ -95,7 +94,7 @@ def _log_facts(fit: Fit) -> list[tuple[str, str]]:
 
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
     aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
-    judged = [("AIC", aic), ("BIC", bic)] if fit.average is None else average_facts(fit)
+    judged = [("AIC", aic), ("BIC", bic)] if not fit.way.is_average else average_facts(fit)
     return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged] if fit.family.has_imr else judged
 
 
@@ -105,7 +104,7 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
     tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
-    if not fit.family.is_bounded or not tested or fit.average is not None:
+    if not fit.family.is_bounded or not tested or fit.way.is_average:
         return []
     ratio = rho_lr(fit)
     name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))
