@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.model_file import load, save
-    from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
+    from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
@@ -63,8 +63,8 @@ _MODULES = {
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
     "load": "heckmanfa.analysis.model_file",
-    "predict_batches": "heckmanfa.analysis.streamed_predictions",
-    "predict_parquet": "heckmanfa.analysis.streamed_predictions",
+    "predict_batches": "heckmanfa.analysis.prediction_batches",
+    "predict_parquet": "heckmanfa.analysis.prediction_batches",
     "save": "heckmanfa.analysis.model_file",
     "scan": "heckmanfa.data.scan.scanning",
     "scan_parquet": "heckmanfa.data.scan.scanning",

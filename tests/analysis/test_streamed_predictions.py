@@ -21,7 +21,7 @@ from heckmanfa import (
     save,
     scan,
 )
-from heckmanfa.analysis import streamed_predictions
+from heckmanfa.analysis import prediction_batches
 from heckmanfa.errors import InputError, InputTypeError, MissingFeaturesWarning, MissingValueError
 
 N = 300
@@ -66,8 +66,8 @@ SOURCES = {
 @pytest.mark.parametrize("source", SOURCES)
 def test_batches_hold_what_predict_returns(source, path, frame, model, monkeypatch):
     # Batches are cut and joined, and rows keep their order.
-    monkeypatch.setattr(streamed_predictions, "_LEAST_ROWS", 64)
-    monkeypatch.setattr(streamed_predictions, "_MOST_ROWS", 64)
+    monkeypatch.setattr(prediction_batches, "_LEAST_ROWS", 64)
+    monkeypatch.setattr(prediction_batches, "_MOST_ROWS", 64)
     asked = {"kind": "selected", "return_interval": "prediction", "conf_level": 0.8}
     batches = list(predict_batches(model, SOURCES[source](path), keep_columns=["id", "g"], **asked))
     assert max(batch.num_rows for batch in batches) <= 64 < N

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.loading import load, prepare
     from heckmanfa.analysis.model_file import Saved, load_model, save_model
     from heckmanfa.analysis.pipeline import Analysis, analyse
+    from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.analysis.prepared import Prepared
     from heckmanfa.analysis.request import SEARCHES, Question
-    from heckmanfa.analysis.streamed_predictions import predict_batches, predict_parquet
 
 __all__ = [
     "SEARCHES",
@@ -37,9 +37,9 @@ _MODULES = {
     "loading": ("load", "prepare"),
     "model_file": ("Saved", "load_model", "save_model"),
     "pipeline": ("Analysis", "analyse"),
+    "prediction_batches": ("predict_batches", "predict_parquet"),
     "prepared": ("Prepared",),
     "request": ("SEARCHES", "Question"),
-    "streamed_predictions": ("predict_batches", "predict_parquet"),
 }
 
 

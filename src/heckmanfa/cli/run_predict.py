@@ -9,23 +9,20 @@ from typing import Any, cast
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
+from heckmanfa.analysis.prediction_batches import TableBatches, predict_to, write_predictions
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
     Request,
     Written,
     check_request,
     encode_new,
-    has_range,
-    predict_table,
     probability_words,
     scale_words,
     usual_interval,
 )
-from heckmanfa.analysis.streamed_predictions import write_predictions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
-from heckmanfa.data.missing_features import Gaps, refuse_gaps
 from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
@@ -35,10 +32,6 @@ from heckmanfa.text.option_words import flag
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
-
-
-# Rows between two words about progress.
-_PART = 2**14
 
 
 def run(
@@ -109,6 +102,11 @@ def _write(
 
     ``reading`` is decimal, thousands, sheet and header_row.
     """
+    handled: Any = {
+        "missing": "error" if strict else "nan",
+        "instead": _INSTEAD,
+        "tell": say,
+    }
     stored = find_stored(data)
     columns = None if keep_columns else saved.encoding.sources
     if stored is not None:
@@ -126,10 +124,8 @@ def _write(
                 request,
                 keep_columns=keep_columns,
                 encoding=saved.encoding,
-                missing="error" if strict else "nan",
                 force=True,
-                instead=_INSTEAD,
-                tell=say,
+                **handled,
             )
             return written, ()
     say(f"reading {shown(Path(name_of(data) if is_url(data) else data).name)}")
@@ -146,15 +142,10 @@ def _write(
     outcome = None if outcome is None else str(outcome)
     rule = cast("Unknown", request.unknown)
     X, notes = encode_new(table, saved.encoding, outcome, rule)
-    written, parts = Written(Gaps(), 0 if has_range(saved.model) else None), []
-    for start in range(0, len(X), _PART):
-        say(f"predicting, {start:,} of {len(X):,} rows done")
-        part = predict_table(saved.model, X.iloc[start : start + _PART], request, saved.encoding)
-        written = written.with_part(part)
-        parts.append(part.table)
+    parts: list[pd.DataFrame] = []
+    rows = TableBatches(X)
+    written = predict_to(parts.append, saved.model, rows, request, saved.encoding, **handled)
     predicted = pd.concat(parts, ignore_index=True)
-    if strict:
-        refuse_gaps(written.gaps, _INSTEAD)
     if keep_columns:
         predicted = _beside(table.frame, predicted)
     with place.writing() as file:

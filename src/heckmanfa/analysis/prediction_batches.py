@@ -1,12 +1,12 @@
-"""Predictions for rows that need not fit in memory: written to a file, or as record batches.
+"""Predictions for rows a batch at a time: of a table in memory, or of whatever `scan` takes.
 
-Rows come from whatever `scan` takes, a few thousand at a time, and leave in the same order.
+Rows leave in the order in which they come: to a file, as record batches, or as a table.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,11 +47,42 @@ from heckmanfa.text.printable import quoted, shown
 _INSTEAD = "pass missing='nan' to get null for these rows"
 # A batch becomes a row group of a file.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
+# Rows of a batch in memory.
+_PART = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring:
-    """A model, what is asked of it, and the rows to ask it for."""
+class TableBatches:
+    """Encoded rows in memory."""
+
+    X: pd.DataFrame
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def each(self) -> Generator[tuple[int, pd.DataFrame]]:
+        """Yield parts of the rows, with their positions."""
+        for start in range(0, len(self.X), _PART):
+            yield start, self.X.iloc[start : start + _PART]
+
+    def features(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows, which are encoded."""
+        return batch
+
+    def beside(self, batch: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the predictions alone."""
+        return table
+
+    def place(self, start: int) -> str:
+        """Say nothing: the rows are the user's."""
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class EngineBatches:
+    """Rows that an engine reads, as they are stored."""
 
     model: Any
     engine: Engine
@@ -63,58 +94,46 @@ class Scoring:
     """what makes the features of the model, if that is not the model itself"""
     request: Request
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, if the engine knows it."""
+        return self.engine.n_rows
+
     @cached_property
-    def found(self) -> dict[str, Any]:
+    def added(self) -> dict[str, Any]:
         """The columns that `predict_table` makes, with their Arrow types."""
         pa, _ = arrow()
         kind, model = self.request.kind, self.model
-        found = {f"predicted_{kind}": pa.float64()}
+        added = {f"predicted_{kind}": pa.float64()}
         selects = kind != "selection" and hasattr(model, "predict_selection")
         classes = selects and model.fit_.family.has_classes
         if classes:
-            found = {f"probability_{kind}": pa.float64()}
+            added = {f"probability_{kind}": pa.float64()}
         if self.request.interval is not None:
-            found |= {"low": pa.float64(), "high": pa.float64()}
+            added |= {"low": pa.float64(), "high": pa.float64()}
         if classes and kind != "joint":
             types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
-            found[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
-        return found | ({EXTRAPOLATES: pa.bool_()} if self.request.extrapolation else {})
+            added[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
+        return added | ({EXTRAPOLATES: pa.bool_()} if self.request.extrapolation else {})
 
     @cached_property
     def layout(self) -> Any:
         """The schema of what is returned."""
         pa, _ = arrow()
         kept = [self.engine.schema.field(name) for name in self.kept]
-        return pa.schema([*kept, *self.found.items()])
+        return pa.schema([*kept, *self.added.items()])
 
-    def run(self) -> Generator[tuple[Any, Predicted]]:
-        """Yield record batches of the layout, with what their predictions lack."""
+    def each(self) -> Generator[tuple[int, Any]]:
+        """Yield record batches with the position of their first row."""
         columns = list(dict.fromkeys([*self.kept, *self.sources]))
         rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
-        # Intervals have threads of their own.
-        threads = None if self.request.interval is None else 1
+        start = 0
         with closing(self.engine.batches(columns)) as stream:
-            numbered = _numbered(joined(stream, rows))
-            with closing(in_order(self._predict, numbered, threads=threads)) as results:
-                yield from results
+            for batch in joined(stream, rows):
+                yield start, batch
+                start += batch.num_rows
 
-    def _predict(self, numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
-        pa, _ = arrow()
-        start, batch = numbered
-        try:
-            made = predict_table(self.model, self._features(batch), self.request, self.encoding)
-        except InputError as error:
-            raise InputError(
-                f"{self.engine.described}, from row {start + 1:,} on: {error}"
-            ) from error
-        # A column may have another type in a later file; a cast to its own type copies nothing.
-        arrays = [batch.column(name).cast(self.layout.field(name).type) for name in self.kept]
-        arrays += [
-            pa.array(made.table[name], kind, from_pandas=True) for name, kind in self.found.items()
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.layout), made
-
-    def _features(self, batch: Any) -> pd.DataFrame:
+    def features(self, batch: Any) -> pd.DataFrame:
         """Return the columns that the model needs as a data frame."""
         frame = frame_of(self.model, batch, self.sources, self.encoding)
         if self.encoding is None:
@@ -122,8 +141,77 @@ class Scoring:
         rule = cast("Unknown", self.request.unknown or getattr(self.model, "unknown", "error"))
         return self.encoding.transform(frame, unknown=rule)
 
+    def beside(self, batch: Any, table: pd.DataFrame) -> Any:
+        """Return a record batch of the layout."""
+        pa, _ = arrow()
+        # A column may have another type in a later file; a cast to its own type copies nothing.
+        arrays = [batch.column(name).cast(self.layout.field(name).type) for name in self.kept]
+        arrays += [
+            pa.array(table[name], kind, from_pandas=True) for name, kind in self.added.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.layout)
 
-def open_scoring(
+    def place(self, start: int) -> str:
+        """Name the files, and the row from which on they could not be used."""
+        return f"{self.engine.described}, from row {start + 1:,} on: "
+
+
+Batches = TableBatches | EngineBatches
+"""rows to predict for; those in memory are batches, too"""
+
+
+def predict_each(
+    model: Any, rows: Batches, request: Request, encoding: Encoding | None
+) -> Generator[tuple[Any, Predicted]]:
+    """Yield what each batch becomes with its predictions, and these, in the order of the rows."""
+
+    def predict(numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
+        start, batch = numbered
+        try:
+            made = predict_table(model, rows.features(batch), request, encoding)
+        except InputError as error:
+            if not rows.place(start):
+                raise
+            raise InputError(f"{rows.place(start)}{error}") from error
+        return rows.beside(batch, made.table), made
+
+    # Intervals have threads of their own.
+    threads = None if request.interval is None else 1
+    with (
+        closing(rows.each()) as batches,
+        closing(in_order(predict, batches, threads=threads)) as results,
+    ):
+        yield from results
+
+
+def predict_to(
+    take: Callable[[Any], object],
+    model: Any,
+    rows: Batches,
+    request: Request,
+    encoding: Encoding | None,
+    *,
+    missing: str,
+    instead: str,
+    tell: Callable[[str], None],
+) -> Written:
+    """Hand the predictions of every batch over, count the rows, and tell of progress.
+
+    If gaps are an error, it is raised at the end, when all rows are counted.
+    """
+    written = Written(Gaps(), 0 if request.extrapolation and has_range(model) else None)
+    of_all = "" if rows.n_rows is None else f" of {rows.n_rows:,}"
+    with closing(predict_each(model, rows, request, encoding)) as parts:
+        for part, made in parts:
+            take(part)
+            written = written.with_part(made)
+            tell(f"predicting, {written.gaps.n_rows:,}{of_all} rows done")
+    if missing == "error":
+        refuse_gaps(written.gaps, instead)
+    return written
+
+
+def _open_batches(
     model: Any,
     source: Any,
     request: Request,
@@ -132,7 +220,7 @@ def open_scoring(
     where: dict[str, Any],
     *,
     missing: str,
-) -> Scoring:
+) -> EngineBatches:
     """Check what is asked, and open the source."""
     check_request(request.kind, request.interval, request.scale)
     check_missing(missing)
@@ -153,13 +241,13 @@ def open_scoring(
     kept = tuple(engine.schema.names) if keep is True else wanted
     # A model without a selection equation cannot tell.
     request = replace(request, extrapolation=request.extrapolation and has_range(model))
-    scoring = Scoring(model, engine, tuple(sources), kept, encoding, request)
-    taken = [name for name in scoring.found if name in kept]
+    rows = EngineBatches(model, engine, tuple(sources), kept, encoding, request)
+    taken = [name for name in rows.added if name in kept]
     if taken:
         raise InputError(
             f"the data already has a column {quoted(taken[0])}; rename it, or do not keep it"
         )
-    return scoring
+    return rows
 
 
 def _refuse_in_memory(source: Any) -> None:
@@ -168,14 +256,6 @@ def _refuse_in_memory(source: Any) -> None:
     if isinstance(table, nw.DataFrame) or is_dask(source):
         what = "a Dask collection" if is_dask(source) else "a table in memory"
         raise InputTypeError(f"this is {what}, which model.predict(X) takes as it is")
-
-
-def _numbered(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield batches with the position of their first row."""
-    start = 0
-    for batch in batches:
-        yield start, batch
-        start += batch.num_rows
 
 
 def predict_parquet(
@@ -290,7 +370,7 @@ def predict_batches(
         Of up to 131,072 rows, with the columns that `predict_parquet` writes. Little more than one
         batch for each thread is in memory.
     """
-    scoring = open_scoring(
+    rows = _open_batches(
         model,
         source,
         Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
@@ -299,12 +379,13 @@ def predict_batches(
         {"filesystem": filesystem, "storage_options": storage_options},
         missing=missing,
     )
-    return _batches(scoring, missing)
+    return _checked(model, rows, missing)
 
 
-def _batches(scoring: Scoring, missing: str) -> Generator[Any]:
+def _checked(model: Any, rows: EngineBatches, missing: str) -> Generator[Any]:
+    """Yield the batches; refuse the first that has gaps, or count them in a warning at the end."""
     gaps = Gaps()
-    with closing(scoring.run()) as parts:
+    with closing(predict_each(model, rows, rows.request, rows.encoding)) as parts:
         for batch, made in parts:
             gaps += made.gaps
             if missing == "error":
@@ -337,25 +418,21 @@ def write_predictions(
     refuse_clashes({"source": _local(source)}, {"out": out})
     check_place(out, force)
     where = {"filesystem": filesystem, "storage_options": storage_options}
-    scoring = open_scoring(model, source, request, keep_columns, encoding, where, missing=missing)
-    refuse_clashes({"source": scoring.engine.local_files}, {"out": out})
+    rows = _open_batches(model, source, request, keep_columns, encoding, where, missing=missing)
+    refuse_clashes({"source": rows.engine.local_files}, {"out": out})
     _, pq = arrow()
-    written = Written(Gaps(), 0 if scoring.request.extrapolation else None)
-    total = scoring.engine.n_rows
-    of_all = "" if total is None else f" of {total:,}"
-    with (
-        replacing(out, force) as place,
-        pq.ParquetWriter(place, scoring.layout) as writer,
-        closing(scoring.run()) as parts,
-    ):
-        for batch, made in parts:
-            writer.write_batch(batch)
-            written = written.with_part(made)
-            tell(f"predicting, {written.gaps.n_rows:,}{of_all} rows done")
-        if missing == "error":
-            # All rows are counted; the file written so far is discarded.
-            refuse_gaps(written.gaps, instead)
-    return written
+    with replacing(out, force) as place, pq.ParquetWriter(place, rows.layout) as writer:
+        # If gaps are refused, the file written so far is discarded.
+        return predict_to(
+            writer.write_batch,
+            model,
+            rows,
+            rows.request,
+            encoding,
+            missing=missing,
+            instead=instead,
+            tell=tell,
+        )
 
 
 def _local(source: Any) -> list[PathLike]:
