@@ -91,7 +91,7 @@ def test_a_rho_outside_its_range_leaves_the_interval_out_and_says_so(shell, mroz
     assert shell("fit", "mroz.csv", *options)[0] == 0
     saved = load_model("m.heckmanfa").model
     if abs(saved.rho_) < 1:
-        object.__setattr__(saved.fit_, "rho", 1.2)
+        saved._fit = saved.fit_.with_errors(rho=1.2)
     assert usual_interval(saved, "marginal") == ("prediction", "")
     interval, why = usual_interval(saved, "selected")
     assert interval is None

@@ -33,6 +33,7 @@ from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import CRITERIA
 
 Model = SelectionModel
 """an estimator that answers a question"""
@@ -282,7 +283,7 @@ EXTRACTIONS: dict[str, Extraction] = {
 # With so few features and no range of rho, all assignments that are worse by at most this much are
 # found quickly, and the report shows them.
 _FEW_FEATURES = 26
-_NEAR = dict.fromkeys(("bic", "aic", "ebic", "corrected_bic"), 10.0)
+_NEAR = {criterion: None if criterion == "adjusted_r2" else 10.0 for criterion in CRITERIA}
 # Training steps that a plot shows.
 _PATH_POINTS = 200
 
@@ -330,7 +331,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     model: Model = estimator(**{name: options[name] for name in options if name in known})
     if "tolerance" in known and question.rho_range is None and question.search_in != "both":
         few = len(encoding.columns) <= _FEW_FEATURES
-        model.set_params(tolerance=_NEAR.get(model.get_params()["criterion"]) if few else None)
+        model.set_params(tolerance=_NEAR[model.get_params()["criterion"]] if few else None)
     if "record_path" in known:
         model.set_params(record_path=max(model.get_params()["epochs"] // _PATH_POINTS, 1))
     return model

@@ -22,7 +22,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import lay_out
-from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
+from heckmanfa.text.wording import CRITERIA, CRITERION_ENDS, count, listed, plural, some, true_minus
 
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
@@ -38,13 +38,6 @@ _SEARCHES = {
     "lasso": "The path of an adaptive lasso: the features that it drops one after another as its "
     "penalty grows.",
     "none": "None: the prediction features were given.",
-}
-_CRITERION_ENDS = {
-    "adjusted_r2": "the higher, the better",
-    "bic": "the lower, the better; it favours few features",
-    "aic": "the lower, the better",
-    "ebic": "the lower, the better; it favours few features, or nearly all",
-    "corrected_bic": "the lower, the better; what it costs to drop features from the model of all",
 }
 _BINARY_SEARCH = (
     "The likelihood is approximated by a quadratic form at the model of all features. Branch and "
@@ -140,7 +133,7 @@ def _search(model: Any, evidence: Evidence) -> dict[str, str]:
     if evidence.fit.way.is_average:
         return window
     facts = {
-        "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
+        "Criterion": f"{CRITERIA[model.criterion]} ({CRITERION_ENDS[model.criterion]}).",
         **window,
     }
     if evidence.fit.way.halves_rows:

@@ -20,6 +20,15 @@ CRITERIA = {
     "corrected_bic": "corrected BIC",
 }
 
+CRITERION_ENDS = {
+    "adjusted_r2": "the higher, the better",
+    "bic": "the lower, the better; it favours few features",
+    "aic": "the lower, the better",
+    "ebic": "the lower, the better; it favours few features, or nearly all",
+    "corrected_bic": "the lower, the better; what it costs to drop features from the model of all",
+}
+"""what a criterion favours"""
+
 MAX_NAMES = 8
 """Sentences name this many at most; `some` cuts longer lists."""
 
