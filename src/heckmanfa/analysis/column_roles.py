@@ -173,7 +173,7 @@ def counted_target(question: Question, counted: Tally, *, booleans: bool) -> Tar
     """Return what the outcome is, by its tally, made in a pass over files."""
     if isinstance(counted, TextTally):
         if _may_be_classes(question, counted.counts) and not counted.more:
-            _check_gaps(question, counted.gaps, counted.given)
+            _check_gaps(question, counted.gaps, counted.n_given)
             return target_of_texts(question, counted.counts)
         raise InputError(_stored_text("outcome", question.outcome))
     assert isinstance(counted, NumberTally)

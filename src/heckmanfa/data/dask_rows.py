@@ -48,14 +48,14 @@ def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) 
 
     These are Dask Series or Arrays with the partitions (or chunks) of X, or None.
     """
-    given: dict[str, Any] = {"X": _features(X)}
+    collections: dict[str, Any] = {"X": _features(X)}
     if y is None:
         raise InputError("y is None: pass the outcome as a Dask Series or Array, NaN where missing")
     others = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
     for role, values in others.items():
         if values is not None:
-            given[role] = _fitting(_vector(values, role), role, given["X"])
-    return DaskSource(given)
+            collections[role] = _fitting(_vector(values, role), role, collections["X"])
+    return DaskSource(collections)
 
 
 class DaskSource(RowSource):
@@ -66,18 +66,18 @@ class DaskSource(RowSource):
         "or write them to files and read those"
     )
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given = given
-        X = given["X"]
+    def __init__(self, collections: dict[str, Any]) -> None:
+        self._collections = collections
+        X = collections["X"]
         self._labels = None if _is_array(X) else list(X.columns)
         self.n_features = int(X.shape[1]) if self._labels is None else len(self._labels)
         # As in memory, columns count by position if their labels are not text.
         self.names = None
         if self._labels is not None:
             self.names, self.labels_given = split_labels(self._labels)
-        self.has_selected = "selected" in given
-        self.has_weight = "sample_weight" in given
-        self.has_groups = "groups" in given
+        self.has_selected = "selected" in collections
+        self.has_weight = "sample_weight" in collections
+        self.has_groups = "groups" in collections
         self._n_parts, self._n_columns = _n_parts(X), self.n_features
         self.column_types = None if self._labels is None else X._meta
         self._encoding: Encoding | None = None
@@ -166,14 +166,14 @@ class DaskSource(RowSource):
         """Return the roles, and what each partition holds of them, with some columns of X."""
         if columns in self._partitions:
             return self._partitions[columns]
-        given = self._given | {"X": self._projected(columns)}
-        framed = [role for role, values in given.items() if not _is_array(values)]
-        arrays = [role for role, values in given.items() if _is_array(values)]
+        collections = self._collections | {"X": self._projected(columns)}
+        framed = [role for role, values in collections.items() if not _is_array(values)]
+        arrays = [role for role, values in collections.items() if _is_array(values)]
         pieces: list[list[Any]] = [[()] * self._n_parts]
         if framed:
-            pieces = [_packed([given[role] for role in framed])]
+            pieces = [_packed([collections[role] for role in framed])]
         if arrays:
-            pieces += _blocks([given[role] for role in arrays])
+            pieces += _blocks([collections[role] for role in arrays])
         if any(len(piece) != self._n_parts for piece in pieces):
             raise InputError(
                 f"Dask does not make the {self._n_parts} partitions of X that it reports: call "
@@ -183,7 +183,7 @@ class DaskSource(RowSource):
         return self._partitions[columns]
 
     def _projected(self, columns: tuple[int, ...]) -> Any:
-        X = self._given["X"]
+        X = self._collections["X"]
         if columns == tuple(range(self._n_columns)):
             return X
         if self._labels is None:

@@ -58,28 +58,28 @@ class Pass:
     columns: tuple[int, ...] = ()
     """positions, among what the encoding makes, of the columns that the task wants"""
 
-    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> Any:
+    def __call__(self, part: int, head: int | None, partition: dict[str, Any]) -> Any:
         """Run the task on chunks of a partition."""
-        return self.task(part, self._chunks(head, given))
+        return self.task(part, self._chunks(head, partition))
 
-    def _chunks(self, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+    def _chunks(self, head: int | None, partition: dict[str, Any]) -> Iterator[Chunk]:
         """Cut the columns of a partition, by role, into chunks; ``head`` rows of it, or all."""
-        n = len(given["X"])
+        n = len(partition["X"])
         if head is not None and head < n:
             n = head
-            given = {role: _head(values, n) for role, values in given.items()}
+            partition = {role: _head(values, n) for role, values in partition.items()}
         if n == 0:
             return
         weight = None
-        if "sample_weight" in given:
-            weight = _numbers(given["sample_weight"], "sample_weight").astype(np.float64)
+        if "sample_weight" in partition:
+            weight = _numbers(partition["sample_weight"], "sample_weight").astype(np.float64)
         columns = (
-            self._outcome(given["y"]),
-            _numbers(given["selected"], "selected") if "selected" in given else None,
+            self._outcome(partition["y"]),
+            _numbers(partition["selected"], "selected") if "selected" in partition else None,
             weight,
-            _groups(given["groups"]) if "groups" in given else None,
+            _groups(partition["groups"]) if "groups" in partition else None,
         )
-        yield from cut_chunks(self._source(given["X"]), columns, self.block_rows)
+        yield from cut_chunks(self._source(partition["X"]), columns, self.block_rows)
 
     def _source(self, features: Any) -> Source:
         if self.encoding is None:
@@ -109,17 +109,17 @@ class Work:
 def heckmanfa_pass(work: Work, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
     """Work on one partition, its frames and its arrays; Dask's dashboard shows this name."""
     try:
-        given = dict(zip(work.roles, (*packed, *blocks), strict=True))
-        n = len(given["X"])
-        for role, values in given.items():
+        partition = dict(zip(work.roles, (*packed, *blocks), strict=True))
+        n = len(partition["X"])
+        for role, values in partition.items():
             if len(values) != n:
                 raise InputError(
                     f"partition {part} of {work.n_parts} has {n} rows of X, but {len(values)} of "
                     f"{role}: make both from one collection, or repartition both in the same way"
                 )
-        refuse_other_labels(given)
+        refuse_other_labels(partition)
         with _at_work:
-            return work.work(part, head, given)
+            return work.work(part, head, partition)
     except HeckmanfaError:
         raise
     except Exception as error:
@@ -188,8 +188,8 @@ def _worker_settings() -> Iterator[None]:
     Dask starts workers with a setting that returns freed memory at once, which is right for
     partitions. For the temporaries of a block it doubles the time: each is mapped and zeroed again.
     """
-    given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    library = ctypes.CDLL(None) if given.isdigit() and os.name == "posix" else None
+    trim = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    library = ctypes.CDLL(None) if trim.isdigit() and os.name == "posix" else None
     with one_blas_thread():
         if library is None or not hasattr(library, "mallopt"):
             yield
@@ -200,7 +200,7 @@ def _worker_settings() -> Iterator[None]:
         try:
             yield
         finally:
-            library.mallopt(_TRIM, int(given))
+            library.mallopt(_TRIM, int(trim))
             library.mallopt(_MAP, int(mapped) if mapped.isdigit() else _USUAL)
 
 
@@ -260,10 +260,10 @@ class CountLevels:
     types: tuple[CategoryType, ...]
     """what makes each of them a category"""
 
-    def __call__(self, part: int, head: int | None, given: dict[str, Any]) -> list[Counted]:
+    def __call__(self, part: int, head: int | None, partition: dict[str, Any]) -> list[Counted]:
         """Count all rows of a partition."""
-        frame = partition_frame(given["X"])
-        found = []
+        frame = partition_frame(partition["X"])
+        counted = []
         for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True)):
             series = frame[:, place]
             is_declared, named = kind in ("category", "named"), kind == "named"
@@ -273,14 +273,14 @@ class CountLevels:
             if kind == "objects":
                 held = pd.api.types.infer_dtype(values, skipna=True)
             if held not in ("string", "empty"):
-                found.append(Counted(column, None))
+                counted.append(Counted(column, None))
                 continue
             tally, _ = count_levels(column, values, capped=True)
             declared = None
             if tally.declared is not None and len(values):
                 declared = tuple(tally.declared)
-            found.append(Counted(column, tally, held == "string", declared))
-        return found
+            counted.append(Counted(column, tally, held == "string", declared))
+        return counted
 
 
 def merge_counts(partitions: Iterable[list[Counted]]) -> dict[int, tuple[ColumnSpec, TextTally]]:

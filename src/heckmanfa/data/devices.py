@@ -26,10 +26,10 @@ def find_device(name: str) -> Any:
         device = torch.device(name)
         torch.zeros(1, dtype=torch.float64, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
-        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         raise InputError(
             f"there is no device {quoted(name)} here that supports float64: Torch finds "
-            f"{plural(found, 'CUDA GPU')}. Use {option('device', 'cpu')}, or install Torch's "
+            f"{plural(n_gpus, 'CUDA GPU')}. Use {option('device', 'cpu')}, or install Torch's "
             "build for CUDA."
         ) from error
     return device
@@ -57,7 +57,7 @@ def to_device(
     """
     if dtype not in ("float64", "float32"):
         raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
-    found = find_device(device)
+    target = find_device(device)
     import torch
 
     table = nw.from_native(as_table(frame), eager_only=True, pass_through=True)
@@ -68,7 +68,7 @@ def to_device(
         )
     _refuse_categories(table)
     with explain_out_of_memory():
-        values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=found)
+        values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=target)
         for column in range(table.shape[1]):
             # A copy, since a frame's memory may be read-only.
             numeric = np.array(numbers(table[:, column]), dtype=dtype)
@@ -78,9 +78,9 @@ def to_device(
 
 def _refuse_categories(table: nw.DataFrame[Any]) -> None:
     """Refuse text and categories, which a fit to the frame itself would take."""
-    found = categories_by_type(table)
-    if found:
-        names = [table.columns[position] for position in found]
+    categories = categories_by_type(table)
+    if categories:
+        names = [table.columns[position] for position in categories]
         holds = "columns {} hold" if len(names) > 1 else "column {} holds"
         raise InputError(
             f"{holds.format(quoted_list(names, _SHOWN))} text or categories, and a tensor holds "

@@ -88,12 +88,12 @@ def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:
         values = [X[column].to_numpy() for column in columns]
         if len(old) > 1:
             values.insert(0, 1.0 - np.sum(values, axis=0))
-        found = dict(zip(old, values, strict=True))
+        dummies = dict(zip(old, values, strict=True))
         lost = np.zeros(len(X), dtype=bool)
-        for level in found.keys() - {*order}:
-            lost |= found[level] == 1
+        for level in dummies.keys() - {*order}:
+            lost |= dummies[level] == 1
         for column, code in after.dummies(name).items():
-            made[column] = np.where(lost, np.nan, found[order[code]])
+            made[column] = np.where(lost, np.nan, dummies[order[code]])
     return pd.DataFrame(made, index=X.index, copy=False)
 
 
@@ -286,11 +286,11 @@ def re_encode(
 
     def moved(old: tuple[int, ...]) -> list[int]:
         """Return the positions of columns, or of all dummies of a category that changed."""
-        found: list[str] = []
+        labels: list[str] = []
         for label, source in zip(table.labels(old), table.sources(old), strict=True):
             same = encoding.levels.get(source) == before.levels.get(source)
-            found += [label] if same else encoding.columns_of(source)
-        return sorted({places[name] for name in found})
+            labels += [label] if same else encoding.columns_of(source)
+        return sorted({places[name] for name in labels})
 
     if isinstance(rows, PartRows):
         rules = replace(rows.rules, complete=tuple(moved(rows.rules.complete)))

@@ -157,8 +157,8 @@ class GapCounts:
         if packed.size == 0:
             return cls(len(gaps))
         as_bytes = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").reshape(-1)
-        found, counts = np.unique(as_bytes, return_counts=True)
-        sets = {one.tobytes(): int(n) for one, n in zip(found, counts, strict=True)}
+        distinct, counts = np.unique(as_bytes, return_counts=True)
+        sets = {lacking.tobytes(): int(n) for lacking, n in zip(distinct, counts, strict=True)}
         return cls(len(gaps)) + cls(0, sets)
 
     def __add__(self, other: GapCounts) -> GapCounts:

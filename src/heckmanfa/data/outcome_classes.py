@@ -71,8 +71,8 @@ class Labels:
         """Count the rows of each label, among some rows or all."""
         codes = self.codes if rows is None else self.codes[rows]
         counts = np.bincount(codes[codes >= 0], minlength=len(self.distinct)).tolist()
-        found = zip(self.distinct, counts, strict=True)
-        return Counter({label: count for label, count in found if count})
+        pairs = zip(self.distinct, counts, strict=True)
+        return Counter({label: count for label, count in pairs if count})
 
     def encoded(self, classes: Classes) -> Floats:
         """Return 1 for the positive class, 0 for the other, and NaN for anything else."""
@@ -189,10 +189,10 @@ def _labels_of_category(y: pd.Series[Any], n: int) -> Labels:
     codes = y.cat.codes.to_numpy().astype(np.intp)
     check_length(codes, n)
     used, places = np.unique(codes[codes >= 0], return_inverse=True)
-    found = np.full(len(codes), -1, dtype=np.intp)
-    found[codes >= 0] = places
+    positions = np.full(len(codes), -1, dtype=np.intp)
+    positions[codes >= 0] = places
     order = tuple(y.cat.categories.tolist()) if y.cat.ordered else ()
-    return Labels(found, _plain(y.cat.categories.take(used), None), order)
+    return Labels(positions, _plain(y.cat.categories.take(used), None), order)
 
 
 def check_outcome_given(y: Any) -> None:
@@ -413,20 +413,20 @@ def misspellings(counts: Mapping[str, int]) -> dict[str, str]:
     A label in another case may have many rows; one with another letter is a typo if it has few.
     Every label is compared with every other, so hundreds of them are not.
     """
-    found: dict[str, str] = {}
+    questions: dict[str, str] = {}
     if len(counts) > _MOST_SPELLINGS:
-        return found
+        return questions
     ordered = sorted(counts, key=lambda label: (-counts[label], label))
     for place, label in enumerate(ordered):
-        others = [other for other in ordered[:place] if other not in found]
+        others = [other for other in ordered[:place] if other not in questions]
         same = [other for other in others if _plain_text(other) == _plain_text(label)]
         often = [other for other in others if counts[label] <= _RARE * counts[other]]
         close = difflib.get_close_matches(label, often, n=1)
         if same:
-            found[label] = f"Is {quoted(label)} another spelling of {quoted(same[0])}?"
+            questions[label] = f"Is {quoted(label)} another spelling of {quoted(same[0])}?"
         elif close:
-            found[label] = f"Is {quoted(label)} a typo of {quoted(close[0])}?"
-    return found
+            questions[label] = f"Is {quoted(label)} a typo of {quoted(close[0])}?"
+    return questions
 
 
 def _plain_text(label: str) -> str:

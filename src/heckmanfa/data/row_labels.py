@@ -18,14 +18,14 @@ from heckmanfa.errors import InputError, RowLabelsWarning, warn
 from heckmanfa.text.printable import quoted
 
 
-def match_rows(given: Mapping[str, Any]) -> None:
+def match_rows(arguments: Mapping[str, Any]) -> None:
     """Refuse arguments of a method whose row labels say that their rows are not the same.
 
-    ``given`` are the arguments that have one entry per row, by name; what has no labels, such as an
-    array or None, is taken by position. Labels from 0 to n - 1 are those that pandas gives to rows
-    without any: beside other labels, they are taken by position, with a warning.
+    ``arguments`` have one entry per row, by name; what has no labels, such as an array or None, is
+    taken by position. Labels from 0 to n - 1 are those that pandas gives to rows without any:
+    beside other labels, they are taken by position, with a warning.
     """
-    unnamed = refuse_other_labels(given)
+    unnamed = refuse_other_labels(arguments)
     if unnamed is not None:
         name, other = unnamed
         warn(
@@ -36,14 +36,16 @@ def match_rows(given: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_other_labels(given: Mapping[str, Any]) -> tuple[str, str] | None:
+def refuse_other_labels(arguments: Mapping[str, Any]) -> tuple[str, str] | None:
     """Refuse labels that contradict each other; return the names of rows without and with labels.
 
     None if all rows have the same labels. A partition of Dask may number its rows from 0 whatever
     the rows before it are, so there only a contradiction says something.
     """
     labelled = [
-        (name, labels) for name, values in given.items() if (labels := _labels(values)) is not None
+        (name, labels)
+        for name, values in arguments.items()
+        if (labels := _labels(values)) is not None
     ]
     unnamed = None
     for (name, labels), (other, theirs) in combinations(labelled, 2):

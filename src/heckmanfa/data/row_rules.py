@@ -389,7 +389,7 @@ def refuse_not_finite(
     ]
     if not lacking:
         return
-    found = [
+    named = [
         f"{quoted(label)} ({missing} "
         + ("missing)" if label in categories else f"NaN, {infinite} inf)")
         for label, missing, infinite in lacking
@@ -400,9 +400,9 @@ def refuse_not_finite(
             " In a category, empty text and marks such as 'NA' are missing; a mark is a level if "
             f"its type or {option('categorical_features')} declares it."
         )
-    more = f" and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
+    more = f" and {len(named) - _SHOWN} more columns" if len(named) > _SHOWN else ""
     raise MissingValueError(
-        f"Input X contains NaN or infinity in rows that need it: {', '.join(found[:_SHOWN])}"
+        f"Input X contains NaN or infinity in rows that need it: {', '.join(named[:_SHOWN])}"
         f"{more}. Impute or leave out these rows or columns (a feature of the prediction equation "
         f"alone may be missing where the row is not selected).{marks}"
     )
@@ -414,12 +414,12 @@ def refuse_bad_flags(count: int, value: object) -> None:
         return
     rows = plural(count, "row")
     verb = "holds" if count == 1 else "hold"
-    found = (
+    what = (
         f"it is missing in {rows}"
         if value is None
         else f"{rows} {verb} something else, such as {quoted(label_of(value))}"
     )
-    raise InputError(f"selected must be boolean (or 0 and 1) in every row; {found}")
+    raise InputError(f"selected must be boolean (or 0 and 1) in every row; {what}")
 
 
 def refuse_bad_weights(count: int) -> None:

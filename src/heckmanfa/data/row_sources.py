@@ -104,9 +104,9 @@ def refuse_rows(X: Any, options: str | None = None) -> None:
     )
 
 
-def refuse_beside(given: Mapping[str, Any]) -> None:
+def refuse_beside(arguments: Mapping[str, Any]) -> None:
     """Refuse what was passed beside rows that define it themselves."""
-    extra = [name for name, value in given.items() if value is not None]
+    extra = [name for name, value in arguments.items() if value is not None]
     if extra:
         raise InputError(
             f"these rows already define {extra[0]}: pass the rows alone, and name the columns "

@@ -239,7 +239,7 @@ def read_sample(
         rules = rules_of(source, columns, counts, sampling, transform)
         rows = PartRows(source, rules, lengths, tuple(columns), counts.sums)
     else:
-        given = read_rows(
+        read = read_rows(
             y,
             table.shape[0],
             selected,
@@ -249,19 +249,19 @@ def read_sample(
             classes=classes,
             transform=transform,
         )
-        weight, kept, classes = given.weight, given.status.kept, given.classes
-        counts = count_rows(given.status, given.outcome, weight, transform=transform)
+        weight, kept, classes = read.weight, read.status.kept, read.classes
+        counts = count_rows(read.status, read.outcome, weight, transform=transform)
         _check_counts(counts, sizes, classes, transform, weight is not None, sampling)
         if sampling and weight is not None:
             weight = weight / (counts.weight_sum / counts.kept)
         codes, n_groups = None, 0
         if groups is not None:
             codes, n_groups = group_codes(on_host(groups), host(kept))
-            codes = integers(codes, given.outcome)
+            codes = integers(codes, read.outcome)
         rows = ArrayRows(
             source=table.source(columns),
-            outcome=given.outcome,
-            selected=given.status.selected,
+            outcome=read.outcome,
+            selected=read.status.selected,
             weight=weight,
             group=codes,
             kept=None if kept.all() else kept,

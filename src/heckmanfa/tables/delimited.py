@@ -144,7 +144,7 @@ def _read_twice(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) ->
     read: dict[str, Blanked] = {
         mark: blank(_read(path, layout, mark), codes) for mark in (".", ",")
     }
-    frames = {mark: found.frame for mark, found in read.items()}
+    frames = {mark: blanked.frame for mark, blanked in read.items()}
     blanks = asked.thousands == BLANK
     texts = {mark: read_evidence(frame, blanks=blanks) for mark, frame in frames.items()}
     spelt = texts["."] | texts[","]
@@ -164,15 +164,15 @@ def _read_twice(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) ->
 
 def _fractions(frame: pd.DataFrame) -> tuple[bool, str | None]:
     """Return whether any number has a fraction, and a column that proves the decimal mark."""
-    found = False
+    fractions = False
     for name in frame.columns:
         if frame[name].dtype != np.float64:
             continue
         values = frame[name].to_numpy()
         if fractions_prove(values):
             return True, str(name)
-        found = found or bool(np.any(values[np.isfinite(values)] % 1.0))
-    return found, None
+        fractions = fractions or bool(np.any(values[np.isfinite(values)] % 1.0))
+    return fractions, None
 
 
 def _read(path: Path, layout: Layout, decimal: str) -> pd.DataFrame:
@@ -322,18 +322,18 @@ def _decode(head: bytes, path: Path) -> tuple[str, str]:
 
 
 def _records(text: str, delimiter: str) -> list[list[str]]:
-    found: list[list[str]] = []
+    records: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
         for record in reader:
             if record:
-                found.append(record)
-            if len(found) == _RECORDS:
+                records.append(record)
+            if len(records) == _RECORDS:
                 break
     except csv.Error:
         # The records so far are enough.
         pass
-    return found
+    return records
 
 
 def _fit(records: list[list[str]]) -> tuple[float, int]:
@@ -395,10 +395,10 @@ def _refuse_cut(path: Path, layout: Layout) -> None:
 
 def _parser_words(error: Exception) -> str:
     """Explain an error of pandas' parser, which has nothing but its message."""
-    found = _TOO_MANY.search(str(error))
-    if found:
+    match = _TOO_MANY.search(str(error))
+    if match:
         return (
-            f"line {found[2]} has {found[3]} fields, but there are {found[1]} columns; put values "
+            f"line {match[2]} has {match[3]} fields, but there are {match[1]} columns; put values "
             "that contain the delimiter in quotes"
         )
     if "EOF inside string" in str(error):

@@ -94,8 +94,8 @@ def read_evidence(frame: pd.DataFrame, *, blanks: bool) -> dict[str, Evidence]:
     ``blanks`` is True if the user says that blanks separate thousands.
     """
     texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
-    found = {str(name): _read(frame[name], str(name), blanks=blanks) for name in texts}
-    return {name: column for name, column in found.items() if column is not None}
+    evidence = {str(name): _read(frame[name], str(name), blanks=blanks) for name in texts}
+    return {name: column for name, column in evidence.items() if column is not None}
 
 
 def _read(series: pd.Series[Any], name: str, *, blanks: bool) -> Evidence | None:
@@ -134,8 +134,8 @@ def _read(series: pd.Series[Any], name: str, *, blanks: bool) -> Evidence | None
     return Evidence(name, levels, shapes, percent, texts, money, n_plain > 0, numbers)
 
 
-def _enough(good: int, given: int) -> bool:
-    return good == given or nearly_all(good, given)
+def _enough(good: int, n_given: int) -> bool:
+    return good == n_given or nearly_all(good, n_given)
 
 
 def _may_be_number(text: str) -> bool:
@@ -250,14 +250,14 @@ def decide(
     otherwise; other delimiters decide nothing. ``proven`` maps a mark to a column of numbers that
     proves that it is the decimal mark.
     """
-    found = {
+    shown_by = {
         mark: [column.name for column in columns if column.says(mark)]
         + [name for known, name in (proven or {}).items() if known == mark]
         for mark in DECIMALS
     }
     decimal = asked.settled
-    if decimal is None and any(found.values()):
-        commas, points = len(found[","]), len(found["."])
+    if decimal is None and any(shown_by.values()):
+        commas, points = len(shown_by[","]), len(shown_by["."])
         decimal = "." if points > commas or (points == commas and delimiter == ",") else ","
         if delimiter == "," and points:
             decimal = "."
@@ -268,9 +268,9 @@ def decide(
         marks = "" if asked.thousands == "none" else asked.thousands
     decided = NumberFormat(decimal, marks)
     # A file delimited by commas is unlikely to be written like the file of the fit.
-    strange = asked.by_model and delimiter == decimal == "," and not found[","]
+    strange = asked.by_model and delimiter == decimal == "," and not shown_by[","]
     for column in columns:
-        doubt = _doubt(column, decided, asked, found)
+        doubt = _doubt(column, decided, asked, shown_by)
         if doubt is None and strange and column.either():
             doubt = (
                 f"column {quoted(column.name)} holds {quoted(column.either())}: ',' is the "
@@ -283,7 +283,7 @@ def decide(
 
 
 def _doubt(
-    column: Evidence, decided: NumberFormat, asked: MarkOptions, found: dict[str, list[str]]
+    column: Evidence, decided: NumberFormat, asked: MarkOptions, shown_by: dict[str, list[str]]
 ) -> str | None:
     """Explain what is wrong with a column; None if nothing is."""
     name = quoted(column.name)
@@ -350,7 +350,7 @@ def _doubt(
             )
         )
         return f"column {name} holds {quoted(bad[0])}, which is not a number {what}, {why}"
-    others = [name for name in found[mark] if name != column.name]
+    others = [name for name in shown_by[mark] if name != column.name]
     why = f"as in column {quoted(others[0])}" if others else "as in its other values"
     return (
         f"column {name} holds {quoted(bad[0])}, which is not a number where {quoted(mark)} is the "

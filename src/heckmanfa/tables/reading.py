@@ -307,12 +307,12 @@ def _read(
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
-        found = read_excel(path, ending, *place, literal)
-        hint, notes = found.hint, [found.note] if found.note else []
-        read = blank(found.frame, codes_of(na_values, list(found.frame.columns)))
+        sheet = read_excel(path, ending, *place, literal)
+        hint, notes = sheet.hint, [sheet.note] if sheet.note else []
+        read = blank(sheet.frame, codes_of(na_values, list(sheet.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
         marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
-        marked = replace(marked, blanked=read.counts, titles=found.titles)
+        marked = replace(marked, blanked=read.counts, titles=sheet.titles)
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
         return Table(_of(frame, columns, path))

@@ -146,7 +146,7 @@ def find_stored(data: str) -> StoredTable | None:
         is_stored = location.suffix.lower() in PARQUET_ENDINGS or is_ipc(location)
         if not (location.is_file() and is_stored):
             return None
-    paths = [found.path for found in find_files(place, ENDINGS)]
+    paths = [file.path for file in find_files(place, ENDINGS)]
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
             raise InputError(

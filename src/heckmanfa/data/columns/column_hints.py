@@ -103,13 +103,15 @@ def find_products(values: Floats, names: Sequence[str]) -> dict[str, tuple[str, 
         By the name of a column: the one that it is the square of, or the two that it is the
         product of.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    products: dict[str, tuple[str, ...]] = {}
     for target in range(len(names) if len(values) > _TRIED else 0):
         factors = _factors(values, target)
         # A column and one made from it are not made from each other.
-        if factors and not any(names[target] in found.get(names[one], ()) for one in factors):
-            found[names[target]] = tuple(names[one] for one in factors)
-    return found
+        if factors and not any(
+            names[target] in products.get(names[factor], ()) for factor in factors
+        ):
+            products[names[target]] = tuple(names[factor] for factor in factors)
+    return products
 
 
 def _factors(values: Floats, target: int) -> tuple[int, ...]:
@@ -119,7 +121,7 @@ def _factors(values: Floats, target: int) -> tuple[int, ...]:
     if close == 0.0:
         return ()
     for i, j in _candidates(values, target, close):
-        differs = all(np.any(np.abs(wanted - values[:, one]) > close) for one in (i, j))
+        differs = all(np.any(np.abs(wanted - values[:, factor]) > close) for factor in (i, j))
         if differs and not np.any(np.abs(wanted - values[:, i] * values[:, j]) > close):
             return (i,) if i == j else (i, j)
     return ()

@@ -125,26 +125,26 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
     """
     blank = [name is None or (isinstance(name, float) and math.isnan(name)) for name in raw]
     names = ["" if no else label_of(name) for name, no in zip(raw, blank, strict=True)]
-    given = [name for name in names if name]
-    if given and all(as_number(name) is not None or shape_of(name) for name in given):
-        called = ", ".join(quoted(name) for name in given[:3]) + (", …" if len(given) > 3 else "")
+    named = [name for name in names if name]
+    if named and all(as_number(name) is not None or shape_of(name) for name in named):
+        called = ", ".join(quoted(name) for name in named[:3]) + (", …" if len(named) > 3 else "")
         raise InputError(
             f"{shown(path)} has no row of names: its columns would be called {called}; put a row "
             "with the names of the columns above the data"
         )
-    if 2 * len(given) < len(names):
+    if 2 * len(named) < len(names):
         raise InputError(
-            f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
+            f"{shown(path)}: the first row names {len(named)} of {len(names)} columns; remove "
             f"titles above the row of names, or pass {option('header_row', ...)}, its number"
         )
-    numbers: dict[str, list[str]] = {name: [] for name in given}
+    numbers: dict[str, list[str]] = {name: [] for name in named}
     for index, name in enumerate(names, start=1):
         if name:
             numbers[name].append(str(index))
     clashes = [
-        f"columns {' and '.join(found)} are called {quoted(name)}"
-        for name, found in numbers.items()
-        if len(found) > 1
+        f"columns {' and '.join(places)} are called {quoted(name)}"
+        for name, places in numbers.items()
+        if len(places) > 1
     ]
     if clashes:
         raise InputError(f"{shown(path)}: {'; '.join(clashes)}; give each column its own name")

@@ -93,8 +93,8 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     elif dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
     elif isinstance(dtype, nw.Categorical | nw.Enum):
-        found = f"categories of {_categories_of(series)}"
-        raise _no_numbers(_label(series, what), found, "categories", what)
+        held = f"categories of {_categories_of(series)}"
+        raise _no_numbers(_label(series, what), held, "categories", what)
     elif dtype.is_nested():
         # As an array, lists of one number and structs of one field would be numbers.
         raise _no_numbers(_label(series, what), _nested(dtype), "nested", what)
@@ -139,12 +139,12 @@ def entries(values: Any, what: str) -> NDArray[Any]:
 
 def as_series(values: Any) -> nw.Series[Any] | None:
     """Return a series, a PyArrow array or a frame of one column as a series; None for others."""
-    found = nw.from_native(
+    frame = nw.from_native(
         in_chunks(as_table(values)), eager_only=True, allow_series=True, pass_through=True
     )
-    if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
-        found = found[:, 0]
-    return found if isinstance(found, nw.Series) else None
+    if isinstance(frame, nw.DataFrame) and frame.shape[1] == 1:
+        frame = frame[:, 0]
+    return frame if isinstance(frame, nw.Series) else None
 
 
 def decoded(series: nw.Series[Any]) -> nw.Series[Any]:
@@ -191,8 +191,8 @@ def _nested(dtype: Any) -> str:
     return "structs" if isinstance(dtype, nw.Struct) else "lists"
 
 
-def _no_numbers(label: str, held: str, found: HeldKind, role: str | None) -> InputError:
-    advice = _ADVICE.get(role, _FEATURE_ADVICE)[found]
+def _no_numbers(label: str, held: str, kind: HeldKind, role: str | None) -> InputError:
+    advice = _ADVICE.get(role, _FEATURE_ADVICE)[kind]
     return InputError(f"{label} does not hold numbers (found {held}): {advice}")
 
 
@@ -219,16 +219,16 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
         raise _refusal(what, sample, values.dtype.name, role or what)
     missing = missing_in(values)
     present = values[~missing]
-    found = np.full(values.shape, np.nan)
+    numeric = np.full(values.shape, np.nan)
     for kind in dict.fromkeys(map(type, present)):
         if not issubclass(kind, Real | Decimal | np.bool_) or issubclass(kind, _DURATIONS):
             entry = next(entry for entry in present if type(entry) is kind)
             raise _refusal(what, entry, kind.__name__, role or what)
     try:
-        found[~missing] = present.astype(np.float64)
+        numeric[~missing] = present.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} holds numbers that float64 cannot hold: {error}") from error
-    return found
+    return numeric
 
 
 def missing_in(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -250,11 +250,11 @@ def plain_array(values: Any) -> Any:
     return values
 
 
-def one_column(array: NDArray[Any], given: Any, what: str) -> NDArray[Any]:
-    """Return an array as one column; ``given`` is what was passed as ``what``."""
+def one_column(array: NDArray[Any], passed: Any, what: str) -> NDArray[Any]:
+    """Return an array as one column; ``passed`` is what was passed as ``what``."""
     if array.ndim == 0:
-        refuse_name(given, what)
-        raise InputTypeError(f"{what} should be a 1d array, got a {type(given).__name__} instead")
+        refuse_name(passed, what)
+        raise InputTypeError(f"{what} should be a 1d array, got a {type(passed).__name__} instead")
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
         raise InputError(
             f"{what} should be a 1d array, got an array of shape {array.shape} instead"
@@ -268,7 +268,9 @@ def _refusal(what: str, entry: Any, kind: str, role: str) -> InputError:
     if isinstance(entry, complex | np.complexfloating):
         advice = "pass its real part, or its absolute value"
         return InputError(f"Complex data not supported: {what} holds complex numbers; {advice}")
-    found: HeldKind = next((found for types, found in _TYPES if isinstance(entry, types)), "other")
+    held_kind: HeldKind = next(
+        (held_kind for types, held_kind in _TYPES if isinstance(entry, types)), "other"
+    )
     # NumPy's type names for text and bytes include their length.
     held = "text" if isinstance(entry, str) else "bytes" if isinstance(entry, bytes) else kind
-    return _no_numbers(what, held, found, role)
+    return _no_numbers(what, held, held_kind, role)

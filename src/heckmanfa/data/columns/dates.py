@@ -97,18 +97,18 @@ def _days(series: pd.Series[Any], name: str, order: Order) -> Floats:
     """Return dates in days since 1970, NaN where missing."""
     if time_in(series) == "dates":
         return _typed_days(series)
-    found = levels_of(series)
-    read = [_day(label, order) for label in found.labels]
-    wrong = [label for label, day in zip(found.labels, read, strict=True) if day is None]
+    levels = levels_of(series)
+    read = [_day(label, order) for label in levels.labels]
+    wrong = [label for label, day in zip(levels.labels, read, strict=True) if day is None]
     if wrong:
-        row = int(np.argmax(found.codes == found.labels.index(wrong[0]))) + 1
+        row = int(np.argmax(levels.codes == levels.labels.index(wrong[0]))) + 1
         raise InputError(
             f"column {quoted(name)} holds dates, and row {row} of the data holds "
             f"{quoted(wrong[0], 30)}, which is not one{_two_digits(wrong[0])}; correct it, or "
             f"mark it {MISSING}"
         )
     days = np.array([np.nan if day is None else day for day in read] + [np.nan])
-    return np.asarray(days[found.codes])
+    return np.asarray(days[levels.codes])
 
 
 def _typed_days(series: pd.Series[Any]) -> Floats:
@@ -125,8 +125,8 @@ def _typed_days(series: pd.Series[Any]) -> Floats:
 
 def _order_of(labels: Iterable[str], name: str) -> Order:
     """Return the order of day and month in the texts of a column; refuse what shows none."""
-    found = [(label, _DATE.fullmatch(label)) for label in labels]
-    parts = [(label, match) for label, match in found if match is not None and match["mark"]]
+    matches = [(label, _DATE.fullmatch(label)) for label in labels]
+    parts = [(label, match) for label, match in matches if match is not None and match["mark"]]
     if not parts:
         return "ymd"
     day_first = any(int(match["one"]) > 12 for _, match in parts)
@@ -156,8 +156,8 @@ def _day(label: str, order: Order) -> float | None:
     if match["year"]:
         year, month, day = match["year"], match["month"], match["day"]
     else:
-        one, two, year = match["one"], match["two"], match["last"]
-        day, month = (two, one) if order == "mdy" else (one, two)
+        first, second, year = match["one"], match["two"], match["last"]
+        day, month = (second, first) if order == "mdy" else (first, second)
     if len(year) != 4:
         return None
     try:
@@ -194,9 +194,9 @@ def _two_digits(label: str) -> str:
 
 def scales_of(frame: pd.DataFrame, unit: Unit, categorical: Sequence[str]) -> dict[str, DateScale]:
     """Return how columns of dates become numbers; those that are to be categories stay."""
-    found = {
+    scales = {
         str(name): scale_of(as_declared(frame[name], numeric=True), str(name), unit)
         for name in frame.columns
         if name not in categorical
     }
-    return {name: scale for name, scale in found.items() if scale is not None}
+    return {name: scale for name, scale in scales.items() if scale is not None}

@@ -59,29 +59,29 @@ class EncodedColumns:
     def arrays(self, columns: Positions) -> dict[int, Any]:
         """Return some encoded columns, by position; slices of them are numbers."""
         wanted = {*columns}
-        found: dict[int, Any] = {}
+        arrays: dict[int, Any] = {}
         start = 0
         for position, name in enumerate(self.encoding.sources):
             names = self.encoding.columns_of(name)
             inside = [index for index in range(len(names)) if start + index in wanted]
             if inside:
                 made = self._columns(position, name)
-                found |= {start + index: made[index] for index in inside}
+                arrays |= {start + index: made[index] for index in inside}
             start += len(names)
         if self.encoding.missing == "mean":
             labels, means = self.encoding.columns, self.encoding.means
-            found = {
-                column: Filled(values, means[labels[column]]) for column, values in found.items()
+            arrays = {
+                column: Filled(values, means[labels[column]]) for column, values in arrays.items()
             }
-        return found
+        return arrays
 
     def _columns(self, position: int, name: str) -> list[Any]:
         """Return what a source becomes."""
         encoding, series = self.encoding, column_at(self.frame, position)
         if name in encoding.levels:
             if name not in self.codes:
-                found = encoding.levels_in(to_pandas_column(series), name)
-                self.codes[name] = encoding.codes(found, name, self.unknown)
+                levels = encoding.levels_in(to_pandas_column(series), name)
+                self.codes[name] = encoding.codes(levels, name, self.unknown)
             codes = self.codes[name]
             gaps = bool((codes < 0).any())
             return [Dummy(codes, code, gaps) for code in encoding.dummies(name).values()]
@@ -136,8 +136,8 @@ def _of_arrow(native: Any) -> pd.Series[Any]:
         native = native.dictionary_encode()
     if kind.is_dictionary(native.type):
         native = native.unify_dictionaries()
-    found: pd.Series[Any] = native.to_pandas(date_as_object=False)
-    return found
+    column: pd.Series[Any] = native.to_pandas(date_as_object=False)
+    return column
 
 
 def array_frame(array: NDArray[Any]) -> nw.DataFrame[Any]:
@@ -157,17 +157,17 @@ def categories_by_type(frame: nw.DataFrame[Any]) -> dict[int, bool]:
 
     The values say whether the type itself is that of a category; the others are text.
     """
-    found = {}
+    categories = {}
     made_by_pandas = _made_by_pandas(frame)
     for position, (name, dtype) in enumerate(frame.schema.items()):
         if dtype.is_numeric() or dtype == nw.Boolean or dtype.is_temporal():
             if name in made_by_pandas and not dtype.is_temporal():
-                found[position] = True
+                categories[position] = True
             continue
         is_category = _is_category(column_at(frame, position))
         if is_category is not None:
-            found[position] = is_category
-    return found
+            categories[position] = is_category
+    return categories
 
 
 def _is_category(series: nw.Series[Any]) -> bool | None:
@@ -230,11 +230,11 @@ def count_levels(
 ) -> tuple[TextTally, Levels]:
     """Count the levels of some rows of a category."""
     plain = Encoding.plain([column.name])
-    found = plain.levels_in(values, column.name, literal=column.literal)
+    levels = plain.levels_in(values, column.name, literal=column.literal)
     tally = column.start(capped=capped)
     assert isinstance(tally, TextTally)
-    tally.add_levels(found, values)
-    return tally, found
+    tally.add_levels(levels, values)
+    return tally, levels
 
 
 def decide_levels(column: ColumnSpec, tally: TextTally) -> tuple[str, ...]:
@@ -271,15 +271,15 @@ def learn_categories(
         values = to_pandas_column(series)
         if name in made_by_pandas and isinstance(values.dtype, pd.CategoricalDtype):
             column = replace(column, declared=True)
-        tally, found = count_levels(column, values, capped=False)
+        tally, rows = count_levels(column, values, capped=False)
         levels[name] = decide_levels(column, tally)
-        codes[name] = Encoding.plain([name], {name: levels[name]}).codes(found, name)
+        codes[name] = Encoding.plain([name], {name: levels[name]}).codes(rows, name)
     return EncodedColumns(frame, Encoding.plain(names, levels), codes=codes, spelled=False)
 
 
 def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
     """Find the columns that may be categories by the types of a frame without rows."""
-    found: dict[int, CategoryType] = {
+    categories: dict[int, CategoryType] = {
         position: "category" if is_category else "text"
         for position, is_category in categories_by_type(frame).items()
     }
@@ -287,5 +287,5 @@ def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
         stored = getattr(column_at(frame, position).to_native(), "dtype", None)
         if stored is np.dtype(object):
             # Without rows, narwhals takes objects for text.
-            found[position] = "objects"
-    return found
+            categories[position] = "objects"
+    return categories

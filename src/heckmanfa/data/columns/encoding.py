@@ -136,7 +136,7 @@ class Encoding:
             for name in features
             if missing_codes and name in missing_codes
         }
-        frame = given = blank(frame[features], codes).frame
+        frame = stored = blank(frame[features], codes).frame
         scales = {} if dates is None else scales_of(frame, dates, categorical)
         numbers = {
             name: pd.Series(scale.numbers(frame[name], name), index=frame.index)
@@ -158,7 +158,7 @@ class Encoding:
             missing_codes={name: codes[name] for name in encoding.sources if name in codes},
             dates={name: scales[name] for name in encoding.sources if name in scales},
         )
-        return encoding, encoding.transform(given)
+        return encoding, encoding.transform(stored)
 
     @classmethod
     def of_columns(
@@ -336,8 +336,8 @@ class Encoding:
         how = "count as missing" if self.missing == "drop" else "the means of the fit replace"
         rows = frame_as_declared(frame[[name for name in self.sources if name in self.levels]])
         for name in rows.columns:
-            found, known = self.levels_in(rows[name], name), self._known(name)
-            counts = zip(found.labels, found.counts(), strict=True)
+            levels, known = self.levels_in(rows[name], name), self._known(name)
+            counts = zip(levels.labels, levels.counts(), strict=True)
             others = {label: int(n) for label, n in counts if label not in known and n}
             if others:
                 said.append(
@@ -347,18 +347,18 @@ class Encoding:
                 )
         return said
 
-    def codes(self, found: Levels, name: str, unknown: Unknown = "error") -> NDArray[Any]:
+    def codes(self, levels: Levels, name: str, unknown: Unknown = "error") -> NDArray[Any]:
         """Return each row's index among the levels of the fit, -1 if missing.
 
         Levels that the fit did not have are refused, or missing if ``unknown`` says so.
         """
         known = self._known(name)
-        unseen = [index for index, label in enumerate(found.labels) if label not in known]
+        unseen = [index for index, label in enumerate(levels.labels) if label not in known]
         if unseen and unknown == "error":
-            counts = found.counts()
+            counts = levels.counts()
             examples = [
-                f"{quoted(found.labels[index])} ({plural(int(counts[index]), 'row')}, the first is "
-                f"row {int(np.argmax(found.codes == index)) + 1} of the data)"
+                f"{quoted(levels.labels[index])} ({plural(int(counts[index]), 'row')}, the first "
+                f"is row {int(np.argmax(levels.codes == index)) + 1} of the data)"
                 for index in unseen[:_SHOWN]
             ]
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
@@ -369,8 +369,8 @@ class Encoding:
                 f"{UNSEEN_ADVICE if self.missing == 'drop' else UNSEEN_ADVICE_FILLED}"
             )
         smallest = np.min_scalar_type(-max(len(known), 1))
-        codes = np.array([known.get(label, -1) for label in found.labels] + [-1], dtype=smallest)
-        return np.asarray(codes[found.codes])
+        codes = np.array([known.get(label, -1) for label in levels.labels] + [-1], dtype=smallest)
+        return np.asarray(codes[levels.codes])
 
     def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
         """Return sentences about how the columns were encoded.
@@ -462,8 +462,8 @@ def refuse_same_names(columns: Sequence[str]) -> None:
 
 def _unit_of(levels: Sequence[str]) -> str:
     """Return the word that follows a number in every level, as in "3 years"; empty if none does."""
-    found = [_MEASURED.fullmatch(level.strip()) for level in levels if level != OTHER]
-    words = {match[1] if match else "" for match in found}
+    matches = [_MEASURED.fullmatch(level.strip()) for level in levels if level != OTHER]
+    words = {match[1] if match else "" for match in matches}
     # A single letter is more likely part of a code, such as 4a.
     word = words.pop() if len(words) == 1 else ""
-    return word if len(found) > _NAMED and len(word) > 1 else ""
+    return word if len(matches) > _NAMED and len(word) > 1 else ""

@@ -86,23 +86,23 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
     if by_type:
         if not isinstance(table.native, nw.DataFrame):
             return table
-        found = categories_by_type(table.native)
+        categories = categories_by_type(table.native)
     else:
-        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
-        if found and table.tensors:
+        categories = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
+        if categories and table.tensors:
             raise InputError(
                 f"{option('categorical_features')} names columns of a tensor, which holds numbers "
                 "alone: pass a data frame, or make dummies first (pandas.get_dummies(frame, "
                 "drop_first=True, dtype=float)) and copy these with heckmanfa.to_device"
             )
-    found = _used(found, table.fitted(estimator), lists)
-    if not found:
+    categories = _used(categories, table.fitted(estimator), lists)
+    if not categories:
         return table if by_type else _read_features(X, fresh)
     if not by_type:
         used = columns_named(table.fitted(estimator), lists)
-        refuse_categories(table.native, [column for column in used if column not in found])
+        refuse_categories(table.native, [column for column in used if column not in categories])
     names = tuple(table.labels(range(table.shape[1])))
-    encoded = learn_categories(table.native, names, found, named=not by_type)
+    encoded = learn_categories(table.native, names, categories, named=not by_type)
     return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
 
 
@@ -111,17 +111,17 @@ def _read_raw(
 ) -> FeatureTable:
     """Read the columns of a row source for a fit; their levels take a pass over the rows."""
     table = _read_features(source, fresh)
-    found: dict[int, CategoryType]
+    categories: dict[int, CategoryType]
     if not _is_by_type(categorical):
-        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), "named")
+        categories = dict.fromkeys(resolve(table, categorical, "categorical_features"), "named")
     elif source.column_types is None:
-        found = {}
+        categories = {}
     else:
         types = nw.from_native(source.column_types, eager_only=True)
-        found = types_of_categories(types)
+        categories = types_of_categories(types)
     columns = table.fitted(fresh.estimator)
-    found = _used(found, columns, lists)
-    levels = source.learn_levels(found) if found else {}
+    categories = _used(categories, columns, lists)
+    levels = source.learn_levels(categories) if categories else {}
     if not levels:
         return table
     names = tuple(table.labels(range(table.shape[1])))
@@ -139,12 +139,12 @@ def _is_by_type(categorical: Any) -> bool:
     return isinstance(categorical, str)
 
 
-def _used(found: dict[int, _T], columns: FittedColumns, lists: Sequence[Any]) -> dict[int, _T]:
+def _used(categories: dict[int, _T], columns: FittedColumns, lists: Sequence[Any]) -> dict[int, _T]:
     """Return what was found about the columns that an equation has."""
-    if not found:
-        return found
+    if not categories:
+        return categories
     used = columns_named(columns, lists)
-    return {column: value for column, value in found.items() if column in used}
+    return {column: value for column, value in categories.items() if column in used}
 
 
 def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTable:

@@ -69,12 +69,12 @@ class FittedColumns:
         """Positions among the K columns of what each column of X becomes."""
         if self.encoding is None:
             return [(column,) for column in range(self.n_features or 0)]
-        found, start = [], 0
+        positions, start = [], 0
         for source in self.encoding.sources:
             width = len(self.encoding.columns_of(source))
-            found.append(tuple(range(start, start + width)))
+            positions.append(tuple(range(start, start + width)))
             start += width
-        return found
+        return positions
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
@@ -100,7 +100,7 @@ class FittedColumns:
         if self.encoding is None:
             return {}
         places = {column: place for place, column in enumerate(read)}
-        found: LevelRows = {}
+        rows: LevelRows = {}
         for name, group in zip(self.encoding.sources, self.positions, strict=True):
             levels = self.encoding.levels.get(name)
             if not levels or not places.keys() >= {*group}:
@@ -110,8 +110,8 @@ class FittedColumns:
                 # Rows whose missing level was filled with shares have none.
                 others = [int(zeros[places[column]]) for column in group]
                 counts.insert(0, min(np.add(counts, others).tolist()) - sum(counts))
-            found[name] = tuple(counts)
-        return found
+            rows[name] = tuple(counts)
+        return rows
 
     def as_fitted(self) -> FittedColumns:
         """Return the columns for the rows of the fit; see `Encoding.as_fitted`."""
@@ -131,13 +131,13 @@ class FittedColumns:
         """
         if self.encoding is None:
             return names_or_positions(self.names, columns)
-        wanted, labels, found = {*columns}, self.encoding.columns, list[Any]()
+        wanted, labels, names = {*columns}, self.encoding.columns, list[Any]()
         for column, group in enumerate(self.positions):
             inside = [labels[position] for position in group if position in wanted]
-            found += (
+            names += (
                 names_or_positions(self.names, [column]) if len(inside) == len(group) else inside
             )
-        return found
+        return names
 
     def each_name(self) -> list[Any]:
         """Name each of the K columns: a dummy by its own name, others as `names_of` does."""
@@ -349,23 +349,23 @@ def columns_named(columns: FittedColumns, lists: Iterable[Any]) -> set[int]:
     n, names = columns.n_features or 0, columns.names or ()
     labels = names or [f"x{index}" for index in range(n)]
     places = {name: index for index, name in enumerate(labels)}
-    found: set[int] = set()
+    positions: set[int] = set()
     for features in lists:
         if features is None or isinstance(features, str) or not isinstance(features, Iterable):
             return {*range(n)}
         wanted = _as_list(features)
         if _is_mask(wanted):
-            found |= {index for index, use in enumerate(wanted[:n]) if use}
+            positions |= {index for index, use in enumerate(wanted[:n]) if use}
             continue
         for feature in wanted:
             if isinstance(feature, int | np.integer) and 0 <= feature < n:
-                found.add(int(feature))
+                positions.add(int(feature))
             elif isinstance(feature, str):
                 # A dummy is called after its column: "column[level]".
                 ends = [place for place, letter in enumerate(feature) if letter == "["]
                 called = (feature, *(feature[:end] for end in ends))
-                found |= {places[name] for name in called if name in places}
-    return found
+                positions |= {places[name] for name in called if name in places}
+    return positions
 
 
 def _as_list(features: Iterable[Any]) -> list[Any]:

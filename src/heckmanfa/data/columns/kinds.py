@@ -197,7 +197,7 @@ class LearnedColumn:
         text, name = self.tally, self.kind.name
         if fewest <= 1 or not isinstance(text, TextTally) or text.more:
             return self
-        mostly_numbers = text.numbers is not None and 2 * text.n_bad < text.given
+        mostly_numbers = text.numbers is not None and 2 * text.n_bad < text.n_given
         is_text = self.kind.kind == "text" and not self.kind.is_dated and not mostly_numbers
         tally, merged = text.with_other(fewest)
         if not merged or not (self.kind.kind == "category" or is_text):
@@ -243,7 +243,7 @@ class LearnedColumn:
         assert isinstance(self.tally, TextTally)
         counts = [self.tally.counts[level] for level in self.levels[1:]]
         names = encoded_names(name, self.levels)
-        return {name: n / self.tally.given for name, n in zip(names, counts, strict=True)}
+        return {name: n / self.tally.n_given for name, n in zip(names, counts, strict=True)}
 
 
 def asked_for(
@@ -373,8 +373,8 @@ def _as_numbers(spread: NumberTally, name: str) -> ColumnKind:
 def _words(
     text: TextTally, numbers: NotNumbers | None, name: str, what: str = "text"
 ) -> ColumnKind:
-    distinct, given = len(text.counts), text.given
-    many = distinct > MOST_LEVELS or 2 * distinct > given
+    distinct, n_given = len(text.counts), text.n_given
+    many = distinct > MOST_LEVELS or 2 * distinct > n_given
     if many and numbers is not None and 2 * numbers.n_bad < numbers.n_given:
         row, cell = next(iter(numbers.bad.items()))
         return ColumnKind(
@@ -383,7 +383,7 @@ def _words(
             f"is text, though {numbers.n_given - numbers.n_bad} of its {numbers.n_given} values "
             f"are numbers; row {row + 1} of the data holds {quoted(cell[:30])}",
         )
-    if given > _FEW_ROWS and distinct >= NEARLY_ALL * given:
+    if n_given > _FEW_ROWS and distinct >= NEARLY_ALL * n_given:
         return ColumnKind(
             name, "identifier", "differs in (nearly) every row, as an identifier does"
         )
@@ -391,7 +391,7 @@ def _words(
         return ColumnKind(
             name,
             "text",
-            f"is {what} with {_count(distinct, text.more)} different values in {given} rows, too "
+            f"is {what} with {_count(distinct, text.more)} different values in {n_given} rows, too "
             "many for a category",
         )
     return ColumnKind(name, "category", f"is a category of {distinct} levels")

@@ -33,24 +33,26 @@ class Blanked:
     """rows by column and code; only those that occur"""
 
 
-def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def codes_of(
+    na_values: Sequence[str] | Codes, columns: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
     """Return the codes of each column; codes of columns that are not there are left out.
 
-    ``given`` are values for all columns, or ``column=value``; or codes by column already.
+    ``na_values`` are values for all columns, or ``column=value``; or codes by column already.
     """
-    if isinstance(given, Mapping):
-        return {name: tuple(codes) for name, codes in given.items() if name in columns}
-    found: dict[str, list[str]] = {}
-    for item in given:
+    if isinstance(na_values, Mapping):
+        return {name: tuple(codes) for name, codes in na_values.items() if name in columns}
+    by_column: dict[str, list[str]] = {}
+    for item in na_values:
         names, code = _split(item, columns)
         for name in names:
-            found.setdefault(name, []).append(code)
-    return {name: tuple(dict.fromkeys(codes)) for name, codes in found.items()}
+            by_column.setdefault(name, []).append(code)
+    return {name: tuple(dict.fromkeys(codes)) for name, codes in by_column.items()}
 
 
-def columns_named(given: Sequence[str], columns: Sequence[str]) -> list[str]:
+def columns_named(na_values: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns of which ``column=value`` says what is missing."""
-    pairs = [split_item(item, columns, option("na_values")) for item in given]
+    pairs = [split_item(item, columns, option("na_values")) for item in na_values]
     return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))
 
 
@@ -71,10 +73,10 @@ def split_item(item: str, columns: Sequence[str], role: str) -> tuple[str, str] 
 
 def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
     """Return the columns that an item is about, and its value."""
-    found = split_item(item, columns, option("na_values"))
-    if found is None:
+    pair = split_item(item, columns, option("na_values"))
+    if pair is None:
         return columns, item.strip()
-    name, code = found
+    name, code = pair
     if not code:
         raise InputError(
             f"{option('na_values')}: {quoted(item)} has no value after '='; empty cells are "
@@ -104,15 +106,15 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
     numbers = {mark: as_number(mark) for mark in marks}
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        found = {mark: values == value for mark, value in numbers.items() if value is not None}
-        return {mark: rows for mark, rows in found.items() if rows.any()}
+        hits = {mark: values == value for mark, value in numbers.items() if value is not None}
+        return {mark: rows for mark, rows in hits.items() if rows.any()}
     try:
         codes, uniques = pd.factorize(series)
     except TypeError:
         # Lists and the like have no codes.
         return {}
     labels = [label_of(value) for value in uniques]
-    found = {}
+    hits = {}
     for mark, value in numbers.items():
         wanted = label_of(mark).casefold()
         same = [
@@ -120,8 +122,8 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
             for label in labels
         ]
         if any(same):
-            found[mark] = np.array([*same, False])[codes]
-    return found
+            hits[mark] = np.array([*same, False])[codes]
+    return hits
 
 
 def na_option(name: str, codes: Iterable[object]) -> str:
@@ -130,13 +132,13 @@ def na_option(name: str, codes: Iterable[object]) -> str:
 
 
 def notes_on_codes(
-    given: Sequence[str], columns: Sequence[str], counts: Mapping[tuple[str, str], int]
+    na_values: Sequence[str], columns: Sequence[str], counts: Mapping[tuple[str, str], int]
 ) -> list[str]:
     """Say which values were taken as missing, in how many rows, and which occur nowhere."""
     notes = []
-    for code in dict.fromkeys(_split(item, columns)[1] for item in given):
+    for code in dict.fromkeys(_split(item, columns)[1] for item in na_values):
         value = quoted(code) if as_number(code) is None else shown(code)
-        rows = {name: n for (name, found), n in counts.items() if found == code}
+        rows = {name: n for (name, own), n in counts.items() if own == code}
         named = [f"{quoted(name)} ({plural(n, 'row')})" for name, n in rows.items()]
         if not named:
             notes.append(f"{value}, of {option('na_values')}, is in no cell that it is about.")
@@ -198,13 +200,15 @@ def find_suspicions(
     tallies: Mapping[str, NumberTally], outcome: str | None = None
 ) -> tuple[Suspicion, ...]:
     """Return the numbers that look like codes for missing, of the outcome first."""
-    found = [
+    suspicions = [
         Suspicion(name, code, rows, tally.n, tally.rest_low, tally.rest_high, name == outcome)
         for name, tally in tallies.items()
         for code, rows in tally.codes.items()
         if _is_suspicious(tally, code, rows)
     ]
-    return tuple(sorted(found, key=lambda one: (not one.is_outcome, -one.rows)))
+    return tuple(
+        sorted(suspicions, key=lambda suspicion: (not suspicion.is_outcome, -suspicion.rows))
+    )
 
 
 def _is_suspicious(tally: NumberTally, code: float, rows: int) -> bool:
@@ -220,11 +224,11 @@ def _is_suspicious(tally: NumberTally, code: float, rows: int) -> bool:
     return away > spread or (code < 0 <= low) or (often and away > _NEAR * spread)
 
 
-def notes_on_suspicions(found: tuple[Suspicion, ...]) -> list[str]:
+def notes_on_suspicions(suspicions: tuple[Suspicion, ...]) -> list[str]:
     """Return a note on each of the gravest, and the number of the others."""
-    notes = [str(suspicion) for suspicion in found[:_MOST_NOTES]]
-    if len(found) > _MOST_NOTES:
-        more = len(found) - _MOST_NOTES
+    notes = [str(suspicion) for suspicion in suspicions[:_MOST_NOTES]]
+    if len(suspicions) > _MOST_NOTES:
+        more = len(suspicions) - _MOST_NOTES
         notes.append(
             f"{plural(more, 'more such code')} may mean missing: see {option('na_values')}."
         )

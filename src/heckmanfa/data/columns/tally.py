@@ -91,37 +91,37 @@ class NumberTally:
         """Count a chunk; NaN is missing."""
         holes = np.isnan(values)
         n_holes = int(np.count_nonzero(holes))
-        given = values[~holes] if n_holes else values
+        known = values[~holes] if n_holes else values
         self.gaps += n_holes
-        if not len(given):
+        if not len(known):
             return
-        self.n += len(given)
-        low, high = float(given.min()), float(given.max())
+        self.n += len(known)
+        low, high = float(known.min()), float(known.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
-        self._set_codes_apart(given, low, high)
+        self._set_codes_apart(known, low, high)
         # Callers that need a finite mean refuse infinite values.
         with np.errstate(invalid="ignore", over="ignore"):
-            self.total += float(given.sum())
-        self.zeros += len(given) - int(np.count_nonzero(given))
-        self.integers = self.integers and bool(np.all(given == np.floor(given)))
-        self.two_valued = self.two_valued and bool(np.all((given == 0) | (given == 1)))
+            self.total += float(known.sum())
+        self.zeros += len(known) - int(np.count_nonzero(known))
+        self.integers = self.integers and bool(np.all(known == np.floor(known)))
+        self.two_valued = self.two_valued and bool(np.all((known == 0) | (known == 1)))
         if self.integers and self.kept is not None:
-            self._keep(np.unique(given))
+            self._keep(np.unique(known))
         if self.few is not None:
-            self._count_few(_few_of(given))
+            self._count_few(_few_of(known))
         if self._seen is not None and self._all_fit():
-            self._seen[given.astype(np.intp)] = True
+            self._seen[known.astype(np.intp)] = True
 
-    def _set_codes_apart(self, given: Floats, low: float, high: float) -> None:
+    def _set_codes_apart(self, values: Floats, low: float, high: float) -> None:
         """Count the codes at the ends of a chunk, and note the range of the rest."""
         while low in _CODES or high in _CODES:
             code = low if low in _CODES else high
-            rows = given == code
+            rows = values == code
             self.codes[code] = self.codes.get(code, 0) + int(np.count_nonzero(rows))
-            given = given[~rows]
-            if not len(given):
+            values = values[~rows]
+            if not len(values):
                 return
-            low, high = float(given.min()), float(given.max())
+            low, high = float(values.min()), float(values.max())
         self.rest_low, self.rest_high = min(self.rest_low, low), max(self.rest_high, high)
 
     def merge(self, other: NumberTally) -> None:
@@ -186,11 +186,11 @@ class NumberTally:
         return self.kept_cut and not self._all_fit()
 
 
-def _few_of(given: Floats) -> dict[float, int] | None:
+def _few_of(known: Floats) -> dict[float, int] | None:
     """Count the rows of each value; None if there are more than `MOST_FEW`."""
     # The first rows of most columns already show that they hold more.
-    for part in (given[:_FIRST], given):
-        values, rows = np.unique(part, return_counts=True)
+    for sample in (known[:_FIRST], known):
+        values, rows = np.unique(sample, return_counts=True)
         if len(values) > MOST_FEW:
             return None
     return dict(zip(values.tolist(), rows.tolist(), strict=True))
@@ -218,7 +218,7 @@ class TextTally:
         """levels in the order in which the data declares them; None if it does not"""
         self.more = False
         """whether there are more levels, which were not kept"""
-        self.given = self.gaps = 0
+        self.n_given = self.gaps = 0
         self.numbers = numbers
         self.bad: dict[int, str] = {}
         """the first rows that are not numbers, from 0, and what they hold"""
@@ -231,17 +231,17 @@ class TextTally:
         """Count a chunk whose first row has number ``start`` in the data."""
         self.add_levels(levels_of(series, literal=self._literal), series, start)
 
-    def add_levels(self, found: Levels, series: pd.Series[Any], start: int = 0) -> None:
+    def add_levels(self, chunk: Levels, series: pd.Series[Any], start: int = 0) -> None:
         """Count a chunk whose levels are known."""
-        n_given = int(np.count_nonzero(found.codes >= 0))
-        self.given += n_given
-        self.gaps += len(found.codes) - n_given
-        self._count(dict(zip(found.labels, found.counts().tolist(), strict=True)))
+        n_given = int(np.count_nonzero(chunk.codes >= 0))
+        self.n_given += n_given
+        self.gaps += len(chunk.codes) - n_given
+        self._count(dict(zip(chunk.labels, chunk.counts().tolist(), strict=True)))
         if isinstance(series.dtype, pd.CategoricalDtype):
             levels = levels_of(pd.Series(series.cat.categories), literal=self._literal)
             self._declare(dict.fromkeys(levels.labels))
         if self.numbers is not None:
-            self._read_numbers(self.numbers, found.codes, found.labels, start)
+            self._read_numbers(self.numbers, chunk.codes, chunk.labels, start)
 
     def _read_numbers(
         self, numbers: NumberTally, codes: NDArray[Any], labels: list[str], start: int
@@ -258,7 +258,7 @@ class TextTally:
 
     def merge(self, other: TextTally) -> None:
         """Add the counts of later rows."""
-        self.given += other.given
+        self.n_given += other.n_given
         self.gaps += other.gaps
         self._count(other.counts)
         self.more |= other.more
@@ -320,7 +320,7 @@ class TextTally:
         if not self.more and spellings_of(list(self.counts)).booleans:
             return self._as_booleans()
         assert self.numbers is not None
-        n_rows = self.given + self.gaps
+        n_rows = self.n_given + self.gaps
         return self.numbers, NotNumbers(self.bad, self.n_bad, n_rows - self.n_missing)
 
     def _as_booleans(self) -> tuple[NumberTally, NotNumbers]:
@@ -328,11 +328,11 @@ class TextTally:
         counted = NumberTally()
         counted.add(read.value[:-1])
         rows = np.array(list(self.counts.values()), dtype=np.int64)
-        given = ~read.missing[:-1]
-        counted.n = int(rows[given].sum())
-        counted.gaps = self.given + self.gaps - counted.n
+        known = ~read.missing[:-1]
+        counted.n = int(rows[known].sum())
+        counted.gaps = self.n_given + self.gaps - counted.n
         with np.errstate(invalid="ignore", over="ignore"):
-            counted.total = float(rows[given] @ read.value[:-1][given])
+            counted.total = float(rows[known] @ read.value[:-1][known])
         counted.zeros = counted.n - int(counted.total)
         return counted, NotNumbers({}, 0, counted.n)
 

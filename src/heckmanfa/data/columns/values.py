@@ -189,8 +189,8 @@ def numbers_of(series: pd.Series[Any]) -> tuple[Floats, NotNumbers]:
     """
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        given = int(np.count_nonzero(~np.isnan(values)))
-        return values, NotNumbers({}, 0, given)
+        n_known = int(np.count_nonzero(~np.isnan(values)))
+        return values, NotNumbers({}, 0, n_known)
     levels = levels_of(series)
     spelled = spellings_of(levels.labels)
     bad = np.flatnonzero(spelled.bad[levels.codes])
@@ -217,9 +217,9 @@ def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
     return Spellings(value, missing, bad, booleans)
 
 
-def nearly_all(good: int, given: int) -> bool:
+def nearly_all(good: int, n_given: int) -> bool:
     """Whether so many of a column's values are numbers that the others must be mistakes."""
-    return good >= NEARLY_ALL * given and good >= _LEAST_NUMBERS
+    return good >= NEARLY_ALL * n_given and good >= _LEAST_NUMBERS
 
 
 def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
@@ -298,10 +298,10 @@ def shape_of(text: str) -> Shape | None:
     """Return the marks of a number; None if a text is not a number in any country."""
     if len(text) > _LONGEST_NUMBER:
         return None
-    found = _NUMBER.fullmatch(tidy(text).removesuffix("%").strip())
-    if found is None:
+    match = _NUMBER.fullmatch(tidy(text).removesuffix("%").strip())
+    if match is None:
         return None
-    body: str = found["body"]
+    body: str = match["body"]
     marks = [char for char in body if not char.isdigit()]
     kinds = list(dict.fromkeys(marks))
     lead = len(body) if not kinds else body.index(kinds[0])
@@ -315,7 +315,7 @@ def shape_of(text: str) -> Shape | None:
         alone = last in DECIMALS and marks.count(last) == 1 and rest.isdigit()
         return Shape(last, kinds[0], None, lead) if alone and _grouped(whole, kinds[0]) else None
     if last in DECIMALS and len(marks) == 1:
-        unclear = _grouped(body, last) and not found["power"]
+        unclear = _grouped(body, last) and not match["power"]
         return Shape(None, None, last, lead) if unclear else Shape(last, None, None, lead)
     return Shape(None, last, None, lead) if _grouped(body, last) else None
 
@@ -405,10 +405,10 @@ def as_category(series: pd.Series[Any]) -> pd.Series[Any]:
     import pyarrow as pa
 
     table = pa.table({"levels": pa.array(series.array)}).unify_dictionaries()
-    found = table["levels"].to_pandas()
-    if isinstance(found.dtype, pd.CategoricalDtype) and not table["levels"].type.ordered:
-        found = found.cat.reorder_categories(_in_order(found.dtype.categories))
-    return pd.Series(found.array, index=series.index, name=series.name)
+    values = table["levels"].to_pandas()
+    if isinstance(values.dtype, pd.CategoricalDtype) and not table["levels"].type.ordered:
+        values = values.cat.reorder_categories(_in_order(values.dtype.categories))
+    return pd.Series(values.array, index=series.index, name=series.name)
 
 
 def _in_order(levels: pd.Index) -> list[Any]:

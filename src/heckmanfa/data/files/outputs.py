@@ -87,12 +87,12 @@ def outputs(
     ``force`` does not allow to replace, targets that are not ordinary files. At the end, all files
     are moved into place together; if anything fails, none is.
     """
-    given = {option: Path(path) for option, path in writes.items() if path is not None}
-    refuse_clashes(reads or {}, given)
-    for path in given.values():
+    paths = {option: Path(path) for option, path in writes.items() if path is not None}
+    refuse_clashes(reads or {}, paths)
+    for path in paths.values():
         check_place(path, force)
     with ExitStack() as parts:
-        places = {option: parts.enter_context(_part_of(path)) for option, path in given.items()}
+        places = {option: parts.enter_context(_part_of(path)) for option, path in paths.items()}
         yield places
         for place in places.values():
             check_place(place.target, force)
@@ -161,7 +161,7 @@ def check_place(path: PathLike, force: bool) -> None:
     refuse_foreign_links(target)
     with _explained(target):
         try:
-            found = target.stat()
+            status = target.stat()
         except FileNotFoundError:
             _refuse_no_parent(target, real_path(target))
             return
@@ -169,9 +169,9 @@ def check_place(path: PathLike, force: bool) -> None:
             if error.errno == errno.ELOOP:
                 raise InputError(f"{shown(target)} is a link that leads to itself") from error
             raise
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         leads = f"leads to {shown(real_path(target))}, which is" if target.is_symlink() else "is"
-        raise InputError(f"{shown(target)} {leads} {kind_of_file(found)}; name a file to write")
+        raise InputError(f"{shown(target)} {leads} {kind_of_file(status)}; name a file to write")
     if not force:
         raise InputError(_exists(target))
 
@@ -342,12 +342,12 @@ def check_format(
     """Refuse a name that promises another format; ``what`` is the option, or what is written."""
     if path is None:
         return
-    found = ending_of(Path(path))
-    if found in _FOREIGN:
+    actual = ending_of(Path(path))
+    if actual in _FOREIGN:
         written, more = _FORMATS[ending]
         raise InputError(
-            f"{what} writes {written}, and {shown(path)} ends in {found}: name a file that ends in "
-            f"{ending}{more}"
+            f"{what} writes {written}, and {shown(path)} ends in {actual}: name a file that ends "
+            f"in {ending}{more}"
         )
 
 

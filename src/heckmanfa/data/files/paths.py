@@ -67,16 +67,16 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
 
     Both mappings have the option or parameter as key; an output that was not given is None.
     """
-    given = {option: Path(path) for option, path in writes.items() if path is not None}
-    for path in given.values():
+    outputs = {option: Path(path) for option, path in writes.items() if path is not None}
+    for path in outputs.values():
         refuse_standard_output(path)
     for source, named in reads.items():
         if "" in _each(named):
             raise InputError(f"{source} is empty; name a file")
-    options = list(given)
+    options = list(outputs)
     for index, option in enumerate(options):
         for other in options[:index]:
-            first, second = given[other], given[option]
+            first, second = outputs[other], outputs[option]
             if _same_file(first, second):
                 raise InputError(
                     f"{other} and {option} both name {_names(first, second)}, and one would "
@@ -90,7 +90,7 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
                 )
     for source, named in reads.items():
         for item in _each(named):
-            for option, path in given.items():
+            for option, path in outputs.items():
                 how = _read_by(source, item, path)
                 if how:
                     raise InputError(
@@ -210,14 +210,14 @@ def refuse_foreign_links(path: str | os.PathLike[str]) -> None:
             continue
         step = here / part
         try:
-            found = step.lstat()
-            if not stat.S_ISLNK(found.st_mode):
+            status = step.lstat()
+            if not stat.S_ISLNK(status.st_mode):
                 here = step
                 continue
             folder, target = here.stat(), Path(os.readlink(step))  # noqa: PTH115
         except OSError:
             return
-        if _is_foreign(found, folder):
+        if _is_foreign(status, folder):
             raise InputError(
                 f"{shown(step)} is a link that another user made in a folder where everybody may "
                 f"write, and it is not followed; name the file itself, {shown(here / target)}, if "
@@ -284,11 +284,11 @@ def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def refuse_address(path: PathLike) -> None:
     """Refuse a URL where a path of this machine is needed; passwords in it are not shown."""
-    found = _SCHEME.match(os.fspath(path))
-    if found is not None and not Path(found[0]).is_dir():
+    scheme = _SCHEME.match(os.fspath(path))
+    if scheme is not None and not Path(scheme[0]).is_dir():
         raise InputError(
-            f"a URL that begins with {quoted(found[0] + '//')} cannot be used here: name a path of "
-            "this machine, and copy the file from or to other machines yourself"
+            f"a URL that begins with {quoted(scheme[0] + '//')} cannot be used here: name a path "
+            "of this machine, and copy the file from or to other machines yourself"
         )
 
 
@@ -340,19 +340,19 @@ def find_files(
     first folder of a pattern that has a wildcard, are Hive partitions if they are called
     ``key=value``.
     """
-    given = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not all(os.fspath(item) for item in given) or not given:
+    items = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not all(os.fspath(item) for item in items) or not items:
         # An empty name would be the current folder, which nobody means by it.
         raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
-    found: dict[Path, FoundFile] = {}
-    for item in given:
+    files: dict[Path, FoundFile] = {}
+    for item in items:
         for file in _files_of(item, endings):
             # A file that is also named without its folders keeps their values.
-            if file.path not in found or file.keys:
-                found[file.path] = file
-    for place in found:
+            if file.path not in files or file.keys:
+                files[file.path] = file
+    for place in files:
         refuse_foreign_links(place)
-    return [found[place] for place in sorted(found)]
+    return [files[place] for place in sorted(files)]
 
 
 def is_hidden(folders: Sequence[str]) -> bool:
@@ -384,16 +384,16 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
     if glob.has_magic(str(place)):
         # The folder before the first wildcard.
         base = next(part for part in place.parents if not glob.has_magic(str(part)))
-        found = [
+        files = [
             file
             for match in matching(place)
             for file in (
                 _files_in(match, base, endings) if match.is_dir() else [_below(match, base)]
             )
         ]
-        if not found:
+        if not files:
             raise refuse_no_match(path)
-        return found
+        return files
     if not place.parent.is_dir():
         raise InputError(
             f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
@@ -407,26 +407,26 @@ def _below(file: Path, base: Path) -> FoundFile:
 
 
 def _files_in(folder: Path, base: Path, endings: Sequence[str]) -> list[FoundFile]:
-    found = [
+    files = [
         _below(file, base)
         for file in folder.rglob("*")
         if file.suffix.lower() in endings
         and file.is_file()
         and not is_hidden(file.relative_to(folder).parts)
     ]
-    if not found:
+    if not files:
         raise refuse_empty_folder(folder, endings)
-    return found
+    return files
 
 
 def keys_of(folders: Iterable[str]) -> dict[str, str | None]:
     """Return the values that the names of folders give to columns, as text; None is missing."""
-    found: dict[str, str | None] = {}
+    keys: dict[str, str | None] = {}
     for folder in folders:
         key, equals, value = folder.partition("=")
         if equals and key:
-            found[unquote(key)] = None if value == _MISSING else unquote(value)
-    return found
+            keys[unquote(key)] = None if value == _MISSING else unquote(value)
+    return keys
 
 
 def typed_keys(files: Sequence[Mapping[str, str | None]]) -> list[dict[str, Value]]:
@@ -443,9 +443,9 @@ def typed_keys(files: Sequence[Mapping[str, str | None]]) -> list[dict[str, Valu
 
 
 def _all_integers(texts: Iterable[str | None]) -> bool:
-    given = [text for text in texts if text is not None]
-    return bool(given) and all(
-        _INTEGER.fullmatch(text) and -_LARGEST <= int(text) <= _LARGEST for text in given
+    known = [text for text in texts if text is not None]
+    return bool(known) and all(
+        _INTEGER.fullmatch(text) and -_LARGEST <= int(text) <= _LARGEST for text in known
     )
 
 

@@ -186,10 +186,10 @@ class ExpressionChecker:
         inside = {**below, "stateful": below["stateful"] or signature.stateful}
         if name == "Q":
             return self._quoted_column(node.args[0], inside["compared"])
-        given = _given(node)
+        arguments = _arguments(node)
         kinds = [
             self._argument(name, signature, position, argument, inside)
-            for position, argument in given.items()
+            for position, argument in arguments.items()
         ]
         if name in CONTRASTS:
             return "contrast"
@@ -271,18 +271,18 @@ class ExpressionChecker:
         below = max(map(self._width, ast.iter_child_nodes(node)), default=1)
         if not isinstance(node, ast.Call):
             return below
-        name, signature, given = _dotted(node.func), self._signature(node), _given(node)
+        name, signature, arguments = _dotted(node.func), self._signature(node), _arguments(node)
         own = 1
         if name in _CODES:
-            own = max(listed_width(argument) for argument in given.values())
+            own = max(listed_width(argument) for argument in arguments.values())
         if signature.widths:
             asked = [
-                argument for position, argument in given.items() if position in signature.widths
+                argument for position, argument in arguments.items() if position in signature.widths
             ]
             whole = [argument.value for argument in asked if isinstance(argument, ast.Constant)]
             own = max(own, *(value for value in whole if isinstance(value, int)), 1)
         if signature.stateful and self._learned is not None:
-            learned = learned_width(name, given, self._learned.get(format_expr(node)), below)
+            learned = learned_width(name, arguments, self._learned.get(format_expr(node)), below)
             if learned is None:
                 raise self._refusal(f"calls {name}, and what it learned is not there or not sound")
             own = learned or 1
@@ -297,11 +297,11 @@ class ExpressionChecker:
         return "column"
 
 
-def _given(node: ast.Call) -> dict[int | str, ast.expr]:
+def _arguments(node: ast.Call) -> dict[int | str, ast.expr]:
     """Return the arguments of a call, by position or name."""
-    given: dict[int | str, ast.expr] = dict(enumerate(node.args))
-    given.update((str(keyword.arg), keyword.value) for keyword in node.keywords)
-    return given
+    arguments: dict[int | str, ast.expr] = dict(enumerate(node.args))
+    arguments.update((str(keyword.arg), keyword.value) for keyword in node.keywords)
+    return arguments
 
 
 def _dotted(node: ast.AST) -> str:

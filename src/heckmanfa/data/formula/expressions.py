@@ -43,14 +43,14 @@ def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
     nodes = list(ast.walk(tree))
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     functions |= {id(node.value) for node in nodes if _is_from_module(node)}  # type: ignore[attr-defined]
-    found = [node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions]
-    found += [
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions]
+    names += [
         str(node.args[0].value)
         for node in nodes
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Q"
         if node.args and isinstance(node.args[0], ast.Constant)
     ]
-    return tree, [alias.get(name, name).strip("`") for name in dict.fromkeys(found)]
+    return tree, [alias.get(name, name).strip("`") for name in dict.fromkeys(names)]
 
 
 def called_in(expression: str) -> set[str]:
@@ -222,9 +222,9 @@ def _stata(text: str, columns: Sequence[str]) -> str | None:
         else:
             meant = f"{left}{'*' if product.group(2) == '##' else ':'}{right}"
         return f"{shown(product.group())} is Stata's spelling; in a formula, write {shown(meant)}"
-    for found in _STATA.finditer(text):
-        operator, name = found.groups()
-        whole = found.group()
+    for match in _STATA.finditer(text):
+        operator, name = match.groups()
+        whole = match.group()
         if whole in columns or operator in columns:
             continue
         if operator[0] in "LFDS":
@@ -241,10 +241,10 @@ def _stata(text: str, columns: Sequence[str]) -> str | None:
 
 def _from_stata(factor: str, columns: Sequence[str]) -> str:
     """Return the spelling of a Stata factor that works here."""
-    found = None if factor in columns else _STATA.fullmatch(factor)
-    if found is None:
+    match = None if factor in columns else _STATA.fullmatch(factor)
+    if match is None:
         return factor
-    operator, name = found.groups()
+    operator, name = match.groups()
     return f"C({name})" if operator.startswith("i") else name
 
 
@@ -255,16 +255,18 @@ def _base(operator: str, name: str) -> str:
     return f", or C({shown(name)}, contr.treatment({digits})) for the base level {digits}"
 
 
-def _r(text: str, given: str, columns: Sequence[str]) -> str | None:
-    for found in _CALL.finditer(text):
-        name = found.group(1)
+def _r(text: str, written: str, columns: Sequence[str]) -> str | None:
+    for match in _CALL.finditer(text):
+        name = match.group(1)
         if name in columns or name in FUNCTIONS:
             continue
-        comma, end = _inside(text, found.end())
-        meant = _meant(name, given[found.end() : end].strip(), given[found.end() : comma].strip())
+        comma, end = _inside(text, match.end())
+        meant = _meant(
+            name, written[match.end() : end].strip(), written[match.end() : comma].strip()
+        )
         if meant:
             return (
-                f"{shown(given[found.start() : end])}) is the spelling of another language; in a "
+                f"{shown(written[match.start() : end])}) is the spelling of another language; in a "
                 f"formula, write {shown(meant)}"
             )
     # Between terms, %in% nests them here as in R; inside I() it is not Python.

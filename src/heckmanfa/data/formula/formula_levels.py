@@ -55,7 +55,7 @@ def factors_in(formulas: Iterable[Formula], frame: pd.DataFrame) -> dict[str, bo
 
     The values say whether their first level is the reference, so no formula names contrasts.
     """
-    found: dict[str, bool] = {}
+    factors: dict[str, bool] = {}
     for expression in [part for formula in formulas for part in expressions_of(formula)]:
         column = column_of(expression, frame, ("C",))
         bare = expression in frame
@@ -64,8 +64,8 @@ def factors_in(formulas: Iterable[Formula], frame: pd.DataFrame) -> dict[str, bo
         refuse_nested(column)
         # Numbers that became a category to move its reference would not be numbers elsewhere.
         plain = bare or (_is_plain(expression) and not is_numeric(column))
-        found[str(column.name)] = plain and found.get(str(column.name), True)
-    return found
+        factors[str(column.name)] = plain and factors.get(str(column.name), True)
+    return factors
 
 
 def _is_plain(expression: str) -> bool:
@@ -149,11 +149,11 @@ def factor_rows(
     factors: Mapping[str, bool], frame: pd.DataFrame, rows: Mask
 ) -> dict[str, FactorRows]:
     """Return the levels of categories in the rows of a fit."""
-    found = {}
+    by_column = {}
     for name, plain in factors.items():
         values = pd.Categorical(frame[name][rows], _in_order(frame[name], rows))
-        found[name] = FactorRows(list(values.categories), np.asarray(values.codes), plain)
-    return found
+        by_column[name] = FactorRows(list(values.categories), np.asarray(values.codes), plain)
+    return by_column
 
 
 class FactorsLeft:

@@ -113,17 +113,17 @@ FUNCTIONS: dict[str, Signature] = {
 }
 
 
-def learned_width(function: str, given: Arguments, state: Any, below: int) -> int | None:
+def learned_width(function: str, arguments: Arguments, state: Any, below: int) -> int | None:
     """Return how many columns a call makes of each of ``below`` columns.
 
     ``state`` is what the call has learned; the width is None if it is not sound.
     """
-    if function == "Q" or (function == "poly" and _setting(given, 2, "raw", False)):
+    if function == "Q" or (function == "poly" and _setting(arguments, 2, "raw", False)):
         return 1
     if not isinstance(state, dict) or not state:
         return None
     if function == "poly":
-        degree = _setting(given, 1, "degree", 1)
+        degree = _setting(arguments, 1, "degree", 1)
         parts = (state.get("alpha"), state.get("norms2"))
         sound = all(isinstance(part, dict) and _are_numbers(part.values()) for part in parts)
         return degree if sound else None
@@ -134,14 +134,14 @@ def learned_width(function: str, given: Arguments, state: Any, below: int) -> in
     if not isinstance(knots, list) or not _are_numbers([*knots, *bounds]):
         return None
     if function == "bs":
-        whole = bool(_setting(given, 4, "include_intercept", False))
-        return max(len(knots) - int(_setting(given, 3, "degree", 3) or 0) - 2 + whole, 1)
+        whole = bool(_setting(arguments, 4, "include_intercept", False))
+        return max(len(knots) - int(_setting(arguments, 3, "degree", 3) or 0) - 2 + whole, 1)
     return _cubic_width(state, len(knots)) if function in ("cr", "cs", "cc") else None
 
 
-def _setting(given: Arguments, position: int, name: str, default: Any) -> Any:
+def _setting(arguments: Arguments, position: int, name: str, default: Any) -> Any:
     """Return an argument if it is a constant, and otherwise its default."""
-    node = given.get(name, given.get(position))
+    node = arguments.get(name, arguments.get(position))
     return node.value if isinstance(node, ast.Constant) else default
 
 

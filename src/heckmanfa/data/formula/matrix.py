@@ -96,15 +96,15 @@ def unseen_categories(
     lost: Mapping[str, list[Any]],
 ) -> dict[str, list[Any]]:
     """Return the categories of each column that the fit did not have."""
-    found = {}
+    by_column = {}
     for expression, (_, categories) in encodings.items():
         column = None if categories is None else column_of(expression, frame, ("C",))
         if column is not None:
             known = {*(categories or ())} - {*lost.get(str(column.name), ())}
             unseen = [category for category in column.dropna().unique() if category not in known]
             if unseen:
-                found[str(column.name)] = unseen
-    return found
+                by_column[str(column.name)] = unseen
+    return by_column
 
 
 def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> None:
@@ -286,8 +286,8 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
     column = column_of(expression, frame, ("I",))
     if column is None:
         values = one_column(formula, frame, "prediction")
-        found = values == 1 if compares(expression) else values
-        column = pd.Series(found).astype(object).mask(np.isnan(values), None)
+        outcome = values == 1 if compares(expression) else values
+        column = pd.Series(outcome).astype(object).mask(np.isnan(values), None)
     if is_time(column):
         raise InputError(advice_on_times(str(column.name)))
     refuse_nested(column)

@@ -106,17 +106,17 @@ def flags_of(array: Any, name: str) -> Floats:
     """
     if kind_of(array.type) != "text":
         return floats_of(array)
-    found = levels_of(text_in(array))
-    words = [label.lower() for label in found.labels]
+    levels = levels_of(text_in(array))
+    words = [label.lower() for label in levels.labels]
     known = TRUE_WORDS | FALSE_WORDS
-    odd = next((label for label in found.labels if label.lower() not in known), None)
+    odd = next((label for label in levels.labels if label.lower() not in known), None)
     if odd is not None:
         raise InputError(
             f"selected names the column {quoted(name)}, which must hold {FLAGS}; it holds "
             f"{quoted(odd)}"
         )
     value = np.array([1.0 if word in TRUE_WORDS else 0.0 for word in words] + [np.nan])
-    return np.asarray(value[found.codes])
+    return np.asarray(value[levels.codes])
 
 
 def text_in(array: Any) -> Any:
@@ -143,8 +143,8 @@ def labels_in(array: Any, stored: Any) -> Labels:
 
     order = order_in_arrow(array, stored)
     if kind_of(array.type) == "text":
-        found = levels_of(text_in(array))
-        return Labels(found.codes, list(found.labels), order)
+        levels = levels_of(text_in(array))
+        return Labels(levels.codes, list(levels.labels), order)
     if pa.types.is_null(array.type):
         return Labels(np.full(len(array), -1, dtype=np.intp), [])
     if pa.types.is_dictionary(array.type):
@@ -216,7 +216,7 @@ def common_schema(stored: Iterable[tuple[Any, Any]], needed: Needed = take_all) 
             _check_column(name, first, (place, schema))
             if _tells_more(schema.field(name), first[1].field(name)):
                 deciding[name] = (place, schema)
-    return pa.schema([found.field(name) for name, (_, found) in deciding.items()])
+    return pa.schema([decided.field(name) for name, (_, decided) in deciding.items()])
 
 
 def _tells_more(field: Any, known: Any) -> bool:

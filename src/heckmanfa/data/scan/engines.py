@@ -141,12 +141,12 @@ class Engine(ABC):
         with closing(self.batches(names)) as stream:
             for batch in stream:
                 for name in list(ranges):
-                    found = _range(floats_of(batch.column(name)))
-                    if found is None:
+                    extent = _range(floats_of(batch.column(name)))
+                    if extent is None:
                         del ranges[name]
                     else:
-                        ranges[name] = joined_range(ranges[name], found)
-        return {name: found for name, found in ranges.items() if found[2]}
+                        ranges[name] = joined_range(ranges[name], extent)
+        return {name: extent for name, extent in ranges.items() if extent[2]}
 
     def check_count(self, count: int) -> None:
         """Refuse a number of rows that earlier passes did not have."""
@@ -191,7 +191,7 @@ def _secrets(options: Mapping[str, Any] | None) -> Iterator[str]:
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
     """Return a text without passwords in addresses and other secrets, and whether it had any."""
-    clean = _PARAMETERS.sub(lambda found: "…" if "=" in found[0] else found[0], text)
+    clean = _PARAMETERS.sub(lambda match: "…" if "=" in match[0] else match[0], text)
     clean = _SECRETS.sub("…", clean)
     for secret in secrets:
         clean = clean.replace(secret, "…")
@@ -247,19 +247,19 @@ def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
 
 def joined_range(first: Range | None, second: Range) -> Range:
     """Return the range of the rows of two parts."""
-    low, high, given = first or NO_RANGE
-    return min(low, second[0]), max(high, second[1]), given + second[2]
+    low, high, n_given = first or NO_RANGE
+    return min(low, second[0]), max(high, second[1]), n_given + second[2]
 
 
 def _range(values: Any) -> Range | None:
     """Return the ends and the count of a column in a batch; None if it cannot identify rows."""
-    given = values[~np.isnan(values)]
-    if not len(given):
+    known = values[~np.isnan(values)]
+    if not len(known):
         return NO_RANGE
-    low, high = float(given.min()), float(given.max())
-    if high - low + 1 < len(given) / 2 or given[0] != np.floor(given[0]):
+    low, high = float(known.min()), float(known.max())
+    if high - low + 1 < len(known) / 2 or known[0] != np.floor(known[0]):
         return None
-    return low, high, len(given)
+    return low, high, len(known)
 
 
 _BATCH_ROWS = 2**16

@@ -151,7 +151,7 @@ def partition_columns(files: Sequence[Mapping[str, str | None]]) -> list[dict[st
 
 
 def scan_files(
-    found: Sequence[FoundFile], needed: Needed = take_all
+    located: Sequence[FoundFile], needed: Needed = take_all
 ) -> tuple[list[StoredFile], Any]:
     """Return files and their common schema; refuse files whose columns differ.
 
@@ -161,7 +161,9 @@ def scan_files(
     files: list[StoredFile] = []
 
     def schemas() -> Iterator[tuple[Path, Any]]:
-        for file, keys in zip(found, partition_columns([file.keys for file in found]), strict=True):
+        for file, keys in zip(
+            located, partition_columns([file.keys for file in located]), strict=True
+        ):
             stored, schema = store_of(file.path, keys)
             files.append(stored)
             yield file.path, schema
@@ -206,13 +208,13 @@ def value_ranges(
                 statistics = None if leaf is None else group.column(leaf[0]).statistics
                 if leaf is not None and (statistics is None or not statistics.has_null_count):
                     unknown.append(name)
-                found = _range(statistics, group.num_rows)
-                if found is None:
+                extent = _range(statistics, group.num_rows)
+                if extent is None:
                     undecided.remove(name)
                     ranges.pop(name, None)
                 else:
-                    ranges[name] = joined_range(ranges.get(name), found)
-    return {name: found for name, found in ranges.items() if found[2]}, unknown
+                    ranges[name] = joined_range(ranges.get(name), extent)
+    return {name: extent for name, extent in ranges.items() if extent[2]}, unknown
 
 
 @lru_cache(maxsize=_FOOTERS)
@@ -237,8 +239,8 @@ def _range(statistics: Any, n_rows: int) -> Range | None:
     """Return the range of a row group's column; None if it does not show that it may count rows."""
     if statistics is None or not statistics.has_null_count:
         return None
-    given = n_rows - statistics.null_count
-    if given == 0:
+    n_given = n_rows - statistics.null_count
+    if n_given == 0:
         return NO_RANGE
     if not statistics.has_min_max or isinstance(statistics.min, bool | str | bytes):
         return None
@@ -246,4 +248,4 @@ def _range(statistics: Any, n_rows: int) -> Range | None:
         low, high = float(statistics.min), float(statistics.max)
     except (TypeError, ValueError):
         return None
-    return (low, high, given) if high - low + 1 >= given / 2 else None
+    return (low, high, n_given) if high - low + 1 >= n_given / 2 else None

@@ -180,9 +180,9 @@ def _texts(
     stored: StoredFile, groups: Iterable[int], raw: Sequence[str], levels: Sequence[str]
 ) -> _Texts:
     """Find the columns of text that need care; ``levels`` are to be read as distinct values."""
-    found = _Texts([], [], [], {})
+    texts = _Texts([], [], [], {})
     if stored.texts.isdisjoint(raw):
-        return found
+        return texts
     footer = footer_of(stored.path, stored.size, stored.changed)
     places = leaves_of(stored.path, stored.size, stored.changed)
     for name in raw:
@@ -194,13 +194,13 @@ def _texts(
         if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):
             # pyarrow cannot read them as distinct values.
             if most > _FEW_TEXTS:
-                found.prefixed.append(name)
+                texts.prefixed.append(name)
         elif name in levels:
-            found.shared.append(name)
+            texts.shared.append(name)
         elif most > _FEW_TEXTS and not is_category(kind):
-            found.shared.append(name)
-            found.plain.append(name)
-    return found
+            texts.shared.append(name)
+            texts.plain.append(name)
+    return texts
 
 
 def _bounded(batches: Iterator[Any], texts: _Texts) -> Iterator[Any]:

@@ -76,8 +76,8 @@ class FilePlaces:
     @property
     def described(self) -> str:
         """The files in a few words."""
-        one = shown(self.files[0].name)
-        return one if len(self.files) == 1 else f"{len(self.files)} {self.format} files"
+        name = shown(self.files[0].name)
+        return name if len(self.files) == 1 else f"{len(self.files)} {self.format} files"
 
     def refuse_changed(self) -> None:
         """Refuse files that are not as they were when they were found."""
@@ -123,14 +123,14 @@ def find_places(
     if here and not any(is_url(path) for path in paths):
         if options is not None:
             raise InputError("storage_options are for URLs, and these are paths of this machine")
-        found = find_files([local_path(path) for path in paths], ENDINGS)
+        located = find_files([local_path(path) for path in paths], ENDINGS)
         local = pafs.LocalFileSystem()
-        infos = local.get_file_info([str(file.path) for file in found])
+        infos = local.get_file_info([str(file.path) for file in located])
         return _placed(
             local,
             [
                 PlacedFile(info.path, info.path, file.keys, info.size, info.mtime_ns)
-                for file, info in zip(found, infos, strict=True)
+                for file, info in zip(located, infos, strict=True)
             ],
         )
     files: dict[str, PlacedFile] = {}
@@ -248,29 +248,29 @@ def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
         yield _file(info, prefix, "")
     elif info.type == pafs.FileType.Directory:
         selector = pafs.FileSelector(place, recursive=True)
-        found = [
+        files = [
             _file(inside, prefix, place)
             for inside in store.get_file_info(selector)
             if inside.is_file
             and _ending(inside.path) in ENDINGS
             and not is_hidden(PurePosixPath(inside.path).relative_to(place).parts)
         ]
-        if not found:
+        if not files:
             raise refuse_empty_folder(name_of(prefix + place), ENDINGS)
-        yield from found
+        yield from files
     elif glob.has_magic(place) and "://" not in place:
         parts = PurePosixPath(place).parts
         fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
         base = str(PurePosixPath(*parts[:fixed])) if fixed else ""
         selector = pafs.FileSelector(base, recursive=True, allow_not_found=True)
-        found = [
+        files = [
             _file(inside, prefix, base)
             for inside in store.get_file_info(selector)
             if inside.is_file and matches(PurePosixPath(inside.path).parts, parts)
         ]
-        if not found:
+        if not files:
             raise refuse_no_match(name_of(prefix + place))
-        yield from found
+        yield from files
     else:
         raise InputError(
             f"there is no file or folder {name_of(prefix + place)}; check the address, and that "

@@ -249,12 +249,12 @@ def count_columns(
     total = {name: start() for name, start in starts.items()}
     told = 0
     with closing(engine.pieces(tuple(starts), tuple(texts), _ROWS_AT_ONCE)) as pieces:
-        for first, found in in_order(count, pieces):
+        for first, of_piece in in_order(count, pieces):
             if first >= told:
                 of = "" if engine.n_rows is None else f" of {engine.n_rows:,}"
                 tell(f"counting the columns' values, row {first:,}{of}")
                 told = first + max((engine.n_rows or 0) // _STEPS, _ROWS_BETWEEN)
-            for name, tally in found.items():
+            for name, tally in of_piece.items():
                 # Both are of the same class: the column's own start made them.
                 total[name].merge(tally)  # type: ignore[arg-type]
     return total
@@ -284,8 +284,8 @@ def seen_in(engine: Engine, names: Sequence[str]) -> dict[str, Mask]:
     ]
     return {
         name: np.zeros(int(high) + 1, dtype=bool)
-        for name, (low, high, given) in engine.ranges(numbers).items()
-        if may_count_rows(given, low, high) and high < MOST_SEEN
+        for name, (low, high, n_given) in engine.ranges(numbers).items()
+        if may_count_rows(n_given, low, high) and high < MOST_SEEN
     }
 
 

@@ -281,8 +281,8 @@ def open_files(
     places = find_places(paths, filesystem, options)
     is_here = filesystem is None and not any(is_url(path) for path in paths)
     if is_here and places.format == "Parquet":
-        found = [FoundFile(Path(file.path), file.keys) for file in places.files]
-        return ParquetEngine(*scan_files(found, needed))
+        located = [FoundFile(Path(file.path), file.keys) for file in places.files]
+        return ParquetEngine(*scan_files(located, needed))
     if is_here:
         for file in places.files:
             refuse_inflated_batches(Path(file.path))
@@ -374,7 +374,7 @@ def _stored_schema(
                 "with one name"
             )
         types = {
-            one.field(name).type for one, name in zip(raw, stored, strict=True) if name is not None
+            own.field(name).type for own, name in zip(raw, stored, strict=True) if name is not None
         }
         kind = field.type
         if len(types) > 1 and kind_of(kind) == "number":
