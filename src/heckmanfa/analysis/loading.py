@@ -326,8 +326,7 @@ def _references(question: Question, encoding: Encoding) -> dict[str, str]:
                 f"{option('reference')} names {quoted(name)}, which cannot be used: "
                 f"{encoding.reasons[name]}"
             )
-    sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-    return read_references(sources, asked)
+    return read_references(FittedColumns.of(encoding), asked)
 
 
 def _told(notes: Iterable[str]) -> tuple[str, ...]:

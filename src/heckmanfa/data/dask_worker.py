@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.column_numbers import as_series, floats, numbers
+from heckmanfa.data.columns.column_numbers import as_series, floats, numbers, numeric_array
 from heckmanfa.data.columns.encoded_columns import (
     EncodedColumns,
     array_frame,
@@ -72,10 +72,10 @@ class Pass:
             return
         weight = None
         if "sample_weight" in partition:
-            weight = _numbers(partition["sample_weight"], "sample_weight").astype(np.float64)
+            weight = numeric_array(partition["sample_weight"], "sample_weight").astype(np.float64)
         columns = (
             self._outcome(partition["y"]),
-            _numbers(partition["selected"], "selected") if "selected" in partition else None,
+            numeric_array(partition["selected"], "selected") if "selected" in partition else None,
             weight,
             _groups(partition["groups"]) if "groups" in partition else None,
         )
@@ -91,7 +91,7 @@ class Pass:
 
     def _outcome(self, values: Any) -> Any:
         if self.outcome_as == "numbers":
-            return _numbers(values, "y").astype(np.float64, copy=False)
+            return numeric_array(values, "y").astype(np.float64, copy=False)
         labels = labels_of(values, len(values))
         return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
@@ -158,12 +158,6 @@ def _source(features: Any) -> Source:
     if array.dtype.kind not in "biuf":
         array = floats(array.reshape(-1), "X").reshape(array.shape)
     return Matrix(array)
-
-
-def _numbers(values: Any, what: str) -> NDArray[Any]:
-    series = as_series(values)
-    array = np.asarray(values) if series is None else numbers(series, what)
-    return array if array.dtype.kind in "biuf" else floats(array, what)
 
 
 def _groups(values: Any) -> NDArray[Any]:

@@ -67,8 +67,7 @@ def count_levels_in(encoding: Encoding, X: pd.DataFrame, fitted: Mask) -> LevelR
         place = columns.index(dummy)
         ones[place] = np.count_nonzero(values == 1)
         zeros[place] = np.count_nonzero(values == 0)
-    sources = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-    return sources.rows_by_level(range(len(columns)), ones, zeros)
+    return FittedColumns.of(encoding).rows_by_level(range(len(columns)), ones, zeros)
 
 
 def recoded(X: pd.DataFrame, before: Encoding, after: Encoding) -> pd.DataFrame:

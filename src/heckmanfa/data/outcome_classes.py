@@ -1,7 +1,7 @@
 """Two classes as an outcome: any two labels become 0, 1 and NaN, and bad labels are explained.
 
-`read_classes` learns the classes of a fit. `encode_classes` reads later rows by the classes of a
-model. Rows that are not in memory add up counts of labels, and `choose_classes` decides.
+`LabelCounts` decides on the classes of a fit; rows in memory are one chunk of it (`read_classes`).
+`encode_classes` reads later rows by the classes of a model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -50,6 +50,8 @@ _RARE = 0.2
 _MANY = 20
 # More labels are not compared with each other.
 _MOST_SPELLINGS = 200
+# Labels that are kept while chunks are counted; a binary outcome has two.
+_LABELS_KEPT = 1000
 _AMOUNT = (
     "use Heckman for an amount, or make two classes that keep missing values missing, as in "
     "(y > c).where(y.notna())"
@@ -90,6 +92,44 @@ class Labels:
         return Labels(self.codes[rows], self.distinct, self.order)
 
 
+@dataclass(frozen=True)
+class LabelCounts:
+    """Rows by label; sums of the counts of chunks keep `_LABELS_KEPT` labels at most."""
+
+    selected: Counter[Any] = field(default_factory=Counter)
+    """the selected rows of a fit"""
+    total: Counter[Any] = field(default_factory=Counter)
+    """all rows"""
+    more: bool = False
+    """whether selected rows have more labels"""
+    order: tuple[Any, ...] = ()
+    """as in `Labels`"""
+
+    @classmethod
+    def of(cls, labels: Labels, selected: Mask | None) -> LabelCounts:
+        """Count some rows, of which all or those ``selected`` are in the fit."""
+        return cls(labels.counts(selected), labels.counts(), order=labels.order)
+
+    def __add__(self, other: LabelCounts) -> LabelCounts:
+        selected, total = self.selected + other.selected, self.total + other.total
+        more = self.more or other.more or len(selected) > _LABELS_KEPT
+        return LabelCounts(_first(selected), _first(total), more, self.order or other.order)
+
+    def classes(self, positive: Any = None) -> Classes:
+        """Return the two classes; ``positive`` is as in `read_classes`."""
+        declared = [label for label in self.order if label in self.selected]
+        if positive is None and len(declared) == len(self.selected):
+            positive = declared[-1] if declared else None
+        elsewhere = [label for label in self.total if label not in self.selected]
+        return choose_classes(self.selected, elsewhere, positive, more=self.more)
+
+
+def _first(counts: Counter[Any]) -> Counter[Any]:
+    # The first ones in row order: they do not depend on the number of workers.
+    short = len(counts) <= _LABELS_KEPT
+    return counts if short else Counter(dict(list(counts.items())[:_LABELS_KEPT]))
+
+
 def read_classes(
     y: Any, n: int, selected: Mask | None = None, positive: Any = None
 ) -> tuple[Floats, Classes]:
@@ -116,20 +156,8 @@ def read_classes(
         Sorted as `numpy.unique` sorts, unless ``positive`` or the categories say otherwise.
     """
     labels = labels_of(y, n)
-    counts = labels.counts(selected)
-    if positive is None:
-        positive = last_declared(labels.order, counts)
-    elsewhere = (
-        [] if selected is None else [label for label in labels.distinct if label not in counts]
-    )
-    classes = choose_classes(counts, elsewhere, positive)
+    classes = LabelCounts.of(labels, selected).classes(positive)
     return labels.encoded(classes), classes
-
-
-def last_declared(order: tuple[Any, ...], counts: Counter[Any]) -> Any:
-    """Return the last label of a declared order that was counted; None if there is no order."""
-    ordered = [label for label in order if label in counts]
-    return ordered[-1] if ordered and len(ordered) == len(counts) else None
 
 
 def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:

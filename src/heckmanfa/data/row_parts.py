@@ -6,7 +6,6 @@ same rules to each block that they read. The classes of a binary outcome take a 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.missing_features import GapCounts
-from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
+from heckmanfa.data.outcome_classes import Classes, LabelCounts, Labels
 from heckmanfa.data.outcomes import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
     RowCounts,
@@ -51,8 +50,6 @@ _PILOT_PARTS = 8
 # the rows that a start needs.
 _FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
 _LEAST_FETCHED, _FETCHED_PER_COLUMN = 2**13, 16
-# Labels of an outcome that are kept; a binary one has two.
-_LABELS_KEPT = 1000
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,8 @@ class Rules:
         if self.groups is not None and chunk.group is not None:
             codes = np.zeros(len(kept), dtype=np.intp)
             codes[kept] = np.searchsorted(self.groups, chunk.group[kept])
-        place = (part, chunk.start)
         outcome = on_fit_scale(chunk.outcome, status.selected & kept, self.transform)
+        place = (part, chunk.start)
         block = Block(chunk.features, outcome, status.selected, weight, codes, place)
         return block if kept.all() else block.keep(kept)
 
@@ -191,40 +188,16 @@ def rules_of(
     return Rules(mean, counts.groups, tuple(complete), transform)
 
 
-@dataclass(frozen=True)
-class _LabelCounts:
-    """Rows by label: the selected ones of the fit, and all; `_LABELS_KEPT` labels at most."""
-
-    selected: Counter[Any] = field(default_factory=Counter)
-    total: Counter[Any] = field(default_factory=Counter)
-    more: bool = False
-    """whether selected rows have more labels"""
-    order: tuple[Any, ...] = ()
-    """as in `Labels`"""
-
-    def __add__(self, other: _LabelCounts) -> _LabelCounts:
-        selected, total = self.selected + other.selected, self.total + other.total
-        more = self.more or other.more or len(selected) > _LABELS_KEPT
-        return _LabelCounts(_first(selected), _first(total), more, self.order or other.order)
+def _count_labels(part: int, chunks: Iterable[Chunk]) -> LabelCounts:
+    return sum((_labels_of_chunk(chunk) for chunk in chunks), LabelCounts())
 
 
-def _first(counts: Counter[Any]) -> Counter[Any]:
-    # The first ones in row order: they do not depend on the number of workers.
-    short = len(counts) <= _LABELS_KEPT
-    return counts if short else Counter(dict(list(counts.items())[:_LABELS_KEPT]))
-
-
-def _count_labels(part: int, chunks: Iterable[Chunk]) -> _LabelCounts:
-    return sum((_labels_of_chunk(chunk) for chunk in chunks), _LabelCounts())
-
-
-def _labels_of_chunk(chunk: Chunk) -> _LabelCounts:
+def _labels_of_chunk(chunk: Chunk) -> LabelCounts:
     labels: Labels = chunk.outcome
     observed = np.where(labels.codes < 0, np.nan, 0.0)
     chosen = None if chunk.selected is None else read_stored_flags(chunk.selected)[0]
     status = decide_rows(observed, chosen, chunk.weight)
-    selected = labels.counts(status.selected & status.kept)
-    return _LabelCounts(selected, labels.counts(), order=labels.order)
+    return LabelCounts.of(labels, status.selected & status.kept)
 
 
 def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, Classes]:
@@ -236,11 +209,8 @@ def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, C
     if source.classes is not None:
         return source, source.classes
     reading = Reading((), rows_per_block(source.n_features))
-    counts = sum(source.reading_outcome("labels").run(_count_labels, reading), _LabelCounts())
-    elsewhere = [label for label in counts.total if label not in counts.selected]
-    if positive is None:
-        positive = last_declared(counts.order, counts.selected)
-    classes = choose_classes(counts.selected, elsewhere, positive, more=counts.more)
+    counted = source.reading_outcome("labels").run(_count_labels, reading)
+    classes = sum(counted, LabelCounts()).classes(positive)
     return source.reading_outcome(classes), classes
 
 

@@ -26,13 +26,12 @@ from heckmanfa.data.arrays import (
 )
 from heckmanfa.data.columns.column_names import refuse_far_more
 from heckmanfa.data.columns.column_numbers import (
-    as_series,
+    array_of,
+    as_numeric,
     entries,
-    floats,
     missing_in,
-    numbers,
+    numeric_array,
     one_column,
-    plain_array,
     refuse_name,
 )
 from heckmanfa.data.columns.features import FeatureTable
@@ -131,10 +130,7 @@ def find_row_source(
 def read_outcome(y: Any, n_rows: int) -> Floats:
     """Read an outcome as float64, missing values as NaN."""
     check_outcome_given(y)
-    values = _vector(on_host(y), "y")
-    if values.dtype.kind not in "biuf":
-        values = floats(values, "y")
-    outcome = np.asarray(values, dtype=np.float64)
+    outcome = np.asarray(_vector(on_host(y), "y"), dtype=np.float64)
     check_length(outcome, n_rows)
     return outcome
 
@@ -315,32 +311,25 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     return Sample(part, public, 0, counts.unselected == 0, sample.classes)
 
 
-def _column(values: Any, what: str) -> Any:
-    refuse_name(values, what)
-    series = as_series(values)
-    return plain_array(values) if series is None else numbers(series, what)
-
-
 def _vector(values: Any, what: str) -> NDArray[Any]:
-    """One column of what was passed beside X."""
+    """Return one column of numbers of what was passed beside X."""
     if sparse.issparse(values):
         raise InputTypeError(f"{what} is a sparse matrix; call .toarray() on it first")
+    refuse_name(values, what)
     try:
-        array = np.asarray(_column(values, what))
+        array = array_of(values, what)
     except HeckmanfaError:
         raise
     except TypeError as error:
         raise InputTypeError(f"{what}: {error}") from error
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise InputError(f"{what}: {error}") from error
-    return one_column(array, values, what)
+    return as_numeric(one_column(array, values, what), what)
 
 
 def flags(selected: Any, n: int) -> Mask:
     """Read who is selected, as booleans."""
     values = _vector(selected, "selected")
-    if values.dtype.kind not in "biuf":
-        values = floats(values, "selected")
     if len(values) != n:
         raise InputError(f"selected has {len(values)} entries, but X has {n} rows")
     if values.dtype == np.bool_:
@@ -355,10 +344,8 @@ def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:
 
     ``some`` says whether one must be above zero, as in all rows, but not in a part of them.
     """
-    values = np.asarray(_column(sample_weight, "sample_weight"))
-    if values.dtype.kind not in "biuf":
-        values = floats(values, "sample_weight")
-    values = values.astype(np.float64)
+    refuse_name(sample_weight, "sample_weight")
+    values = numeric_array(sample_weight, "sample_weight").astype(np.float64)
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim != 1:

@@ -231,6 +231,22 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
     return numeric
 
 
+def array_of(values: Any, what: str) -> NDArray[Any]:
+    """Return what was passed as ``what`` as an array; a column of a frame must hold numbers."""
+    series = as_series(values)
+    return np.asarray(plain_array(values)) if series is None else numbers(series, what)
+
+
+def as_numeric(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """Return an array of numbers as it is, and objects as `floats` reads them."""
+    return array if array.dtype.kind in "biuf" else floats(array, what)
+
+
+def numeric_array(values: Any, what: str) -> NDArray[Any]:
+    """Return what was passed as ``what`` as an array of numbers of any type."""
+    return as_numeric(array_of(values, what), what)
+
+
 def missing_in(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which entries are missing: None, NaN, NaT, or pandas' NA."""
     return np.asarray(pd.isna(values), dtype=bool)

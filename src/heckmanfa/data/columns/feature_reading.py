@@ -195,21 +195,13 @@ def _encoded(columns: FittedColumns, encoded: EncodedColumns) -> FeatureTable:
     return FeatureTable(names, (encoded.frame.shape[0], len(names)), encoded, raw=columns)
 
 
-def _raw_of(source: RowSource) -> FittedColumns | None:
-    """Return the columns that the features of a row source are made from; None if they are them."""
-    encoding = source.encoding
-    if encoding is None:
-        return None
-    sources = tuple(encoding.sources)
-    return FittedColumns("", len(sources), sources, None, encoding)
-
-
 def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) -> FeatureTable:
     """Read X as it is; ``as_frame`` keeps the types of an array's columns, text included."""
     if isinstance(X, RowSource):
         names, others = X.names, X.labels_given
         _compare_names(columns, names or others or range(X.n_features))
-        return FeatureTable(names, (-1, X.n_features), X, others, _raw_of(X))
+        raw = None if X.encoding is None else FittedColumns.of(X.encoding)
+        return FeatureTable(names, (-1, X.n_features), X, others, raw)
     if is_dask(X):
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):

@@ -53,6 +53,11 @@ class FittedColumns:
     encoding: Encoding | None = None
     """how these columns become the K columns of the model; None if all of them are numbers"""
 
+    @classmethod
+    def of(cls, encoding: Encoding) -> FittedColumns:
+        """Return the columns that an encoding is made from."""
+        return cls("", len(encoding.sources), encoding.sources, None, encoding)
+
     @property
     def n_encoded(self) -> int | None:
         """K, the number of columns of the model; None before the fit."""

@@ -379,9 +379,7 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
     place = Path(path)
     if place.is_dir():
         return _files_in(place, place, endings)
-    if place.exists():
-        return [FoundFile(existing(place))]
-    if glob.has_magic(str(place)):
+    if not place.exists() and glob.has_magic(str(place)):
         # The folder before the first wildcard.
         base = next(part for part in place.parents if not glob.has_magic(str(part)))
         files = [
@@ -394,12 +392,7 @@ def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
         if not files:
             raise refuse_no_match(path)
         return files
-    if not place.parent.is_dir():
-        raise InputError(
-            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
-        )
-    names = [file.name for file in place.parent.iterdir()]
-    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
+    return [FoundFile(existing(path))]
 
 
 def _below(file: Path, base: Path) -> FoundFile:

@@ -109,7 +109,7 @@ class ScanColumns:
         self.check(engine.schema)
         learned = self.learn(engine, sources)
         if learned is not None:
-            columns = FittedColumns("", len(sources), tuple(sources), None, learned)
+            columns = FittedColumns.of(learned)
             learned = with_references(learned, read_references(columns, self.reference))
         return engine, sources, learned
 
