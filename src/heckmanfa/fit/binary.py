@@ -358,6 +358,13 @@ BINARY = register(
             other_estimates=f"let fewer features predict ({option('prediction_features', [...])})",
             other_test="Do not take it as evidence for selection, or against it. Look at the "
             "checks above first.",
+            lacking={
+                "residuals": "no residuals that could be normal: use plots.calibration, which "
+                "compares its predicted probabilities with what happened",
+                "lambda": "no coefficient of lambda: use plots.over_rho, which shows how much "
+                "depends on rho",
+                "two steps": "no two-step estimates: use method='ml'",
+            },
             unit="percentage points",
             factor=100.0,
             separates="selection or the outcome",

@@ -6,8 +6,8 @@ families are in `linear` and `binary`; CONTRIBUTING.md says how to add one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ Capability = Literal[
     "residuals",
     "bounds of rho",
     "calibration",
+    "lambda",
 ]
 """what only some families support; see `Family.supports`"""
 
@@ -149,6 +150,8 @@ class FamilyWords:
     """what to do instead of trusting the estimates"""
     other_test: str
     """what to do instead of trusting a likelihood ratio"""
+    lacking: Mapping[Capability, str] = field(default_factory=dict)
+    """what the family does not have and what to use, by capability: how `Family.require` refuses"""
     unit: str = ""
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
@@ -235,6 +238,12 @@ class Family:
     def has_imr(self) -> bool:
         """Whether the inverse Mills ratio has a coefficient in the prediction equation."""
         return IMR in self.error_terms
+
+    def require(self, capability: Capability) -> None:
+        """Refuse what only other families have, and say what to use."""
+        if capability in self.supports or (capability == "lambda" and self.has_imr):
+            return
+        raise InputError(f"the {self.words.model} has {self.words.lacking[capability]}")
 
     @property
     def has_sigma(self) -> bool:

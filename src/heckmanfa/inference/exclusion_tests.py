@@ -138,8 +138,8 @@ def exclusion_test(
     method = method or fit.family.methods[0]
     if method not in ("two-step", "ml"):
         raise InputError(f"method must be 'two-step' or 'ml'; got {quoted(method)}")
-    if method not in fit.family.methods:
-        raise InputError(f"the {fit.family.words.model} has no two-step estimates; use method='ml'")
+    if method == "two-step":
+        fit.family.require("two steps")
     refuse_exclusions_of_held_rho(fit, "exclusion_test")
     tests = _sets_to_test(fit, features)
     read = _read(fit, method, X, y, selected, sample_weight, groups)

@@ -196,11 +196,7 @@ def residuals(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if "residuals" not in pictures.evidence.fit.family.supports:
-        raise InputError(
-            "a binary outcome has no residuals that could be normal: use plots.calibration, which "
-            "compares its predicted probabilities with what happened"
-        )
+    pictures.evidence.fit.family.require("residuals")
     return _drawable(pictures.residuals, _not_in_memory()).draw(ax)
 
 
@@ -232,11 +228,7 @@ def calibration(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if "calibration" not in pictures.evidence.fit.family.supports:
-        raise InputError(
-            "calibration is about probabilities of a binary outcome; use plots.residuals for a "
-            "linear one"
-        )
+    pictures.evidence.fit.family.require("calibration")
     return _drawable(pictures.calibration, _not_in_memory()).draw(ax)
 
 
@@ -328,11 +320,7 @@ def imr_estimates(
     matplotlib.axes.Axes
     """
     pictures = _pictures_of(source, X, y, selected, sample_weight)
-    if not pictures.evidence.fit.family.has_imr:
-        raise InputError(
-            "the Heckman probit has no coefficient of lambda: use plots.over_rho, which shows how "
-            "much depends on rho"
-        )
+    pictures.evidence.fit.family.require("lambda")
     if pictures.evidence.held is not None:
         raise InputError(
             "rho is held at a value, so the coefficient of lambda is not estimated: use "
