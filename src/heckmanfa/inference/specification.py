@@ -214,19 +214,15 @@ def independent_columns(
 def _second_step_tests(
     read: FitRows, index: SelectionIndex, features: Positions
 ) -> Iterator[SpecificationTest]:
-    moments, rows = read.moments, read.rows
+    moments = read.moments
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True
-    slopes = moments.solve(mask).coef[list(moments.columns)]
-    k, n_features = len(moments.columns), moments.n_features
-    spread = float(np.linalg.norm(moments.factor[1:, 1 : k + 1] @ slopes))
-    scale = np.sqrt(moments.n_selected) / spread if spread > 0 else 0.0
-    more = range(n_features, n_features + 4)
-    held = (*moments.columns, *more)
-    extended = _Extended(rows, held, index, moments.means[:k], slopes * scale)
-    wide = gather_moments(extended, held, n_features + 4, index.probit)
-    yield _added_test("correction_form", wide, features, more[:2], rows)
-    yield _added_test("reset", wide, features, more[2:], rows)
+    fitted = _FittedIndex.of(moments, moments.solve(mask).coef[list(moments.columns)])
+    selecting = [moments.columns.index(column) for column in index.probit.features]
+    columns = _CorrectionColumns(index, tuple(selecting), fitted)
+    _, wide, more = _extend(read, columns, 4)
+    yield _added_test("correction_form", wide, features, more[:2], read.rows)
+    yield _added_test("reset", wide, features, more[2:], read.rows)
 
 
 def _added_test(
@@ -259,53 +255,7 @@ def _added_test(
     return SpecificationTest(name, wald.statistic, wald.df, note)
 
 
-@dataclass(frozen=True)
-class _Extended:
-    """Rows with four more columns: lambda t, lambda t^2, f^2 and f^3.
-
-    t and f are z'gamma and the fitted x'beta, standardised.
-    """
-
-    rows: Rows
-    columns: tuple[int, ...]
-    """those of the moments, and four more"""
-    index: SelectionIndex
-    centre: Floats
-    slopes: Floats
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        columns: Positions,
-        merge: Merge | None = None,
-    ) -> Iterator[Any]:
-        selecting = [self.columns.index(column) for column in self.index.probit.features]
-        wanted = [self.columns.index(column) for column in columns]
-        # Workers receive these alone, without the rows.
-        needed = (self.index, selecting, self.centre, self.slopes, wanted, function, args)
-        return self.rows.map(_with_more, *needed, columns=self.columns[:-4], merge=merge)
-
-
-def _with_more(
-    block: Block,
-    index: SelectionIndex,
-    selecting: Positions,
-    centre: Floats,
-    slopes: Floats,
-    wanted: Positions,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-) -> Any:
-    """Call a block function on some of the columns of a block and the four more."""
-    probit = index.probit
-    u = probit.coordinates.design(block.features[:, selecting]).times(probit.inner_coef)
-    ratio, t = mills(u)[0], index.standard(u)
-    fitted = (block.features - centre) @ slopes
-    more = [ratio * t, ratio * t**2, fitted**2, fitted**3]
-    features = np.column_stack([block.features, *more])
-    return function(replace(block, features=pick(features, wanted)), *args)
-
+# Tests of the Heckman probit's prediction equation. -----------------------------------------------
 
 # Heights are then known to this many units of log-likelihood.
 _DECREMENT = 1e-8
@@ -320,14 +270,8 @@ def _prediction_tests(fit: Fit, read: FitRows) -> Iterator[SpecificationTest]:
     places = [place - 1 for place in moments.places(features)]
     slopes = np.zeros(len(moments.columns))
     slopes[places] = base.coef[1:]
-    spread = float(np.linalg.norm(moments.factor[1:, 1 : len(slopes) + 1] @ slopes))
-    scale = np.sqrt(moments.n_selected) / spread if spread > 0 else 0.0
-    k, n_added = moments.n_features, 2 + len(features)
-    more = range(k, k + n_added)
-    held = (*moments.columns, *more)
-    centre = moments.means[: len(slopes)]
-    extended = _ExtendedRows(read.rows, held, centre, slopes * scale, tuple(places))
-    wide = gather_moments(extended, held, k + n_added, read.probit)
+    columns = _PowerColumns(_FittedIndex.of(moments, slopes), tuple(places))
+    extended, wide, more = _extend(read, columns, 2 + len(features))
     for name, added in (
         ("normality_prediction", more[:2]),
         ("heteroskedasticity_prediction", more[2:]),
@@ -359,18 +303,68 @@ def _ratio_test(
     return SpecificationTest(name, max(ratio, 0.0), len(kept), note, classes=True)
 
 
-@dataclass(frozen=True)
-class _ExtendedRows(RowsView):
-    """Rows with more columns: f^2, f^3, and f times each prediction feature."""
+# Rows with the columns that tests add. ------------------------------------------------------------
 
-    columns: tuple[int, ...]
-    """those of the moments, and more"""
+
+@dataclass(frozen=True)
+class _FittedIndex:
+    """f: the fitted x'b, standardised."""
+
     centre: Floats
     """(k,) means of the columns of the moments"""
     slopes: Floats
     """(k,) from these columns to f"""
+
+    @classmethod
+    def of(cls, moments: Moments, slopes: Floats) -> _FittedIndex:
+        """Scale the slopes of the moments' columns."""
+        k = len(moments.columns)
+        spread = float(np.linalg.norm(moments.factor[1:, 1 : k + 1] @ slopes))
+        scale = np.sqrt(moments.n_selected) / spread if spread > 0 else 0.0
+        return cls(moments.means[:k], slopes * scale)
+
+
+@dataclass(frozen=True)
+class _CorrectionColumns:
+    """lambda t, lambda t^2, f^2 and f^3, t being the standardised z'gamma."""
+
+    index: SelectionIndex
+    selecting: tuple[int, ...]
+    """places of the selection features among the columns"""
+    fitted: _FittedIndex
+
+    def __call__(self, features: Floats) -> Floats:
+        """Return the columns to add."""
+        probit = self.index.probit
+        design = probit.coordinates.design(features[:, list(self.selecting)])
+        u = design.times(probit.inner_coef)
+        ratio, t = mills(u)[0], self.index.standard(u)
+        f = (features - self.fitted.centre) @ self.fitted.slopes
+        return np.column_stack([ratio * t, ratio * t**2, f**2, f**3])
+
+
+@dataclass(frozen=True)
+class _PowerColumns:
+    """f^2, f^3, and f times each prediction feature."""
+
+    fitted: _FittedIndex
     features: tuple[int, ...]
-    """places of the prediction features among these columns"""
+    """places of the prediction features among the columns"""
+
+    def __call__(self, features: Floats) -> Floats:
+        """Return the columns to add."""
+        away = features - self.fitted.centre
+        f = away @ self.fitted.slopes
+        return np.column_stack([f**2, f**3, f[:, None] * away[:, list(self.features)]])
+
+
+@dataclass(frozen=True)
+class _ExtendedRows(RowsView):
+    """Rows with more columns, which are functions of those of the moments."""
+
+    columns: tuple[int, ...]
+    """those of the moments, and more"""
+    added: _CorrectionColumns | _PowerColumns
 
     def map(
         self,
@@ -390,30 +384,34 @@ class _ExtendedRows(RowsView):
 
     @property
     def _own(self) -> tuple[int, ...]:
-        return self.columns[: len(self.slopes)]
+        return self.columns[: len(self.added.fitted.slopes)]
 
     def _needed(
         self, function: Callable[..., Any], args: tuple[Any, ...], columns: Positions
     ) -> tuple[Any, ...]:
         """Return what workers receive, without the rows."""
         wanted = [self.columns.index(column) for column in columns]
-        return self.centre, self.slopes, self.features, wanted, function, args
+        return self.added, wanted, function, args
 
 
 def _with_columns(
     block: Block,
-    centre: Floats,
-    slopes: Floats,
-    features: Positions,
+    added: _CorrectionColumns | _PowerColumns,
     wanted: Positions,
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> Any:
     """Call a block function on some of the columns of a block and the added ones."""
-    away = block.features - centre
-    fitted = away @ slopes
-    own = away[:, list(features)]
-    added = np.column_stack([fitted**2, fitted**3, fitted[:, None] * own])
     # A column that one equation alone has may be missing in rows of the other.
-    everything = np.column_stack([block.features, added])
+    everything = np.column_stack([block.features, added(block.features)])
     return function(replace(block, features=pick(everything, wanted)), *args)
+
+
+def _extend(
+    read: FitRows, added: _CorrectionColumns | _PowerColumns, count: int
+) -> tuple[_ExtendedRows, Moments, range]:
+    """Add columns to the rows of a fit; also return their moments and the new positions."""
+    k, columns = read.moments.n_features, read.moments.columns
+    more = range(k, k + count)
+    rows = _ExtendedRows(read.rows, (*columns, *more), added)
+    return rows, gather_moments(rows, rows.columns, k + count, read.probit), more
