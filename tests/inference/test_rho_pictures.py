@@ -19,7 +19,7 @@ from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, plots
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentifiedError
 from heckmanfa.inference import rho_pictures
-from heckmanfa.inference.imr_pictures import imr_estimates_of
+from heckmanfa.inference.pictures import imr_estimates_of
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of

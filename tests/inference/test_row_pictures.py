@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from heckmanfa import Heckman
-from heckmanfa.data.scan.parquet_rows import scan_parquet
+from heckmanfa import Heckman, scan_parquet
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage

@@ -64,6 +64,6 @@ def diagnose_fit(
         added.append(
             uncertainty_or_why(uncertainty_interval, *given_rows, _RHO_RANGE, _LEVEL, _GRID)
         )
-    if rowless and fit.average is None and fit.held_rho is None and WhatIf not in given:
+    if rowless and not fit.way.is_average and fit.held_rho is None and WhatIf not in given:
         added.append(what_if_or_why(what_if, fit))
     return diagnose(fit, index, [*added, *reports], weights)

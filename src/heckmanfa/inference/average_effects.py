@@ -101,7 +101,8 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
     A ``linear`` one is linear in the prediction equation and beta_H, so the averages of two-step
     estimates, which share a selection equation, are enough.
     """
-    if fit.average is None or (linear and fit.average.form.errors == "two-step"):
+    way = fit.way
+    if not way.is_average or (linear and way.averaging.form.errors == "two-step"):
         return function(fit)
     first, *others = group_fits(fit)
     total = first.weight * function(first.fit)
@@ -112,9 +113,8 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
 
 def is_averaged(fit: Fit, estimates: Estimates) -> bool:
     """Whether functions of these estimates differ between the assignments of an average."""
-    if fit.average is None:
-        return False
-    return estimates.prediction or fit.average.form.errors != "two-step"
+    way = fit.way
+    return way.is_average and (estimates.prediction or way.averaging.form.errors != "two-step")
 
 
 def average_functions(

@@ -221,8 +221,7 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
 
 def with_equations(fit: Fit, estimates: Floats) -> Fit:
     """Return the fit of an average with other coefficients, given all estimates of its form."""
-    assert fit.average is not None
-    form = fit.average.form
+    form = fit.way.averaging.form
     k = len(form.columns)
     coef, selection_coef = np.zeros((2, fit.n_features))
     coef[list(form.columns)] = estimates[1 : k + 1]

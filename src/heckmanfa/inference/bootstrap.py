@@ -269,7 +269,7 @@ def bootstrap(
             f"{len(replicates.estimates)} of {n_boot} replicates could be fitted, too few to say "
             f"anything. {count_text(replicates.failures)}"
         )
-    searched, averaged = fit.search is not None, fit.average is not None
+    searched, averaged = fit.search is not None, fit.way.is_average
     candidates = fit.spec.prediction if searched or averaged else fit.features
     return Bootstrap(
         n_boot=int(n_boot),

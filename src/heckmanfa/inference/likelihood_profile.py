@@ -196,7 +196,7 @@ def _find(fit: Fit, term: Any) -> tuple[int, str]:
         return names.index(term), str(term)
     if term is None:
         raise InputError(f"term is missing: profile takes one of {some(names, 8)}")
-    if fit.average is not None and ("prediction", term) in fit.terms:
+    if fit.way.is_average and ("prediction", term) in fit.terms:
         raise InputError(
             f"a profile of an average uses the features with a {BY} share of at least one half; "
             f"{quoted(term)} is not among them. Fit Heckman with features chosen beforehand."

@@ -279,7 +279,7 @@ def _notes(
     if fit.family.has_classes:
         are = "are" if where.predictions else "are on"
         notes.append(f"{what} {are} probabilities: 0.01 is one percentage point.")
-    if fit.average is not None:
+    if fit.way.is_average:
         notes.append(
             f"{what} {'of' if where.predictions else 'on'} the outcome are averaged over "
             "assignments: their intervals are quantiles of the mixture, and they have no p-value."

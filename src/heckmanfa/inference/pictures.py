@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from heckmanfa.data.rows import Mask
-from heckmanfa.errors import InputError
+from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError
 from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.imr_pictures import imr_estimates_of
-from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
+from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of, shown_model
 from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
 from heckmanfa.plots.chance_bars import Chances, SelectionChances
-from heckmanfa.plots.correction_pictures import ImrEstimates, RhoByAssignment
+from heckmanfa.plots.correction_pictures import ImrEstimate, ImrEstimates, RhoByAssignment
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
+from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.average_tables import TermMixture
+from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
     chances_of,
@@ -28,6 +37,7 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
+from heckmanfa.results.reference import reference_of, tails
 
 _OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
 
@@ -144,13 +154,7 @@ class Pictures:
     @property
     def _best(self) -> Mask | None:
         """The best assignment of an average; None if the model has a single one."""
-        average = self.evidence.fit.average
-        if average is None:
-            return None
-        if self.evidence.best is not None:
-            return self.evidence.best.mask
-        # Sampling weights leave no BIC, but the average has weights of its own.
-        return np.asarray(average.mixture.leading_masks[0])
+        return shown_model(self.evidence)[1] if self.evidence.fit.way.is_average else None
 
     def _needed(self, picture: str) -> PictureRows:
         """Return the rows of the fit; refuse a picture that needs them if they were not given."""
@@ -165,3 +169,136 @@ class Pictures:
     def _fit_rows(self) -> FitRows | None:
         """The rows as both equations have them; None if not given, or not in memory."""
         return None if self._rows is None else self._rows.fit_rows
+
+
+# The coefficient of lambda, estimated in several ways. --------------------------------------------
+
+
+def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
+    """Return the coefficient of lambda, several ways; None without selection, or if rho is held."""
+    fit = evidence.fit
+    if fit.probit is None or fit.held_rho is not None:
+        return None
+    note = ""
+    if not fit.way.searched:
+        ways = [
+            _own(evidence, "this model"),
+            *_other_method(evidence, None if read is None else read.rows),
+        ]
+    else:
+        ways = _ways(evidence)
+        several = len(ways) > 1 and not fit.way.is_average
+        if several and fit.spec.method == "ml":
+            note = "All but the first are two-step estimates."
+        elif several and fit.spec.errors_differ:
+            note = "All but the first have classical intervals."
+        if evidence.window is None:
+            untested = "Where the data chose the features, this is no test."
+            note = " ".join(filter(None, (note, untested)))
+    if evidence.window is not None:
+        # An interval would reflect the window.
+        ways = [replace(way, low=math.nan, high=math.nan) for way in ways]
+    return ImrEstimates(tuple(ways), evidence.naming.outcome, evidence.window, note)
+
+
+def _own(evidence: Evidence, label: str, detail: str = "") -> ImrEstimate:
+    """Return the model's own coefficient."""
+    features = None if detail else _names(evidence, np.asarray(evidence.fit.support, dtype=bool))
+    imr = evidence.imr
+    return ImrEstimate(label, imr.estimate, imr.low, imr.high, features, detail)
+
+
+def _names(evidence: Evidence, mask: Mask) -> tuple[str, ...]:
+    return tuple(feature.name for feature in evidence.features if mask[list(feature.columns)].any())
+
+
+def _ways(evidence: Evidence) -> list[ImrEstimate]:
+    """Return the ways of a model that chose or averaged."""
+    way = evidence.fit.way
+    note = way.words.note
+    if way.is_average:
+        note = "all assignments" if way.averaging.mixture.exhaustive else "a sample"
+    ways = [_own(evidence, way.words.label, note)]
+    masks = [np.asarray(evidence.fit.support, dtype=bool)] if way.is_one_fit else []
+    if not way.is_average:
+        ways += _averaged(evidence)
+    alone = evidence.n_assignments == 1
+    for label, best in (("best", evidence.best), ("second best", evidence.second)):
+        # Without the correction, it has no coefficient.
+        if best is None or alone or not best.corrected:
+            continue
+        if any(np.array_equal(best.mask, mask) for mask in masks):
+            continue
+        ends = best.imr.estimate, best.imr.low, best.imr.high
+        ways.append(ImrEstimate(label, *ends, _names(evidence, best.mask)))
+        masks.append(best.mask)
+    return ways + _with_all(evidence, masks)
+
+
+def _averaged(evidence: Evidence) -> list[ImrEstimate]:
+    """Average over the assignments that a search allows, by BIC weights."""
+    fit = evidence.fit
+    if evidence.window is not None or fit.spec.errors_differ:
+        return []
+    weighed = evidence.weights
+    if not isinstance(weighed, AssignmentWeights):
+        return []
+    average, form = weighed.mixture, weighed.form
+    mean, members = average.members(form).mean_imr, average.interval_members(form)
+    place = form.correction
+    values, errors = members.terms[:, place], members.term_errors[:, place]
+    mixture = TermMixture(members.weights, values[:, None], errors[:, None])
+    chance = math.nan if weighed.corrected is None else weighed.corrected
+    ends = mixture.intervals(tails(CONF_LEVEL), None, np.array([chance]))
+    low, high = (float(end) for end in ends[0])
+    return [ImrEstimate("averaged", mean, low, high, None, "BIC weights")]
+
+
+def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
+    """Estimate with every feature that may predict, unless that was done or cannot be."""
+    whole, window = evidence.all_features, evidence.window
+    same = whole is not None and any(np.array_equal(whole.mask, other) for other in others)
+    if whole is None or same or evidence.n_assignments == 1:
+        return []
+    if window is not None and not window[0] <= whole.rho <= window[1]:
+        return []
+    count = len(_names(evidence, whole.mask))
+    imr = whole.imr
+    return [
+        ImrEstimate(
+            *("all features", imr.estimate, imr.low, imr.high),
+            detail=f"{count} features" if count > 1 else "",
+            sets_range=False,
+        )
+    ]
+
+
+def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
+    """Estimate the same features by the method that the model did not use."""
+    fit = evidence.fit
+    assert fit.probit is not None
+    kind = fit.spec.covariance_kind(0)
+    ml = fit.spec.method == "two-step"
+    # Clusters are not among what was read, and robust standard errors take a pass over the rows.
+    if kind.cov_type == "cluster" or (rows is None and (ml or fit.spec.errors_differ)):
+        return []
+    features = fit.features
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            first = CLASSICAL if ml else kind
+            two_step = fit_two_step(fit.moments, fit.probit, features, first, rows)
+            place = 1 + len(features)
+            estimate = float(two_step.coef[place])
+            variance = float(two_step.covariance[place, place])
+            if ml and rows is not None:
+                maximum = fit_likelihood(fit.moments, fit.probit, two_step, kind, rows)
+                if not maximum.converged:
+                    return []
+                estimate = maximum.rho * maximum.sigma
+                variance = float(maximum.reported_covariance()[-3, -3])
+        except HeckmanfaError:
+            return []
+    reach = reference_of(fit).quantile(CONF_LEVEL) * math.sqrt(max(variance, 0.0))
+    label, detail = ("ML" if ml else "two-step"), "same features"
+    return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, detail)]

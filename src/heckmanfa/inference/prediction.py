@@ -245,7 +245,8 @@ def interval(
     if fit.probit is None:
         kind = "marginal"
     new = return_interval == "prediction"
-    if new and kind != "marginal" and fit.average is None and not abs(fit.rho) < 1:
+    outside = not (fit.way.is_average or abs(fit.rho) < 1)
+    if new and kind != "marginal" and outside:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             f"outcome given selection is not known; use {option('method', 'ml')}, or "

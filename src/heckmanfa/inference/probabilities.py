@@ -98,7 +98,7 @@ def predict_log_probabilities(
     """
     with explain_out_of_memory():
         kind, table = _read(fit, X, kind, missing)
-        if fit.average is None:
+        if not fit.way.is_average:
             return _logarithms(fit, table, kind)
         parts = [part for part in group_fits(fit) if part.weight > 0.0]
         each = [_logarithms(part.fit, table, kind) for part in parts]
@@ -113,7 +113,7 @@ def predict_with_limits(
     """Return the probabilities of both classes, (n,) each, and limits (n, 2) of the second."""
     with explain_out_of_memory():
         kind, table = _read(fit, X, kind, missing)
-        known = None if fit.average is not None else _logarithms(fit, table, kind)
+        known = None if fit.way.is_average else _logarithms(fit, table, kind)
         beside = prediction_index(fit, table)
         if table.tensors:
             kind, table = _read(fit, on_host(X), kind, missing)

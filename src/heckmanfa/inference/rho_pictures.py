@@ -50,19 +50,19 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     weighed = evidence.weights
     if not isinstance(weighed, AssignmentWeights):
         return None
-    found = weighed.mixture
-    if found.n_assignments == 1:
+    mixture = weighed.mixture
+    if mixture.n_assignments == 1:
         return None
-    masks, weight = found.component_masks, found.component_weights
+    masks, weight = mixture.component_masks, mixture.component_weights
     rho = weighed.component_rho
     unit = None
     if evidence.stand_in is not None:
-        unit = _telling_apart(found.choices.units, masks, weight, rho)
+        unit = _telling_apart(mixture.choices.units, masks, weight, rho)
     held = np.ones(len(masks), dtype=bool) if unit is None else masks[:, unit[0]]
     split = {}
     if unit is not None:
         # The components may be a sample; shares are exact.
-        share = float(found.alone["bic"][unit[0]])
+        share = float(mixture.alone["bic"][unit[0]])
         weight = weight * np.where(
             held, share / weight[held].sum(), (1.0 - share) / weight[~held].sum()
         )
@@ -74,9 +74,9 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     return RhoByAssignment(
         outcome=evidence.naming.outcome,
         bins=bins_of(rho, weight, held),
-        weights=_weights_name(found),
+        weights=_weights_name(mixture),
         n_assignments=len(masks),
-        share=math.nan if found.components_drawn else 1.0,
+        share=math.nan if mixture.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
         n_approximate=0 if "two steps" in evidence.fit.family.supports else len(masks),
         feature="" if unit is None else evidence.naming.name_of(unit),
@@ -89,7 +89,7 @@ def _telling_apart(
     units: Sequence[tuple[int, ...]], masks: Mask, weight: Floats, rho: Floats
 ) -> tuple[int, ...] | None:
     """Find the feature whose presence explains most of the variance of rho."""
-    best, found = 0.0, None
+    best, telling = 0.0, None
     for unit in units:
         held = masks[:, unit[0]]
         share = float(weight[held].sum())
@@ -99,12 +99,12 @@ def _telling_apart(
         apart -= np.average(rho[~held], weights=weight[~held])
         score = abs(apart) * math.sqrt(max(share * (1.0 - share), 0.0))
         if score > best:
-            best, found = score, unit
-    return found
+            best, telling = score, unit
+    return telling
 
 
-def _weights_name(found: Average) -> str:
-    return "AIC and BIC" if found.weights == "mean" else found.weights.upper()
+def _weights_name(mixture: Average) -> str:
+    return "AIC and BIC" if mixture.weights == "mean" else mixture.weights.upper()
 
 
 # Coefficients over rho. ---------------------------------------------------------------------------
@@ -120,28 +120,28 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     if fit.probit is None:
         return None
     rows = None if read is None else read.rows
-    model, mask = _shown_model(evidence)
+    model, mask = shown_model(evidence)
     if "compressed data" not in fit.family.supports and (rows is None or _is_slow(fit, mask)):
         return None
-    inside = [one for one in evidence.ordered() if mask[list(one.columns)].any()]
+    inside = [feature for feature in evidence.ordered() if mask[list(feature.columns)].any()]
     if not inside:
         return None
     columns = [int(column) for column in np.flatnonzero(mask)]
     curve, classical = _curve(fit, mask, rows)
     if curve is None:
         return None
-    given = evidence.window is not None or evidence.held is not None
-    profile = None if given else _profile(fit, mask, rows)
+    is_set = evidence.window is not None or evidence.held is not None
+    profile = None if is_set else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if given else _bars(evidence, mask, profile, rows)
+    bars, missing = ((), "") if is_set else _bars(evidence, mask, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     shown_coef = _Coefficients(evidence, curve, tuple(columns), reach, (rho_hat, second))
     return OverRho(
         outcome=evidence.naming.outcome,
         model=model,
-        features=tuple(one.name for one in inside),
-        panels=tuple(shown_coef.panel(one) for one in inside[:MOST_PANELS]),
+        features=tuple(feature.name for feature in inside),
+        panels=tuple(shown_coef.panel(feature) for feature in inside[:MOST_PANELS]),
         rho_hat=rho_hat,
         hat="rho-hat" if evidence.held is None else "the rho held",
         bars=bars,
@@ -183,21 +183,20 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None
 
 def _alone(fit: Fit, mask: Mask) -> Fit:
     """Return the fit as one of these features that were given, for its likelihood."""
-    same = bool(np.array_equal(mask, fit.support)) and fit.average is None
+    same = bool(np.array_equal(mask, fit.support)) and not fit.way.is_average
     spec = fit.spec if same else replace(fit.spec, start=None)
     return replace(fit, spec=spec, support=mask, average=None, search=None)
 
 
-def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
+def shown_model(evidence: Evidence) -> tuple[str, Mask]:
     """Return the name of the model whose coefficients are shown, and its features."""
-    fit = evidence.fit
-    name, support = evidence.way.words.shown, np.asarray(fit.support, dtype=bool)
-    if not evidence.way.is_average:
-        return name, support
+    way = evidence.fit.way
+    if not way.is_average:
+        return way.words.shown, np.asarray(evidence.fit.support, dtype=bool)
     if evidence.best is not None:
-        return name, np.asarray(evidence.best.mask, dtype=bool)
-    # Without BIC weights, the average still has its own.
-    return "heaviest assignment", np.asarray(evidence.way.averaging.mixture.leading_masks[0])
+        return way.words.shown, np.asarray(evidence.best.mask, dtype=bool)
+    # Sampling weights leave no BIC, but the average has weights of its own.
+    return "heaviest assignment", np.asarray(way.averaging.mixture.leading_masks[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +275,7 @@ def _is_slow(fit: Fit, mask: Mask) -> bool:
 
 def _rho_hat(evidence: Evidence, mask: Mask, profile: RhoProfile | None) -> float:
     fit = evidence.fit
-    if fit.average is None:
+    if not fit.way.is_average:
         return float(fit.rho)
     if fit.spec.method == "ml" and profile is not None and math.isfinite(profile.rho_hat):
         return profile.rho_hat
@@ -287,7 +286,7 @@ def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
     """Return rho at another maximum of the likelihood; NaN unless maximum likelihood has one."""
     if fit.spec.method != "ml":
         return math.nan
-    if fit.average is None and fit.second_maximum is not None:
+    if fit.second_maximum is not None and not fit.way.is_average:
         return float(fit.second_maximum[1])
     if profile is None:
         return math.nan
@@ -299,15 +298,16 @@ def _bars(
     evidence: Evidence, mask: Mask, profile: RhoProfile | None, rows: Rows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
     """Return what is known of rho, and why the likelihood says nothing of it."""
-    searched = evidence.way.searched
+    way = evidence.fit.way
+    searched = way.searched
     label = "features known" if searched else "95% of rho"
-    given = "were the features known" if searched else ""
+    condition = "were the features known" if searched else ""
     bars = []
     known = _known_interval(evidence, profile)
     if known is not None:
-        bars.append(RhoBar(label, *known, given))
+        bars.append(RhoBar(label, *known, condition))
     if searched and evidence.rho_with_search is not None:
-        how = evidence.way.words.note or f"assignments by {_mixed_by(evidence)} weights"
+        how = way.words.note or f"assignments by {_mixed_by(evidence)} weights"
         ends = evidence.rho_with_search
         bars.append(
             RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search")
@@ -342,30 +342,26 @@ def _known_interval(
         # Without a maximum inside (-1, 1), the interval is of no use.
         if low < profile.rho_hat < high:
             return "likelihood", low, high, profile.rho_hat
-    if evidence.way.halves_rows:
+    way, best = evidence.fit.way, evidence.best
+    # Without the correction, rho is 0.
+    if way.halves_rows or (way.is_average and (best is None or not best.corrected)):
         return None
-    if evidence.way.is_average:
-        best = evidence.best
-        # Without the correction, rho is 0.
-        corrected = best if best is not None and best.corrected else None
-        found = None
-        if corrected is not None:
-            found = "two-step", *corrected.rho_interval, corrected.rho
+    if way.is_average and best is not None:
+        how, (low, high), rho = "two-step", best.rho_interval, best.rho
     else:
-        rho = evidence.rho
         how = "two-step" if evidence.fit.spec.method == "two-step" else "maximum likelihood, Wald"
-        found = how, rho.low, rho.high, rho.estimate
-    return None if found is None or not all(map(math.isfinite, found[1:3])) else found
+        low, high, rho = evidence.rho.low, evidence.rho.high, evidence.rho.estimate
+    return (how, low, high, rho) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _mixed_by(evidence: Evidence) -> str:
-    average = evidence.fit.average
-    return "BIC" if average is None else _weights_name(average.mixture)
+    way = evidence.fit.way
+    return _weights_name(way.averaging.mixture) if way.is_average else "BIC"
 
 
 def _searched_rho(evidence: Evidence) -> float:
     """Return the estimate of rho beside the interval that allows for the search."""
-    weighed = evidence.weights if evidence.way.is_one_fit else None
+    weighed = evidence.weights if evidence.fit.way.ignores_search else None
     if not isinstance(weighed, AssignmentWeights):
         return evidence.rho.estimate
     return weighed.mixture.rho

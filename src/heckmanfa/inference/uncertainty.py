@@ -301,7 +301,7 @@ def _interval(
         notes=(*_notes(fit), *reference_of(fit).notes()),
         reference=reference_of(fit),
         rho_is_held=fit.held_rho is not None,
-        averaged=fit.average is not None,
+        averaged=fit.way.is_average,
     )
 
 
