@@ -227,7 +227,7 @@ def test_a_page_that_is_too_large_gives_way_by_rule(case, monkeypatch, read_page
     assert list(page.sections) == SECTIONS
     assert page.with_class("forest")
     assert len(html) < 330_000
-    assert "<code>--json</code> writes the estimates of all." in html
+    assert "<code>tidy()</code> and JSON have the estimates of all." in html
     if limit == 90_000:
         assert not page.with_class("assignments")
 

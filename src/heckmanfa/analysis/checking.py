@@ -10,7 +10,6 @@ import numpy as np
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.refits import (
     NOT_IN_MEMORY,
-    QUICK_ROWS,
     Make,
     best_set_finding,
     ratio_model,
@@ -22,6 +21,7 @@ from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
+from heckmanfa.inference.assessment import QUICK_ROWS
 from heckmanfa.inference.honest import Honest
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import has_pseudo_weights

@@ -21,7 +21,6 @@ from heckmanfa.analysis.pictures import derived_columns, naming_of, pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared, fit_question, model_of
 from heckmanfa.analysis.question_words import describe_question, row_blocks, run_again
 from heckmanfa.analysis.refits import (
-    QUICK_ROWS,
     HeldOut,
     best_model,
     fold_model,
@@ -31,7 +30,12 @@ from heckmanfa.analysis.refits import (
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
-from heckmanfa.inference.assessment import diagnose_fit, uncertainty_or_why, what_if_or_why
+from heckmanfa.inference.assessment import (
+    QUICK_ROWS,
+    diagnose_fit,
+    uncertainty_or_why,
+    what_if_or_why,
+)
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.report.reported import Reported

@@ -18,6 +18,7 @@ from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
+from heckmanfa.inference.assessment import QUICK_FEATURES, QUICK_ROWS
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.plots.fit_checks import CalibrationPicture
@@ -209,9 +210,6 @@ N_FOLDS = 5
 
 MOST_HELD_OUT = 100_000
 """with more rows than this, none is held out"""
-
-QUICK_ROWS, QUICK_FEATURES = 20_000, 26
-"""up to so many rows and features, a binary outcome is fitted again as often as it has features"""
 
 CAUTION = (
     "These rows are selected: their scores say little about the probabilities of rows without an "

@@ -342,6 +342,7 @@ BINARY = register(
             correction_parameter="rho",
             searches="HeckmanProbitBestSubset",
             weighing="HeckmanProbitAverage or HeckmanProbitBestSubset",
+            averages="HeckmanProbitAverage",
             effect="An effect on a probability",
             changes="the probability by its average marginal effect",
             likelihood_cure="predict with fewer features, or look for one that nearly decides the "

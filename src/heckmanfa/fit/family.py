@@ -134,6 +134,8 @@ class FamilyWords:
     """the estimators that search for features"""
     weighing: str
     """the estimators that weigh assignments"""
+    averages: str
+    """the estimator that averages over them"""
     effect: str
     """what an effect is, at the start of a sentence"""
     changes: str

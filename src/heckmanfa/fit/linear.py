@@ -339,6 +339,7 @@ LINEAR = register(
             correction_parameter="the inverse Mills ratio",
             searches="HeckmanFA or HeckmanBestSubset",
             weighing="HeckmanAverage or HeckmanBestSubset",
+            averages="HeckmanAverage",
             effect="A coefficient",
             changes="the outcome by its coefficient",
             likelihood_cure="use the two-step estimates, or predict with fewer features",

@@ -23,7 +23,8 @@ from heckmanfa.results.reports import Report, Untested, report_or_why
 
 _RHO_RANGE, _LEVEL, _GRID = (-0.3, 0.3), 0.95, 61
 
-_QUICK_ROWS, _QUICK_FEATURES = 20_000, 26
+QUICK_ROWS, QUICK_FEATURES = 20_000, 26
+"""up to so many rows and features, a model that reads its rows is fitted again and again"""
 
 what_if_or_why = partial(report_or_why, WhatIf, "what_if", "excluded features put back")
 uncertainty_or_why = partial(report_or_why, UncertaintyInterval, "uncertainty", "signs over rho")
@@ -31,7 +32,7 @@ uncertainty_or_why = partial(report_or_why, UncertaintyInterval, "uncertainty", 
 
 def is_quick(fit: Fit) -> bool:
     """Whether a model that reads its rows can be fitted many times while someone waits."""
-    return fit.n_obs <= _QUICK_ROWS and fit.n_features <= _QUICK_FEATURES
+    return fit.n_obs <= QUICK_ROWS and fit.n_features <= QUICK_FEATURES
 
 
 def answer_of_facts(evidence: Evidence, facts: Iterable[Fact]) -> tuple[tuple[Check, ...], Answer]:

@@ -14,6 +14,7 @@ from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER, Featu
 from heckmanfa.results.headline import weight_words
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import BY, says
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus
 
@@ -101,10 +102,11 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
         return []
     why = passage("they are those of features known beforehand, and tend to be too narrow.")
     if main.effect.has_interval:
-        words, effect = evidence.words, main.effect
+        fit, words, effect = evidence.fit, evidence.words, main.effect
         _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
         unit = f" {words.unit}" if words.unit else ""
-        others = "Those of --search average and --honest are not."
+        average = instead(fit.family.words.averages, option("search", "average"))
+        others = f"Those of {average} and {option('honest', True)} are not."
         why = passage(
             f"{low} to {high}{unit} for ",
             Name(main.name),

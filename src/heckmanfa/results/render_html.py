@@ -122,7 +122,7 @@ def _page_table(table: Table, most: int) -> str:
     if table.n_rows > most:
         note = (
             f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; '
-            "<code>--json</code> writes the estimates of all.</p>"
+            "<code>tidy()</code> and JSON have the estimates of all.</p>"
         )
         table = table.first(most)
     return (

@@ -16,6 +16,7 @@ from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEviden
 from heckmanfa.results.headline import by_certainty
 from heckmanfa.results.selection_verdict import given_rho, verdict
 from heckmanfa.text.chances import BY, HIGH, LOW
+from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, effects, percent, plural
@@ -47,9 +48,13 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
 def _numbers(evidence: Evidence) -> Passage:
     """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
     if evidence.window is not None:
-        return passage("Kept in a window, rho tests nothing; leave out --rho-range to test it.")
+        return passage(
+            f"Kept in a window, rho tests nothing; leave out {option('rho_range')} to test it."
+        )
     if evidence.held is not None:
-        return passage("Held at a value, rho tests nothing; leave out --rho to estimate it.")
+        return passage(
+            f"Held at a value, rho tests nothing; leave out {option('rho')} to estimate it."
+        )
     if evidence.judgement.kind == "not asked":
         return passage(f"Not asked: {given_rho(evidence)}.")
     verb = evidence.way.words.verb
