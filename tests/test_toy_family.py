@@ -153,13 +153,13 @@ KNOWN_SCALE: Family = register(
 class KnownScale(Heckman):
     """The estimator of the family."""
 
-    _family: ClassVar[Family] = KNOWN_SCALE
+    family: ClassVar[Family] = KNOWN_SCALE
 
 
 class KnownScaleAverage(HeckmanAverage):
     """Averages over assignments of the family."""
 
-    _family: ClassVar[Family] = KNOWN_SCALE
+    family: ClassVar[Family] = KNOWN_SCALE
 
 
 @pytest.fixture(scope="module")

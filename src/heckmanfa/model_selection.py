@@ -11,8 +11,7 @@ scorers and splitter all request it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -42,7 +41,7 @@ from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
-from heckmanfa.estimators.scoring import ROUTING, ScoredClassifier, ScoredModel, score_rows
+from heckmanfa.estimators.scoring import ROUTING, ScoredClassifier, ScoredModel
 from heckmanfa.text.printable import quoted
 
 __all__ = [
@@ -59,6 +58,8 @@ __all__ = [
 
 Request = bool | str | None
 
+_REQUESTS: dict[str, Request] = {"selected": True, "sample_weight": None}
+
 
 class SelectionScorer:
     """A scikit-learn scorer, larger is better: call it, or pass it as ``scoring``.
@@ -66,9 +67,13 @@ class SelectionScorer:
     It looks inside pipelines (whose earlier steps transform X) and fitted searches for the model.
     """
 
-    def __init__(self, name: str, score: Callable[..., float]) -> None:
-        self._name, self._score = name, score
-        self._requests: dict[str, Request] = {"selected": True, "sample_weight": None}
+    def __init__(
+        self,
+        name: str,
+        score: Callable[..., float],
+        requests: Mapping[str, Request] = _REQUESTS,
+    ) -> None:
+        self._name, self._score, self._requests = name, score, requests
 
     def __call__(
         self,
@@ -115,10 +120,8 @@ class SelectionScorer:
                 "sklearn.set_config(enable_metadata_routing=True) first"
             )
         given = {"selected": selected, "sample_weight": sample_weight}
-        scorer = copy(self)
-        scorer._requests = self._requests | {
-            name: request for name, request in given.items() if request is not UNCHANGED
-        }
+        changed = {name: request for name, request in given.items() if request is not UNCHANGED}
+        scorer = type(self)(self._name, self._score, {**self._requests, **changed})
         scorer.get_metadata_routing()
         return scorer
 
@@ -138,31 +141,22 @@ class SelectionScorer:
         return self._name
 
 
-_OF_AMOUNTS = "observed_r2, observed_mse or observed_mae"
-_OF_CLASSES = "observed_log_loss, observed_auc or observed_brier"
-
-
 def _score_observed(
     metric: Callable[..., float], sign: float, model: ScoredModel, *rows: Any
 ) -> float:
     """Score the rows that are selected and have an outcome, conditional on selection."""
-    if isinstance(model, ScoredClassifier):
+    is_of_classes = metric in (_log_loss, _auc, _brier)
+    if isinstance(model, ScoredClassifier) and not is_of_classes:
         raise InputError(
-            f"{type(model).__name__} predicts a class and not an amount; use {_OF_CLASSES}"
+            f"{type(model).__name__} predicts a class and not an amount; use observed_log_loss, "
+            "observed_auc or observed_brier"
         )
-    return sign * score_rows(model, metric, *rows)
-
-
-def _score_probability(
-    metric: Callable[..., float], sign: float, model: ScoredModel, *rows: Any
-) -> float:
-    """Score probabilities of the same rows, conditional on selection."""
-    if not isinstance(model, ScoredClassifier):
+    if is_of_classes and not isinstance(model, ScoredClassifier):
         raise InputError(
             f"{type(model).__name__} has no predict_proba, so it has no probabilities to score; "
-            f"use {_OF_AMOUNTS}"
+            "use observed_r2, observed_mse or observed_mae"
         )
-    return sign * score_rows(model, metric, *rows)
+    return sign * model._score_rows(metric, *rows)
 
 
 def _log_loss(outcome: Floats, probability: Floats, sample_weight: Floats | None) -> float:
@@ -189,7 +183,7 @@ def _score_likelihood(
     if not isinstance(model, SelectionModel):
         raise InputError(
             f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
-            f"use {_OF_AMOUNTS}"
+            "use observed_r2, observed_mse or observed_mae"
         )
     return mean_log_likelihood(model, X, y, sample_weight, selected)
 
@@ -205,13 +199,13 @@ observed_mse = SelectionScorer("observed_mse", partial(_score_observed, mean_squ
 observed_mae = SelectionScorer("observed_mae", partial(_score_observed, mean_absolute_error, -1.0))
 """Minus the mean absolute error over the same rows as `observed_r2`."""
 
-observed_log_loss = SelectionScorer("observed_log_loss", partial(_score_probability, _log_loss, -1))
+observed_log_loss = SelectionScorer("observed_log_loss", partial(_score_observed, _log_loss, -1))
 """Minus the log loss of the classes over the same rows, with ``kind="selected"``."""
 
-observed_auc = SelectionScorer("observed_auc", partial(_score_probability, _auc, 1.0))
+observed_auc = SelectionScorer("observed_auc", partial(_score_observed, _auc, 1.0))
 """Area under the ROC curve over the same rows as `observed_log_loss`."""
 
-observed_brier = SelectionScorer("observed_brier", partial(_score_probability, _brier, -1.0))
+observed_brier = SelectionScorer("observed_brier", partial(_score_observed, _brier, -1.0))
 """Minus the Brier score over the same rows as `observed_log_loss`: the mean squared difference of
 probability and outcome (0 or 1)."""
 

@@ -1,18 +1,21 @@
 """The scikit-learn contract, on data with and without missing outcomes."""
 
+import inspect
 import pickle
 import subprocess
 import sys
 import warnings
+from collections import defaultdict
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import heckmanfa
 from heckmanfa import (
     Heckman,
     HeckmanAverage,
@@ -27,6 +30,8 @@ from heckmanfa import (
 )
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, InputError
+from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.model_selection import (
     SelectionKFold,
     joint_log_likelihood,
@@ -70,6 +75,39 @@ def test_check_estimator_passes_with_no_expected_failure(model):
     regression = isinstance(model, NaiveOLS | InverseProbabilityWeighted | RURegressor)
     assert sum(one["status"] == "passed" for one in results) > (45 if regression else 50)
     assert not any(one["expected_to_fail"] for one in results)
+
+
+CLASSES = [
+    value
+    for value in (getattr(heckmanfa, name) for name in heckmanfa.__all__)
+    if inspect.isclass(value) and issubclass(value, BaseEstimator)
+]
+
+
+def depth(kind):
+    """Return how many classes of the package a class rests on, one above the other."""
+    bases = [base for base in kind.__bases__ if base.__module__.startswith("heckmanfa")]
+    return 1 + max(map(depth, bases)) if bases else 0
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_estimator_is_one_base_class_and_mixins_no_deeper_than_three(kind):
+    assert ScoredModel in kind.__mro__
+    assert depth(kind) <= 3
+
+
+def test_a_method_has_one_signature_in_every_estimator():
+    signatures = defaultdict(set)
+    for kind in CLASSES:
+        for name, method in inspect.getmembers(kind, inspect.isroutine):
+            if name[0] == "_" or not method.__module__.startswith("heckmanfa"):
+                continue
+            # Of baselines, only these have other arguments: they have no kinds and no clusters.
+            if issubclass(kind, SelectionModel) or name not in {"fit", "predict"}:
+                parameters = inspect.signature(method).parameters.values()
+                signatures[name].add(tuple((one.name, one.kind, one.default) for one in parameters))
+    assert {"fit", "predict", "score", "what_if", "uncertainty_interval"} <= {*signatures}
+    assert [name for name, kinds in signatures.items() if len(kinds) > 1] == []
 
 
 # The same invariances where outcomes are missing, which check_estimator never tries. -----------

@@ -9,7 +9,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanProbit, NaiveOLS, scan
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, MissingValueError
-from heckmanfa.estimators import scanned_rows
+from heckmanfa.estimators import rows_elsewhere
 from heckmanfa.model_selection import joint_log_likelihood, observed_auc, observed_mse, observed_r2
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc", "town"]
@@ -49,7 +49,7 @@ def model(frame):
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
     # Parts end neither with the files' row groups nor with all rows; one has weights of 0 alone.
-    monkeypatch.setattr(scanned_rows, "part_rows", lambda columns: 64)
+    monkeypatch.setattr(rows_elsewhere, "part_rows", lambda columns: 64)
 
 
 @pytest.mark.parametrize("source", SOURCES)

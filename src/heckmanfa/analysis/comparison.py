@@ -38,7 +38,9 @@ from heckmanfa.errors import (
 )
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
+from heckmanfa.estimators.ru import RURegressor
 from heckmanfa.fit.family import family_named
+from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 from heckmanfa.text.option_types import Method, OnProblem, SearchIn
@@ -202,9 +204,6 @@ def methods(
     if ru is None:
         ru = importlib.util.find_spec("torch") is not None
     if ru and not family.has_classes:
-        # Imported here because it needs Torch, an optional dependency.
-        from heckmanfa.estimators.ru import RURegressor
-
         compared["RU"] = RURegressor(random_state=seed)
     return compared
 
@@ -316,8 +315,6 @@ def _folds(
     X: pd.DataFrame, rows: RowColumns, n_folds: int, n_repeats: int, seed: int
 ) -> list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
     """Return the repeat, the rows to fit and the held-out rows of each fold."""
-    from heckmanfa.model_selection import SelectionKFold  # slow to import, for one command
-
     return [
         (repeat, train, test)
         for repeat in range(n_repeats)

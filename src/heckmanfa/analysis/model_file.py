@@ -37,7 +37,7 @@ from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import ObservedRegressor
-from heckmanfa.estimators.fitting import attach_encoding, columns_of
+from heckmanfa.estimators.fitting import attach_encoding, columns_of, with_fit
 from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted, shown
@@ -208,8 +208,7 @@ def _write(
     labels = list(columns_of(model).encoded_labels)
     model, beside = _settled(model, _checked_encoding(model, labels, encoding))
     if isinstance(model, SelectionModel) and not candidates:
-        model = copy.copy(model)
-        model._fit = _without_candidates(model.fit_)
+        model = with_fit(model, _without_candidates(model.fit_))
     writer = Writer()
     try:
         document = {

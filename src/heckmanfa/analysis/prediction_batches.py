@@ -41,7 +41,7 @@ from heckmanfa.data.scan.places import is_url
 from heckmanfa.data.scan.scanning import open_engine
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, InputTypeError, MissingFeaturesWarning, warn
-from heckmanfa.estimators.scanned_rows import columns_needed, frame_of, joined
+from heckmanfa.estimators.rows_elsewhere import columns_needed, frame_of, joined
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass missing='nan' to get null for these rows"

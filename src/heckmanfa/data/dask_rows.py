@@ -79,7 +79,7 @@ class DaskSource(RowSource):
         self.has_weight = "sample_weight" in collections
         self.has_groups = "groups" in collections
         self._n_parts, self._n_columns = _n_parts(X), self.n_features
-        self.column_types = None if self._labels is None else X._meta
+        self.column_types = None if self._labels is None else empty_part(X)
         self._encoding: Encoding | None = None
         self._unknown: Unknown = "error"
         self._partitions: dict[tuple[int, ...], tuple[tuple[str, ...], list[Any]]] = {}
@@ -217,6 +217,11 @@ def _features(X: Any) -> Any:
         )
     refuse_same_labels(X.columns)
     return X
+
+
+def empty_part(X: Any) -> Any:
+    """Return what a partition of a Dask DataFrame is, without rows."""
+    return X._meta
 
 
 def one_column_chunk(X: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import NotSavedError, NotSearchedError
-from heckmanfa.estimators.fitting import fit_estimator
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
@@ -34,20 +33,7 @@ if TYPE_CHECKING:
 
 
 class AverageModel(ChoiceModel):
-    """The parameters, the fit and the tables that averages share."""
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit the model of all candidates, and average over assignments; see `Heckman.fit`."""
-        check_window(self.rho_range)
-        fit_estimator(self, X, y, selected, sample_weight, groups)
-        return self
+    """The choice and the tables that averages share."""
 
     def _choose(self, choices: Choices, selecting: Choices | None = None) -> Averaging:
         return Averaging(
@@ -85,7 +71,7 @@ class AverageModel(ChoiceModel):
         return self._outcome().mixture.exhaustive
 
     def _outcome(self) -> AverageOutcome:
-        outcome = self.fit_.average
+        outcome: AverageOutcome | None = self.fit_.average
         if outcome is None:
             raise NotSearchedError("no outcome was missing in the fit, so nothing was averaged")
         return outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,11 +22,11 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
-from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
-from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec
-from heckmanfa.estimators.reported import ReportedModel
-from heckmanfa.estimators.scanned_rows import frames_to_score
-from heckmanfa.estimators.scoring import check_selected
+from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec, with_fit
+from heckmanfa.estimators.inferred import Inferred
+from heckmanfa.estimators.reported import Reported
+from heckmanfa.estimators.rows_elsewhere import frames_to_score, map_rows, predict_lazily
+from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
 from heckmanfa.inference import prediction, selection_chances
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
@@ -40,7 +39,7 @@ from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
 
-class SelectionModel(ReportedModel):
+class SelectionModel(Inferred, Reported, ScoredModel):
     """A model of an outcome that is observed only for selected rows.
 
     It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is
@@ -63,7 +62,7 @@ class SelectionModel(ReportedModel):
     dropped_features_: list[Any]
     converged_: bool
 
-    _family: ClassVar[Family] = LINEAR
+    family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
     _two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
@@ -76,7 +75,7 @@ class SelectionModel(ReportedModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit both equations.
+        """Fit both equations; a search or an average settles the prediction features first.
 
         Parameters
         ----------
@@ -85,10 +84,12 @@ class SelectionModel(ReportedModel):
             Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
             include the outcome.
         y : array_like of shape (n,)
-            The outcome, NaN where missing.
+            The outcome, NaN where missing. For a classifier the class: 0 and 1, booleans, or any
+            two numbers or texts; None, NaN or NA where missing. The class that sorts last is the
+            positive one, or the last category if y is an ordered category.
         selected : array_like of bool, optional
-            Which rows are selected; by default those whose y is not NaN. If given, selected rows
-            without y are left out, y of unselected rows is ignored, and scoring also needs it.
+            Which rows are selected; by default those whose y is not missing. If given, selected
+            rows without y are left out, y of unselected rows is ignored, and scoring also needs it.
         sample_weight : array_like, optional
         groups : array_like, optional
             Clusters, for ``cov_type="cluster"``.
@@ -97,8 +98,12 @@ class SelectionModel(ReportedModel):
         -------
         self
         """
-        fit_estimator(self, X, y, selected, sample_weight, groups)
+        self._fit_rows(X, y, selected, sample_weight, groups)
         return self
+
+    def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
+        """Fit the rows that `fit` was given, or those that formulas made."""
+        fit_estimator(self, self._specify, *rows, **formulas)
 
     @classmethod
     def from_formula(
@@ -147,18 +152,17 @@ class SelectionModel(ReportedModel):
                 prediction,
                 selection,
                 data,
-                labels=cls._family.has_classes,
+                labels=cls.family.has_classes,
                 weight=sample_weight,
                 reference={**moved, **asked},
             )
-            model = cls(
+            self = cls(
                 prediction_features=design.prediction_columns,
                 selection_features=design.selection_columns,
                 **cls._with_terms(parameters, design.prediction_terms, design.selection_terms),
             )
             try:
-                fit_estimator(
-                    model,
+                self._fit_rows(
                     design.features,
                     design.outcome,
                     design.selected,
@@ -168,7 +172,7 @@ class SelectionModel(ReportedModel):
                     weight_column=sample_weight if isinstance(sample_weight, str) else None,
                     group_column=groups if isinstance(groups, str) else None,
                 )
-                return model
+                return self
             except ReferenceLostError as lost:
                 for name in lost.levels:
                     if name in asked or name in moved:
@@ -399,8 +403,7 @@ class SelectionModel(ReportedModel):
         """Return the model with another ``unknown``; None is that of the fit."""
         if unknown is None:
             return self
-        model = copy(self)
-        model._fit = self.fit_.reading(unknown)
+        model: Self = with_fit(self, self.fit_.reading(unknown))
         return model
 
     def _on_rows(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:

@@ -37,10 +37,10 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
-from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
-from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
+from heckmanfa.estimators.rows_elsewhere import map_rows
+from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
@@ -96,7 +96,7 @@ class RowsRead:
         }
 
 
-class ObservedRegressor(ScoredRegressor):
+class ObservedRegressor(ScoredRegressor, ScoredModel):
     """The base of regressions on the rows with an outcome."""
 
     _columns: FittedColumns
@@ -195,7 +195,8 @@ class ObservedRegressor(ScoredRegressor):
         ``kind`` is ignored, since there is one kind of prediction; ``unknown`` is as in `predict`.
         """
         check_is_fitted(self)
-        return find_gaps(*self._reading(unknown)._read_prediction(X))
+        self = self._reading(unknown)
+        return find_gaps(*self._read_prediction(X))
 
     def _reading(self, unknown: Unknown | None) -> Self:
         """Return the model with another ``unknown``; None is that of the constructor."""

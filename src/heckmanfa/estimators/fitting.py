@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.encoding import Encoding
@@ -43,6 +42,7 @@ Specify = Callable[[FeatureTable, FormulaDesign | None], tuple[Spec, Choose]]
 
 def fit_estimator(
     estimator: Any,
+    specify: Specify,
     X: Any,
     y: Any,
     selected: Any,
@@ -53,7 +53,7 @@ def fit_estimator(
     weight_column: str | None = None,
     group_column: str | None = None,
 ) -> None:
-    """Fit a `Heckman` or a search; a fit that fails leaves the estimator as it was.
+    """Fit what ``specify`` makes of the columns; a fit that fails leaves the estimator as it was.
 
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
@@ -81,7 +81,6 @@ def fit_estimator(
         if encoding is not None:
             raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
             table = replace(table, raw=raw)
-        specify: Specify = estimator._specify
         spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
@@ -189,12 +188,6 @@ class EncodedRows:
     encoding: Encoding
 
 
-def one_of(*choices: str) -> StrOptions:
-    """Return scikit-learn's check of a parameter, whose message lists the choices in this order."""
-    # A view of keys is a set that keeps its order.
-    return StrOptions(dict.fromkeys(choices).keys())
-
-
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     """Refuse invalid options and invalid combinations of options."""
     if estimator.start is not None:
@@ -244,7 +237,7 @@ def make_spec(
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
-        outcome_kind=_family(estimator).name,
+        outcome_kind=estimator.family.name,
         # Some families have no transform, and searches no fixed rho.
         outcome_transform=getattr(estimator, "outcome_transform", None),
         rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
@@ -256,13 +249,8 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
     if getattr(estimator, "search_in", "prediction") == "both":
         return "ml"
-    methods = _family(estimator).methods
-    return estimator.method if len(methods) > 1 else methods[0]
-
-
-def _family(estimator: Any) -> Family:
-    family: Family = estimator._family
-    return family
+    family: Family = estimator.family
+    return estimator.method if len(family.methods) > 1 else family.methods[0]
 
 
 def _cov_type(estimator: Any) -> CovType | None:
@@ -376,6 +364,13 @@ def name_outcome(model: Any, name: str) -> None:
     """Tell a fitted model what its outcome is called, if it came without a name."""
     fit: Fit = model.fit_
     publish(model, attributes(replace(fit, origin=replace(fit.origin, outcome=name))))
+
+
+def with_fit(model: Any, fit: Fit) -> Any:
+    """Return a copy of a fitted model with another fit."""
+    model = copy(model)
+    publish(model, attributes(fit))
+    return model
 
 
 def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:

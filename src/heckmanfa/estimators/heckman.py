@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.dask_predict import predict_lazily
+from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
 from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
-
-if TYPE_CHECKING:
-    pass
 
 
 class Heckman(ScoredRegressor, SelectionModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,10 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.dask_predict import predict_lazily
+from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.fit import BINARY, Family
-from heckmanfa.inference.prediction import Kind, Missing, check_kind
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale, check_kind
 from heckmanfa.inference.probabilities import (
     check_probability_interval,
     predict_log_probabilities,
@@ -24,9 +24,6 @@ from heckmanfa.inference.probabilities import (
     predict_with_limits,
 )
 from heckmanfa.text.option_types import CovType, OnProblem, WeightKind
-
-if TYPE_CHECKING:
-    pass
 
 
 def _in_columns(columns: Sequence[Array]) -> Array:
@@ -116,7 +113,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
     array([[0.86, 0.14]])
     """
 
-    _family: ClassVar[Family] = BINARY
+    family: ClassVar[Family] = BINARY
 
     def __init__(
         self,
@@ -135,46 +132,16 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
     ) -> None:
         self._keep(locals())
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit both equations.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-            Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
-            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
-            include the outcome.
-        y : array_like of shape (n,)
-            The class: 0 and 1, booleans, or any two numbers or texts; None, NaN or NA where
-            missing. The class that sorts last is the positive one, or the last category if y is
-            an ordered category.
-        selected : array_like of bool, optional
-            Which rows are selected; by default those whose y is not missing. If given, selected
-            rows without y are left out, y of unselected rows is ignored, and scoring also needs it.
-        sample_weight : array_like, optional
-        groups : array_like, optional
-            Clusters, for ``cov_type="cluster"``.
-
-        Returns
-        -------
-        self
-        """
-        return super().fit(X, y, selected, sample_weight, groups)
-
     # Prediction. ------------------------------------------------------------------------------
 
     def predict(
         self,
         X: Any,
         kind: Kind = "marginal",
+        return_interval: IntervalKind | None = None,
+        conf_level: float = 0.95,
         *,
+        scale: Scale = "response",
         missing: Missing = "error",
         unknown: Unknown | None = None,
     ) -> Any:
@@ -186,6 +153,9 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
             A Dask collection gives a lazy one. Tensors give tensors if classes are not text.
         kind : {"marginal", "selected", "unselected"}
             As in `predict_proba`.
+        return_interval, conf_level, scale
+            As in `Heckman.predict`, for code that takes either model: a class has no interval and
+            no other scale. `predict_proba` and `predict_joint` have intervals.
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or predict NaN (None if classes are text or booleans). Infinite values always
@@ -197,6 +167,11 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         -------
         ndarray of shape (n,)
         """
+        if return_interval is not None or scale != "response":
+            raise InputError(
+                "a class has no interval and no scale: use predict_proba(X, "
+                "return_interval='confidence') or predict_joint"
+            )
         self = self._reading(unknown)
         self._check_prediction(kind, missing)
         if is_dask(X):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.fit import Fit
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.specification import specification_tests
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class InferredModel(ScoredModel):
-    """What may be claimed of a fitted model.
+class Inferred:
+    """What may be claimed of a fitted selection model.
 
     Some methods take the rows of the fit: X, y, selected, sample_weight and groups are then as
     passed to `fit`. A linear outcome has compressed data that do in their place where X may be

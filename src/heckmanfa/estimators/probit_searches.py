@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.errors import InputError
-from heckmanfa.estimators.fitting import one_of
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
-from heckmanfa.estimators.parameters import PARAMETERS
+from heckmanfa.estimators.scoring import PARAMETERS, one_of
 from heckmanfa.estimators.search_base import ProvenSearch
 from heckmanfa.search.refitted_subset import RefittedSubset
 from heckmanfa.text.option_types import CovType, Criterion, OnProblem, SearchIn, WeightKind
@@ -148,22 +147,14 @@ categorical_features, reference, unknown
     ) -> None:
         self._keep(locals())
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Search for the prediction features and fit both equations; see `HeckmanProbit.fit`."""
+    def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
         why = _REFUSED.get(self.criterion) if isinstance(self.criterion, str) else None
         if why is not None:
             raise InputError(
                 f"{option('criterion', self.criterion)} is for a linear outcome: {why}. Use "
                 "'bic', 'ebic' or 'aic'."
             )
-        return super().fit(X, y, selected, sample_weight, groups)
+        super()._fit_rows(*rows, **formulas)
 
     def _strategy(self) -> RefittedSubset:
         return RefittedSubset(self.n_refits, self.max_nodes, self.verbose)

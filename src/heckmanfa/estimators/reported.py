@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
-from heckmanfa.estimators.inferred import InferredModel
+from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
 from heckmanfa.inference.assessment import diagnose_fit, is_quick
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
@@ -30,7 +30,7 @@ from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.report.of_model import report_of_model
 from heckmanfa.report.page import write_page
-from heckmanfa.report.reported import Reported
+from heckmanfa.report.reported import Reported as ReportedFit
 from heckmanfa.results import coefficients, maketables
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
@@ -43,13 +43,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ReportedModel(InferredModel):
+class Reported:
     """Reports and inference of a fitted selection model.
 
     Methods that need the rows of the fit refuse others. For a model with formulas, X is the data
     frame, y is left out, and weights and clusters come from the columns named in
     ``from_formula``. Weights and clusters that were arrays must be passed again.
     """
+
+    @property
+    @abstractmethod
+    def fit_(self) -> Fit:
+        """All results of the fit, in one frozen object."""
 
     @abstractmethod
     def _refit(self) -> Refit:
@@ -321,35 +326,18 @@ class ReportedModel(InferredModel):
         match_rows({"X": X, **rows_given, "groups": groups})
         fit = self.fit_
 
-        def reported() -> Reported:
+        def reported() -> ReportedFit:
             evidence = evidence_of(fit)
             given = {"selected": selected, "sample_weight": sample_weight}
             rows, reports = None, []
             if X is not None:
                 rows = PictureRows(fit, evidence.naming, X, y, **given)
                 if rows.in_memory and fit.probit is not None:
-                    reports = self._reports_of_rows(X, y, groups, given)
+                    reports = _reports_of_rows(self, X, y, groups, given)
             name = type(self).__name__
             return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports)
 
         write_page(reported, path, title=title, force=force)
-
-    def _reports_of_rows(self, X: Any, y: Any, groups: Any, given: dict[str, Any]) -> list[Report]:
-        """Return what rows show beyond the fit; what they cannot show is left out."""
-        with_groups = partial(self.what_if, X, y, groups=groups, **given)
-        makers: list[Callable[[], Report]] = [partial(self.specification_tests, X, y, **given)]
-        if "compressed data" not in self.fit_.family.supports and is_quick(self.fit_):
-            makers += [
-                partial(self.uncertainty_interval, X, y, groups=groups, **given),
-                with_groups,
-            ]
-        elif self.fit_.spec.errors_differ:
-            makers.append(with_groups)
-        reports = []
-        for make in makers:
-            with suppress(HeckmanfaError):
-                reports.append(make())
-        return reports
 
     # The plug-in format of the package maketables. --------------------------------------------
 
@@ -375,3 +363,21 @@ class ReportedModel(InferredModel):
     @property
     def __maketables_default_stat_keys__(self) -> list[str]:
         return maketables.default_keys(self.fit_)
+
+
+def _reports_of_rows(
+    model: Any, X: Any, y: Any, groups: Any, given: dict[str, Any]
+) -> list[Report]:
+    """Return what rows show beyond the fit; what they cannot show is left out."""
+    fit: Fit = model.fit_
+    with_groups = partial(model.what_if, X, y, groups=groups, **given)
+    makers: list[Callable[[], Report]] = [partial(model.specification_tests, X, y, **given)]
+    if "compressed data" not in fit.family.supports and is_quick(fit):
+        makers += [partial(model.uncertainty_interval, X, y, groups=groups, **given), with_groups]
+    elif fit.spec.errors_differ:
+        makers.append(with_groups)
+    reports = []
+    for make in makers:
+        with suppress(HeckmanfaError):
+            reports.append(make())
+    return reports

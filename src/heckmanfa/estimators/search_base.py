@@ -9,17 +9,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sklearn.base import BaseEstimator
 
 from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
-from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec
-from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
-from heckmanfa.inference.honest import Honest, HonestSearch
+from heckmanfa.estimators.fitting import groups_of_columns, make_spec
+from heckmanfa.fit import Choose, Fit, Spec
+from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Searching
 from heckmanfa.results.answer_card import card_html, card_or_summary
@@ -28,7 +28,7 @@ from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, check_window, read_choices
-from heckmanfa.search.searched import Search
+from heckmanfa.search.searched import Search, SearchOutcome
 from heckmanfa.search.strategies import Strategy
 from heckmanfa.text.option_types import SearchIn
 from heckmanfa.text.option_words import option
@@ -45,7 +45,7 @@ class Chooser(Choose, Protocol):
         ...
 
 
-class ChoiceModel(SelectionModel):
+class ChoiceModel(BaseEstimator):
     """A model that is told which features may predict, and not which do.
 
     It comes before the model that it settles the features of: ``class Search(ChoiceModel,
@@ -56,6 +56,11 @@ class ChoiceModel(SelectionModel):
     search_in: SearchIn = "prediction"
     selection_always: Any = ()
     selection_never: Any = ()
+
+    def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
+        # Before the data are read.
+        check_window(self.rho_range)
+        super()._fit_rows(*rows, **formulas)
 
     @abstractmethod
     def _choose(self, choices: Choices, selecting: Choices | None = None) -> Chooser:
@@ -120,7 +125,7 @@ class ChoiceModel(SelectionModel):
 
     def _refit(self) -> Refit:
         """Return how to settle the features and fit again in resampled rows."""
-        fit = self.fit_
+        fit: Fit = self.fit_
         outcome = fit.search if fit.average is None else fit.average
         assert outcome is not None
         choose = self._choose(outcome.choices, outcome.selecting)
@@ -145,7 +150,7 @@ class ChoiceModel(SelectionModel):
         return card_or_summary(self._answer_card, self.summary)
 
     def _answer_card(self) -> str:
-        fit = self.fit_
+        fit: Fit = self.fit_
         quick = len(fit.feature_names) <= QUICK_UNITS
         evidence = evidence_of(fit, effort="rough" if quick else "quick")
         facts = diagnose_fit(fit, None, (), evidence.weights).facts
@@ -197,20 +202,9 @@ class SearchModel(ChoiceModel):
     def _strategy(self) -> Strategy:
         """Return the search with its options."""
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Search for the prediction features and fit both equations; see `Heckman.fit`."""
-        check_window(self.rho_range)
-        given = (X, y, selected, sample_weight, groups)
+    def _fit_rows(self, *rows: Any, **formulas: Any) -> None:
         # Random halves are drawn in memory.
-        fit_estimator(self, *(on_host(value) if self.honest else value for value in given))
-        return self
+        super()._fit_rows(*(map(on_host, rows) if self.honest else rows), **formulas)
 
     def _check_both(self) -> None:
         super()._check_both()
@@ -275,7 +269,7 @@ class SearchModel(ChoiceModel):
 
     def _result(self, needing: str | None = None) -> Search:
         """Return the result; ``needing`` all candidates names what a file may be without."""
-        outcome = self.fit_.search
+        outcome: SearchOutcome | None = self.fit_.search
         assert outcome is not None
         return outcome.check_searched() if needing is None else outcome.check_candidates(needing)
 

@@ -70,7 +70,8 @@ def _known(use: Use, lost: Mapping[str, list[Any]]) -> Use:
     gone = [level for name in use.names for level in lost.get(name, ())]
     if use.categories is None or not gone:
         return use
-    return use._replace(categories=[level for level in use.categories if level not in gone])
+    left = [level for level in use.categories if level not in gone]
+    return Use(use.factor, use.names, left, use.jumps)
 
 
 def _use(expression: str, categories: list[Any] | None, frame: pd.DataFrame) -> Use:
