@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import warnings
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,7 +46,6 @@ from heckmanfa.errors import (
     ConstantOutcomeError,
     DataError,
     FormulaError,
-    HeckmanfaWarning,
     InputError,
     InputTypeError,
     NoFeasibleAssignmentError,
@@ -55,9 +54,8 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
-from heckmanfa.inference import likelihood_over_rho, replicates, specification
-from heckmanfa.inference.exclusion_tests import exclusion_test
-from heckmanfa.inference.likelihood_over_rho import _around_zero
+from heckmanfa.inference import bootstrap, held_rho, replicates, specification
+from heckmanfa.inference.held_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.inference.profile_points import Point
@@ -71,92 +69,332 @@ from heckmanfa.tables.marks import MarkOptions
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_selection(300, 3, 2, random_state=0)
+class Setting:
+    """Data and models that refusals are about, made when first asked for."""
+
+    made = make_selection(300, 3, 2, random_state=0)
+    X, y = made.X, made.y
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+    # The last column is the sum of two others.
+    collinear = np.column_stack([X, X[:, 0] + X[:, 1]])
+
+    @cached_property
+    def linear(self):
+        return Heckman([0, 1]).fit(self.X, self.y)
+
+    @cached_property
+    def binary(self):
+        return make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
+
+    @cached_property
+    def probit(self):
+        return HeckmanProbit([0, 1]).fit(self.binary.X, self.binary.y)
+
+    @cached_property
+    def held(self):
+        return compress(self.X, self.y)
+
+    def formulas(self, prediction, selection):
+        return Heckman.from_formula(prediction, selection, self.frame)
 
 
 @pytest.fixture(scope="module")
-def frame(data):
-    return pd.DataFrame(data.X, columns=list("abc")).assign(y=data.y)
+def at():
+    return Setting()
 
 
-@pytest.fixture(scope="module")
-def linear(data):
-    return Heckman([0, 1]).fit(data.X, data.y)
+def _constant_where_selected(at):
+    X = np.array(at.X)
+    X[~np.isnan(at.y), 2] = 1.0
+    return HeckmanBestSubset(prediction_features=[2]).fit(X, at.y)
 
 
-@pytest.fixture(scope="module")
-def binary():
-    made = make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return made, HeckmanProbit([0, 1]).fit(made.X, made.y)
+def _saved_search(at):
+    search = HeckmanBestSubset().fit(at.X, at.y).fit_.search.check_searched()
+    saved = replace(search, n_near=3)
+    assert saved.nearly_best(saved.nearly) == 3
+    saved.nearly_best(2 * saved.nearly)
 
 
-# Options. -----------------------------------------------------------------------------------------
+def _other_rows_of_a_fit_to_all(at):
+    y = np.nan_to_num(at.y)
+    plots.residuals(Heckman([0, 1]).fit(at.X, y), at.X[1:], y[1:])
 
 
-@pytest.mark.parametrize(
-    ("kind", "scale", "interval", "words"),
-    [
-        ("expected", "response", None, "use kind 'joint'"),
-        ("marginal", "link", None, "predictions of a binary outcome are probabilities"),
-        ("marginal", "response", "credible", "must be 'confidence' or None; got 'credible'"),
-    ],
-)
-def test_predictions_that_a_binary_outcome_does_not_have(binary, kind, scale, interval, words):
-    with pytest.raises(InputError, match=words):
-        check_model(binary[1], Request(kind, interval, scale))
+def _without_rho_scores(at):
+    fit = Heckman([0, 1], cov_type="robust").fit(at.X, at.y).fit_
+    uncertainty_interval(replace(fit, rho_scores=None), None, None, (-0.5, 0.5), 0.95, 11)
 
 
-def test_a_linear_outcome_has_no_joint_probability(linear):
-    with pytest.raises(InputError, match="Heckman"):
-        check_model(linear, Request("joint"))
+def _asked(**options):
+    return Question(data="rows.csv", outcome="y", **options)
 
 
-def test_effects_on_a_probability_have_one_scale():
-    with pytest.raises(InputError, match="probability"):
-        check_scale("link", binary=True)
-    with pytest.raises(InputError, match="got 'credible'"):
-        check_probability_interval("credible", 0.95)
+class _NotAColumn:
+    def __array__(self, *_, **__):
+        raise TypeError("this is no column")
 
 
-def test_a_question_without_features():
-    question = Question(data="rows.csv", outcome="y", exclude=("a",))
-    with pytest.raises(InputError, match=r"features.*ex"):
-        feature_names(question, ["y", "a"])
+class _Analysis:
+    def pictures(self):
+        """Return nothing."""
 
 
-def test_a_code_of_missing_values_has_a_value():
-    with pytest.raises(InputError, match=r"'a='.*'='"):
-        codes_of(["a="], ["a", "b"])
+_DAYS = [*(f"2020-01-{day:02}" for day in range(1, 31)), "2020-02-31"]
+_MANY_LEVELS = TextTally()
+_MANY_LEVELS.counts, _MANY_LEVELS.more = {"a": 1, "b": 1}, True
+
+OPTIONS = {
+    "a class has no expected outcome": (
+        (InputError, "'joint'"),
+        lambda at: check_model(at.probit, Request("expected")),
+    ),
+    "a probability has no link": (
+        (InputError, "probabilities"),
+        lambda at: check_model(at.probit, Request("marginal", None, "link")),
+    ),
+    "an unknown interval of a probability": (
+        (InputError, "'confidence'.*'credible'"),
+        lambda at: check_model(at.probit, Request("marginal", "credible")),
+    ),
+    "an amount has no joint probability": (
+        (InputError, "Heckman"),
+        lambda at: check_model(at.linear, Request("joint")),
+    ),
+    "an effect on a probability has one scale": (
+        (InputError, "probability"),
+        lambda at: check_scale("link", binary=True),
+    ),
+    "an interval of another name": (
+        (InputError, "'credible'"),
+        lambda at: check_probability_interval("credible", 0.95),
+    ),
+    "a class has no interval": (
+        (InputError, "predict_proba"),
+        lambda at: at.probit.predict(at.X, return_interval="confidence"),
+    ),
+    "a question without features": (
+        (InputError, r"features.*ex"),
+        lambda at: feature_names(_asked(exclude=("a",)), ["y", "a"]),
+    ),
+    "a missing code without a value": (
+        (InputError, r"'a='.*'='"),
+        lambda at: codes_of(["a="], ["a", "b"]),
+    ),
+    "an unknown criterion": ((InputError, "'hqic'"), lambda at: Goal.of(at.held.moments, "hqic")),
+}
+ROWS = {
+    "nothing to add up": ((ValueError, "block"), lambda at: total(iter(()))),
+    "numbers too large for a float": (
+        (InputError, "float64"),
+        lambda at: Heckman().fit(
+            np.arange(60.0).reshape(30, 2), np.array([10**400, 1, 2] * 10, dtype=object)
+        ),
+    ),
+    "sparse labels": (
+        (InputTypeError, r"y is.*toarray"),
+        lambda at: HeckmanProbit().fit(at.X, sparse.csr_matrix(np.ones((300, 1)))),
+    ),
+    "objects as labels": (
+        (InputTypeError, "labels"),
+        lambda at: HeckmanProbit().fit(at.X, pd.Series([{"a": 1}, {"b": 2}] * 150)),
+    ),
+    "what does not become an array": (
+        (InputTypeError, "selected"),
+        lambda at: Heckman().fit(at.X, at.y, selected=_NotAColumn()),
+    ),
+    "dates in two orders": (
+        (InputError, "month"),
+        lambda at: scale_of(pd.Series(["13/01/2020", "01/13/2020"] * 20), "when", "days"),
+    ),
+    "a date that is not one": (
+        (InputError, r"31.*'2020-02-31'"),
+        lambda at: scale_of(pd.Series(_DAYS), "when", "days"),
+    ),
+    "text as weights": (
+        (InputError, r"weights.*'w'"),
+        lambda at: check_counted(_asked(weights="w"), {"w": TextTally()}, 10),
+    ),
+    "no selection feature left": (
+        (TooFewRowsError, "selection"),
+        lambda at: Heckman(on_collinear="drop").fit(
+            np.ones((60, 1)), np.where(np.arange(60) % 2, np.arange(60.0), np.nan)
+        ),
+    ),
+    "levels of objects": (
+        (InputError, "'g'"),
+        lambda at: Encoding.plain(["g"], {"g": ("a", "b")}).levels_in(
+            pd.Series([["a"], ["b"]]), "g"
+        ),
+    ),
+    "too many levels to count": (
+        (InputError, r"'g'.*2"),
+        lambda at: ColumnSpec.kind(SimpleNamespace(name="g", asked="category"), _MANY_LEVELS),
+    ),
+    "one class": (
+        (ConstantOutcomeError, r"20.*'no'"),
+        lambda at: check_outcomes(OutcomeCounts.of(np.ones(20)), 30, ("no", "yes")),
+    ),
+}
+FORMULAS = {
+    "NaN in every row": (
+        (InputError, "NaN"),
+        lambda at: at.formulas("y ~ a", "log(a - 100) + b"),
+    ),
+    "two outcomes": ((FormulaError, "a"), lambda at: at.formulas("a*b ~ c", "a + b")),
+    "a selection without a left side": (
+        (FormulaError, "selected"),
+        lambda at: at.formulas("y ~ a", "a + b").fit_.origin.design.who_is_selected(at.frame),
+    ),
+    "weights of other rows": (
+        (InputError, r"sample_weight.*3.*300"),
+        lambda at: at.formulas("y ~ a", "a + b").margins(at.frame, sample_weight=np.ones(3)),
+    ),
+    "a value without a logarithm": (
+        (InputError, "at: .*300"),
+        lambda at: at.formulas("y ~ a", "a + b + log(c + 10)").margins(
+            at.frame, at={"c": -20.0}, kind="selection"
+        ),
+    ),
+    "dates as classes": (
+        (InputError, "'when'"),
+        lambda at: HeckmanProbit.from_formula(
+            "when ~ a", "a + b", at.frame.assign(when=pd.date_range("2020-01-01", periods=300))
+        ),
+    ),
+}
+SEARCHES = {
+    "groups that are not lists": (
+        (InputError, "feature_groups"),
+        lambda at: HeckmanBestSubset(feature_groups=np.array([[0, 1]])).fit(at.X, at.y),
+    ),
+    "groups of what cannot predict": (
+        (InputError, "feature_groups"),
+        lambda at: HeckmanBestSubset(prediction_features=[0, 1], feature_groups=[[0, 2]]).fit(
+            at.X, at.y
+        ),
+    ),
+    "no feature that can predict": (
+        (NoFeasibleAssignmentError, "feature"),
+        _constant_where_selected,
+    ),
+    "training on no row": (
+        (InputError, r"train_rows.*1.*0"),
+        lambda at: assignment.train(at.held.moments, at.held.rows, epochs=1, train_rows=0),
+    ),
+    "training without selection": (
+        (InputError, "outcome"),
+        lambda at: assignment.train(replace(at.held.moments, probit=None), at.held.rows, epochs=1),
+    ),
+    "the gradient of collinear features": (
+        (InputError, "collinear"),
+        lambda at: psi_gradient(
+            (held := compress(at.collinear, at.y, selection_features=[0, 1, 2])).moments,
+            held.rows,
+            np.array([True, True, False, True]),
+        ),
+    ),
+    "collinear features that always predict": (
+        (CollinearError, None),
+        lambda at: HeckmanLasso(
+            always=[0, 1, 3], selection_features=[0, 1, 2], on_collinear="drop"
+        ).fit(at.collinear, at.y),
+    ),
+    "too few rows for an average": (
+        ((NoFeasibleAssignmentError, TooFewRowsError), None),
+        lambda at: HeckmanAverage().fit(
+            at.X[:40, :2], np.where(np.arange(40) < 3, at.X[:40, 0], np.nan)
+        ),
+    ),
+    "a saved search asked for another tolerance": ((NotSavedError, "candidates"), _saved_search),
+}
+INFERENCE = {
+    "two-step tests of classes": (
+        (InputError, "'ml'"),
+        lambda at: at.probit.exclusion_test(at.binary.X, at.binary.y, method="two-step"),
+    ),
+    "rows of another fit": (
+        (InputError, "outcome"),
+        lambda at: at.linear.specification_tests(at.X, np.nan_to_num(at.y)),
+    ),
+    "many groups of effects": (
+        (InputError, "3,000"),
+        lambda at: at.linear.margins(np.tile(at.X, (10, 1)), over=np.arange(3000)),
+    ),
+    "groups without clusters": (
+        (InputError, r"cov_type.*'cluster'"),
+        lambda at: Heckman([0]).fit(at.X, at.y).exclusion_test(at.X, at.y, groups=at.X[:, 0]),
+    ),
+    "robust errors over rho without scores": ((InputError, "robust"), _without_rho_scores),
+    "calibration of amounts": (
+        (InputError, "calibration"),
+        lambda at: plots.calibration(at.linear, at.X, at.y),
+    ),
+    "the specification curve of an average": (
+        (NotSearchedError, "HeckmanAverage"),
+        lambda at: plots.specification_curve(HeckmanAverage().fit(at.X, at.y)),
+    ),
+    "other rows where nothing was selected": ((InputError, "rows"), _other_rows_of_a_fit_to_all),
+    "rows beside an analysis": (
+        (InputError, "Analysis"),
+        lambda at: plots.overlap(_Analysis(), np.ones((2, 2))),
+    ),
+}
+UNITS = {
+    f"{name} in other units": (
+        (InputError, f"'{name}'"),
+        lambda at, name=name, money=money, percent=percent: _refuse_other_units(
+            SimpleNamespace(money=money, percent=percent),
+            SimpleNamespace(money={"a": "$"}, percent=()),
+            [name],
+        ),
+    )
+    for name, money, percent in [("a", {"a": "€"}, ()), ("b", {"b": "€"}, ())]
+} | {
+    "a percentage of money": (
+        (InputError, "'a'"),
+        lambda at: _refuse_other_units(
+            SimpleNamespace(money={"a": "$"}, percent=("a",)),
+            SimpleNamespace(money={"a": "$"}, percent=()),
+            ["a"],
+        ),
+    ),
+}
+CASES = OPTIONS | ROWS | FORMULAS | SEARCHES | INFERENCE | UNITS
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--outcome-kind", "count"], "--outcome-kind must be linear or binary; got 'count'"),
-    ],
-)
-def test_simulations_that_cannot_be(tmp_path, options, words):
-    found = CliRunner().invoke(app, ["simulate", str(tmp_path / "rows.csv"), *options])
-    assert found.exit_code == 2
-    assert words in found.stderr
+@pytest.mark.parametrize(("expected", "ask"), CASES.values(), ids=CASES)
+def test_it_is_refused_by_name(at, expected, ask):
+    error, words = expected
+    with pytest.raises(error, match=words):
+        ask(at)
 
 
-# Rows. --------------------------------------------------------------------------------------------
+def test_simulations_that_cannot_be(tmp_path):
+    asked = ["simulate", str(tmp_path / "rows.csv"), "--outcome-kind", "count"]
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code == 2
+    assert "--outcome-kind" in refused.stderr
+    assert "'count'" in refused.stderr
 
 
-def test_tensors_that_cannot_be_rows(data):
+# Other libraries. ---------------------------------------------------------------------------------
+
+
+def test_tensors_that_cannot_be_rows(at):
     torch = pytest.importorskip("torch")
-    X, y = torch.tensor(data.X), torch.tensor(data.y)
-    with pytest.raises(InputError, match="'meta'"):
-        Heckman().fit(X.to("meta"), y)
-    with pytest.raises(InputError, match=r"y should be a 1d array, got an array of shape"):
-        Heckman().fit(X, torch.column_stack([y, y]))
-    with pytest.raises(InputError, match="Complex data not supported"):
-        Heckman().fit(X, y.to(torch.complex128))
+    X, y = torch.tensor(at.X), torch.tensor(at.y)
+    for features, outcome, words in (
+        (X.to("meta"), y, "'meta'"),
+        (X, torch.column_stack([y, y]), r"\by\b"),
+        (X, y.to(torch.complex128), "(?i)complex"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Heckman().fit(features, outcome)
+    with pytest.raises(InputError, match=r"'float64'.*'float32'.*'float16'"):
+        to_device(at.frame, "cpu", dtype="float16")
+    with pytest.raises(InputTypeError, match="to_device"):
+        to_device(at.frame.to_numpy(), "cpu")
 
 
 def test_only_a_full_gpu_is_explained_as_one():
@@ -164,241 +402,10 @@ def test_only_a_full_gpu_is_explained_as_one():
         raise RuntimeError("something else")
 
 
-def test_frames_for_a_device(frame):
-    pytest.importorskip("torch")
-    with pytest.raises(InputError, match=r"'float64'.*'float32'.*'float16'"):
-        to_device(frame, "cpu", dtype="float16")
-    with pytest.raises(InputTypeError, match="to_device"):
-        to_device(frame.to_numpy(), "cpu")
-
-
-def test_nothing_to_add_up():
-    with pytest.raises(ValueError, match="block"):
-        total(iter(()))
-
-
-def test_numbers_too_large_for_a_float():
-    huge = np.array([10**400, 1, 2] * 10, dtype=object)
-    with pytest.raises(InputError, match="float64 cannot hold"):
-        Heckman().fit(np.arange(60.0).reshape(30, 2), huge)
-
-
-@pytest.mark.parametrize(
-    ("y", "words"),
-    [
-        (sparse.csr_matrix(np.ones((300, 1))), "y is a sparse matrix; call .toarray"),
-        (pd.Series([{"a": 1}, {"b": 2}] * 150), "objects that are not labels"),
-    ],
-    ids=["sparse", "objects"],
-)
-def test_labels_that_are_not_labels(data, y, words):
-    with pytest.raises(InputTypeError, match=words):
-        HeckmanProbit().fit(data.X, y)
-
-
-def test_nested_labels(data):
+def test_nested_labels(at):
     pl = pytest.importorskip("polars")
     with pytest.raises(InputTypeError, match="structs"):
-        HeckmanProbit().fit(data.X, pl.Series([[1], [2]] * 150))
-
-
-def test_dates_in_two_orders_or_that_are_none():
-    with pytest.raises(InputError, match="month"):
-        scale_of(pd.Series(["13/01/2020", "01/13/2020"] * 20), "when", "days")
-    wrong = pd.Series([*(f"2020-01-{day:02}" for day in range(1, 31)), "2020-02-31"])
-    with pytest.raises(InputError, match=r"31.*'2020-02-31'"):
-        scale_of(wrong, "when", "days")
-
-
-def test_text_weights_of_rows_read_in_passes():
-    question = Question(data="rows.csv", outcome="y", weights="w")
-    with pytest.raises(InputError, match=r"weights.*'w'"):
-        check_counted(question, {"w": TextTally()}, 10)
-
-
-# Formulas. ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("formulas", "error", "words"),
-    [
-        (("y ~ a", "log(a - 100) + b"), InputError, "formulas give NaN in every row"),
-        (("a*b ~ c", "a + b"), FormulaError, "must be one number per row|left side"),
-    ],
-)
-def test_formulas_without_rows_or_an_outcome(frame, formulas, error, words):
-    with pytest.raises(error, match=words):
-        Heckman.from_formula(*formulas, frame)
-
-
-def test_a_selection_formula_without_a_left_side_selects_nobody(frame):
-    model = Heckman.from_formula("y ~ a", "a + b", frame)
-    with pytest.raises(FormulaError, match="selected"):
-        model.fit_.origin.design.who_is_selected(frame)
-
-
-def test_weights_and_values_that_do_not_fit_a_formula(frame):
-    model = Heckman.from_formula("y ~ a", "a + b + log(c + 10)", frame)
-    with pytest.raises(InputError, match=r"sample_weight.*3.*300"):
-        model.margins(frame, sample_weight=np.ones(3))
-    with pytest.raises(InputError, match="at: the formulas give NaN or infinity in 300 rows"):
-        model.margins(frame, at={"c": -20.0}, kind="selection")
-
-
-# Searches. ----------------------------------------------------------------------------------------
-
-
-def test_groups_that_are_not_lists(data):
-    with pytest.raises(InputError, match="feature_groups"):
-        HeckmanBestSubset(feature_groups=np.array([[0, 1]])).fit(data.X, data.y)
-
-
-def test_groups_of_features_that_cannot_predict(data):
-    with pytest.raises(InputError, match="feature_groups names "):
-        HeckmanBestSubset(prediction_features=[0, 1], feature_groups=[[0, 2]]).fit(data.X, data.y)
-
-
-def test_an_unknown_criterion(data):
-    with pytest.raises(InputError, match="'hqic'"):
-        Goal.of(compress(data.X, data.y).moments, "hqic")
-
-
-def test_no_feature_that_can_predict(data):
-    X = np.array(data.X)
-    X[~np.isnan(data.y), 2] = 1.0
-    with pytest.raises(NoFeasibleAssignmentError, match="feature"):
-        HeckmanBestSubset(prediction_features=[2]).fit(X, data.y)
-
-
-def test_trainings_that_cannot_be(data):
-    held = compress(data.X, data.y)
-    with pytest.raises(InputError, match=r"train_rows.*1.*0"):
-        assignment.train(held.moments, held.rows, epochs=1, train_rows=0)
-    with pytest.raises(InputError, match="outcome"):
-        assignment.train(replace(held.moments, probit=None), held.rows, epochs=1)
-
-
-def test_the_gradient_at_a_collinear_assignment(data):
-    X = np.column_stack([data.X, data.X[:, 0] + data.X[:, 1]])
-    held = compress(X, data.y, selection_features=[0, 1, 2])
-    with pytest.raises(InputError, match="the assignment's features are collinear"):
-        psi_gradient(held.moments, held.rows, np.array([True, True, False, True]))
-
-
-def test_too_few_rows_for_any_average():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    y = np.where(np.arange(40) < 3, X[:, 0], np.nan)
-    with pytest.raises((NoFeasibleAssignmentError, TooFewRowsError)):
-        HeckmanAverage().fit(X, y)
-
-
-# Inference and pictures. --------------------------------------------------------------------------
-
-
-def test_a_binary_outcome_has_one_exclusion_test(binary):
-    made, model = binary
-    with pytest.raises(InputError, match="'ml'"):
-        exclusion_test(
-            *(model.fit_, made.X, made.y, None),
-            method="two-step",
-            selected=None,
-            sample_weight=None,
-            groups=None,
-        )
-
-
-def test_rows_that_are_not_those_of_the_fit(linear, data):
-    with pytest.raises(InputError, match="outcome"):
-        linear.specification_tests(data.X, np.nan_to_num(data.y))
-
-
-def test_many_groups_of_effects(linear):
-    X = np.random.default_rng(0).normal(size=(3000, 3))
-    with pytest.raises(InputError, match="3,000"):
-        linear.margins(X, over=np.arange(3000))
-
-
-def test_a_bootstrap_of_which_nothing_is_left(monkeypatch, linear, data):
-    from heckmanfa.inference import bootstrap
-
-    real = bootstrap.run
-
-    def fail(*given):
-        found = real(*given)
-        return type(found)(**{**vars(found), "estimates": found.estimates[:1]})
-
-    monkeypatch.setattr(bootstrap, "run", fail)
-    with pytest.raises(InputError, match="1 of 2 replicates could be fitted, too few to say"):
-        linear.bootstrap(data.X, data.y, n_boot=2, random_state=0)
-
-
-@pytest.mark.parametrize("heights", [[np.nan] * 3, [0.0, np.nan, np.nan], [np.nan, np.nan, 0.0]])
-def test_a_likelihood_without_a_maximum_near_a_rho_of_zero(heights):
-    points = [
-        Point(value, height, 0.0, None)
-        for value, height in zip((-0.5, 0.1, 0.5), heights, strict=True)
-    ]
-    with pytest.raises(NotIdentifiedError, match="maximum"):
-        _around_zero(points)
-
-
-def test_pictures_of_other_models(linear, data):
-    with pytest.raises(InputError, match="calibration"):
-        plots.calibration(linear, data.X, data.y)
-    average = HeckmanAverage().fit(data.X, data.y)
-    with pytest.raises(NotSearchedError, match="HeckmanAverage"):
-        plots.specification_curve(average)
-
-
-# Files. -------------------------------------------------------------------------------------------
-
-
-def test_files_that_are_not_what_they_say(tmp_path):
-    wide = tmp_path / "wide.csv"
-    wide.write_bytes("\ufeffa,b\n1,2\n".encode("utf-16-le") + b"\x00\xd8\x00\xd8")
-    with pytest.raises(DataError, match=r"wide\.csv is not text in|cannot be read"):
-        read_delimited(wide, None, MarkOptions())
-
-
-def test_scans_of_nothing(tmp_path):
-    with pytest.raises(InputError, match="file"):
-        scan([], outcome="y")
-    pd.DataFrame({"y": [1.0, None]}).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="'y'"):
-        scan(tmp_path / "rows.parquet", outcome="y")
-
-
-# Rarer ones. --------------------------------------------------------------------------------------
-
-
-def test_columns_in_other_units_than_those_of_the_fit():
-    encoding = SimpleNamespace(money={"a": "$"}, percent=())
-    with pytest.raises(InputError, match="'a'"):
-        _refuse_other_units(SimpleNamespace(money={"a": "€"}, percent=()), encoding, ["a"])
-    with pytest.raises(InputError, match="'b'"):
-        _refuse_other_units(SimpleNamespace(money={"b": "€"}, percent=()), encoding, ["b"])
-    with pytest.raises(InputError, match="'a'"):
-        _refuse_other_units(SimpleNamespace(money={"a": "$"}, percent=("a",)), encoding, ["a"])
-
-
-def test_an_encoding_says_which_features_there_are(tmp_path, frame):
-    frame.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="encoding"):
-        scan(tmp_path / "rows.parquet", "y", ["a"], encoding=Encoding.plain(["a", "b"]))
-
-
-def test_levels_of_objects():
-    with pytest.raises(InputError, match="'g'"):
-        Encoding.plain(["g"], {"g": ("a", "b")}).levels_in(pd.Series([["a"], ["b"]]), "g")
-
-
-def test_categories_with_too_many_levels_to_count():
-    tally = TextTally()
-    tally.counts, tally.more = {"a": 1, "b": 1}, True
-    asked = SimpleNamespace(name="g", asked="category")
-    with pytest.raises(InputError, match=r"'g'.*2"):
-        ColumnSpec.kind(asked, tally)
+        HeckmanProbit().fit(at.X, pl.Series([[1], [2]] * 150))
 
 
 def test_dask_arrays_that_are_not_matrices():
@@ -412,18 +419,39 @@ def test_dask_arrays_that_are_not_matrices():
         _source([1.0, 2.0])
 
 
-def test_outcomes_of_one_class_in_the_rows_of_a_fit():
-    counts = OutcomeCounts.of(np.ones(20))
-    with pytest.raises(ConstantOutcomeError, match=r"20.*'no'"):
-        check_outcomes(counts, 30, ("no", "yes"))
+# Files. -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["\ufeffa,b\n1,2\n".encode("utf-16-le") + b"\x00\xd8\x00\xd8", b"a,b\n1,2,3\n4,5,6\n7,8,9\n"],
+    ids=["another encoding", "more fields than the header"],
+)
+def test_files_that_are_not_what_they_say(tmp_path, content):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    with pytest.raises((DataError, InputError), match=r"rows\.csv"):
+        read_delimited(path, None, MarkOptions())
+
+
+def test_scans_of_nothing_or_of_other_features(tmp_path, at):
+    path = tmp_path / "rows.parquet"
+    with pytest.raises(InputError, match="file"):
+        scan([], outcome="y")
+    at.frame.to_parquet(path)
+    with pytest.raises(InputError, match="encoding"):
+        scan(path, "y", ["a"], encoding=Encoding.plain(["a", "b"]))
+    pd.DataFrame({"y": [1.0, None]}).to_parquet(path)
+    with pytest.raises(InputError, match="'y'"):
+        scan(path, outcome="y")
 
 
 @pytest.mark.parametrize(
     ("error", "expected", "words"),
     [
-        (OSError(5, "Input/output error"), DataError, "rows.parquet cannot be read: Input/output"),
+        (OSError(5, "Input/output error"), DataError, "rows.parquet"),
         (MemoryError("all of it"), MemoryError, "all of it"),
-        ("arrow", DataError, "not enough memory to read a part of .*rows.parquet"),
+        ("arrow", DataError, "rows.parquet"),
     ],
     ids=["device", "memory", "arrow"],
 )
@@ -437,105 +465,71 @@ def test_parquet_files_that_fail_while_they_are_read(error, expected, words):
         raise error
 
 
-def test_files_that_are_gone_or_in_two_stores(tmp_path, frame):
+def test_files_that_are_gone_or_in_two_stores(tmp_path, at):
     fsspec = pytest.importorskip("fsspec")
     path = tmp_path / "rows.parquet"
-    frame.to_parquet(path)
+    at.frame.to_parquet(path)
     local = pytest.importorskip("pyarrow.fs").LocalFileSystem()
-    with pytest.raises(InputError, match="filesystem"):
-        scan(path, "y", filesystem=local, storage_options={"a": 1})
-    with pytest.raises(InputError, match="fsspec cannot read"):
-        scan("dropbox://bucket/rows.parquet", "y")
     store = fsspec.filesystem("memory")
     with store.open("/refusals/rows.parquet", "wb") as file:
         file.write(path.read_bytes())
     store.makedirs("/refusals/empty", exist_ok=True)
-    with pytest.raises(InputError, match="store"):
-        scan(["memory://refusals/rows.parquet", path.as_uri()], "y")
-    with pytest.raises((InputError, DataError), match="empty"):
-        scan("memory://refusals/empty", "y")
+    for place, options, words in (
+        (path, {"filesystem": local, "storage_options": {"a": 1}}, "filesystem"),
+        ("dropbox://bucket/rows.parquet", {}, "fsspec"),
+        (["memory://refusals/rows.parquet", path.as_uri()], {}, "store"),
+        ("memory://refusals/empty", {}, "empty"),
+    ):
+        with pytest.raises((InputError, DataError), match=words):
+            scan(place, "y", **options)
     rows = scan("memory://refusals/rows.parquet", "y")
     store.rm("/refusals", recursive=True)
     with pytest.raises(DataError, match="scanned"):
         Heckman(["a"]).fit(rows)
 
 
-def test_other_rows_where_nothing_was_selected(data):
-    y = np.nan_to_num(data.y)
-    model = Heckman([0, 1]).fit(data.X, y)
-    with pytest.raises(InputError, match="the rows given are not those of the fit"):
-        plots.residuals(model, data.X[1:], y[1:])
-
-
-def test_groups_are_for_clusters(data):
-    linear = Heckman([0]).fit(data.X, data.y)
-    with pytest.raises(InputError, match=r"cov_type.*'cluster'"):
-        linear.exclusion_test(data.X, data.y, groups=np.arange(300) % 7)
-
-
-def test_no_selection_feature_is_left():
-    X = np.ones((60, 1))
-    y = np.where(np.arange(60) % 2, np.arange(60.0), np.nan)
-    with pytest.raises(TooFewRowsError, match="selection"):
-        Heckman(on_collinear="drop").fit(X, y)
-
-
-def test_an_analysis_has_its_rows():
-    class Analysis:
-        def pictures(self):
-            """Return nothing."""
-
-    with pytest.raises(InputError, match="Analysis"):
-        plots.overlap(Analysis(), np.ones((2, 2)))
-
-
-def test_a_saved_search_knows_how_many_are_near_for_its_own_tolerance_alone(data):
-    search = HeckmanBestSubset().fit(data.X, data.y).fit_.search.check_searched()
-    saved = replace(search, n_near=3)
-    assert saved.nearly_best(saved.nearly) == 3
-    with pytest.raises(NotSavedError, match="candidates"):
-        saved.nearly_best(2 * saved.nearly)
-
-
-def test_files_on_a_device_that_fails(monkeypatch, tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b\n1,2\n")
-
-    def fail(*_):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(reading, "_read", fail)
-    with pytest.raises(DataError, match=r"rows\.csv cannot be read: "):
-        reading.read_table(path)
-
-
 # Where something inside fails. --------------------------------------------------------------------
 
 
-def test_rows_with_more_fields_than_the_header(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b\n1,2,3\n4,5,6\n7,8,9\n")
-    with pytest.raises((DataError, InputError), match=r"rows\.csv"):
-        read_delimited(path, None, MarkOptions())
-
-
-def test_a_pipe_that_breaks(monkeypatch):
+def _fails(*values):
     def fail(*_):
-        raise OSError(32, "Broken pipe")
+        raise OSError(*values)
 
+    return fail
+
+
+def test_files_on_a_device_that_fails_and_pipes_that_break(monkeypatch, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n")
+    monkeypatch.setattr(reading, "_read", _fails(5, "Input/output error"))
+    with pytest.raises(DataError, match=r"rows\.csv"):
+        reading.read_table(path)
     monkeypatch.setattr(reading, "_standard_input", lambda: io.BytesIO(b"a,b\n1,2\n"))
-    monkeypatch.setattr(reading.shutil, "copyfileobj", fail)
+    monkeypatch.setattr(reading.shutil, "copyfileobj", _fails(32, "Broken pipe"))
     with pytest.raises(DataError, match="Broken pipe"), reading.spooled("-"):
         pass
 
 
-def test_things_that_do_not_become_an_array(data):
-    class Odd:
-        def __array__(self, *_, **__):
-            raise TypeError("this is no column")
+def test_a_bootstrap_of_which_nothing_is_left(monkeypatch, at):
+    real = bootstrap.run
 
-    with pytest.raises(InputTypeError, match="selected"):
-        Heckman().fit(data.X, data.y, selected=Odd())
+    def fail(*given):
+        replicas = real(*given)
+        return type(replicas)(**{**vars(replicas), "estimates": replicas.estimates[:1]})
+
+    monkeypatch.setattr(bootstrap, "run", fail)
+    with pytest.raises(InputError, match="1 of 2 replicates"):
+        at.linear.bootstrap(at.X, at.y, n_boot=2, random_state=0)
+
+
+@pytest.mark.parametrize("heights", [[np.nan] * 3, [0.0, np.nan, np.nan], [np.nan, np.nan, 0.0]])
+def test_a_likelihood_without_a_maximum_near_a_rho_of_zero(heights):
+    points = [
+        Point(value, height, 0.0, None)
+        for value, height in zip((-0.5, 0.1, 0.5), heights, strict=True)
+    ]
+    with pytest.raises(NotIdentifiedError, match="maximum"):
+        _around_zero(points)
 
 
 def test_a_stopped_search_stops_the_replicates(monkeypatch):
@@ -548,58 +542,45 @@ def test_a_stopped_search_stops_the_replicates(monkeypatch):
 @pytest.mark.parametrize(
     ("interrupted", "error"), [(True, KeyboardInterrupt), (False, NoFeasibleAssignmentError)]
 )
-def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, binary, interrupted, error):
+def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, at, interrupted, error):
     nothing = SimpleNamespace(masks=np.zeros((0, 3), dtype=bool), interrupted=interrupted)
     monkeypatch.setattr(refitted_subset, "best_of_form", lambda *_, **__: nothing)
     with pytest.raises(error):
-        HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)
+        HeckmanProbitBestSubset().fit(at.binary.X, at.binary.y)
 
 
-def test_a_model_of_all_features_that_cannot_be_fitted(monkeypatch, binary):
-    monkeypatch.setattr(full_model, "inverse_definite", lambda _: None)
-    monkeypatch.setattr(full_model, "_hold", lambda *_: None)
-    with pytest.raises(NotIdentifiedError, match="the model of all 3 features"):
-        HeckmanProbitBestSubset().fit(binary[0].X, binary[0].y)
+def _near_zero(points, around_zero=held_rho._around_zero):
+    return [point for point in around_zero(points) if abs(point.value) < 0.2]
 
 
-def _no_maximum(*_, **__):
-    return "it has no maximum"
-
-
-def test_a_model_that_cannot_be_refitted_is_not_tested(monkeypatch, binary):
-    made, model = binary
-    monkeypatch.setattr(specification, "refit_by_likelihood", lambda *_, **__: "it has no maximum")
-    with pytest.raises(NotIdentifiedError, match="maximum"):
-        model.specification_tests(made.X, made.y)
-
-
-def test_a_range_of_rho_beyond_what_has_a_maximum(monkeypatch, binary):
-    made, model = binary
-    real = likelihood_over_rho._around_zero
-    monkeypatch.setattr(
-        likelihood_over_rho,
-        "_around_zero",
-        lambda points: [p for p in real(points) if abs(p.value) < 0.2],
-    )
-    with pytest.raises(NotIdentifiedError, match=r"maximum.*narrow"):
-        model.uncertainty_interval(made.X, made.y, rho=(-0.5, 0.5))
-
-
-def test_features_that_always_predict_and_are_collinear(data):
-    X = np.column_stack([data.X, data.X[:, 0] + data.X[:, 1]])
-    model = HeckmanLasso(always=[0, 1, 3], selection_features=[0, 1, 2], on_collinear="drop")
-    with pytest.raises(CollinearError):
-        model.fit(X, data.y)
-
-
-def test_dates_are_not_classes(frame):
-    dated = frame.assign(when=pd.date_range("2020-01-01", periods=len(frame)))
-    with pytest.raises(InputError, match="'when'"):
-        HeckmanProbit.from_formula("when ~ a", "a + b", dated)
-
-
-def test_a_fit_without_its_scores_of_rho_has_no_robust_errors_over_rho(data):
-    model = Heckman([0, 1], cov_type="robust").fit(data.X, data.y)
-    bare = replace(model.fit_, rho_scores=None)
-    with pytest.raises(InputError, match="robust"):
-        uncertainty_interval(bare, None, None, (-0.5, 0.5), 0.95, 11)
+@pytest.mark.parametrize(
+    ("patches", "words", "ask"),
+    [
+        (
+            {
+                "inverse_definite": (full_model, lambda _: None),
+                "_hold": (full_model, lambda *_: None),
+            },
+            "all 3 features",
+            lambda at: HeckmanProbitBestSubset().fit(at.binary.X, at.binary.y),
+        ),
+        (
+            {"refit_by_likelihood": (specification, lambda *_, **__: "it has no maximum")},
+            "maximum",
+            lambda at: at.probit.specification_tests(at.binary.X, at.binary.y),
+        ),
+        (
+            {"_around_zero": (held_rho, _near_zero)},
+            "maximum",
+            lambda at: at.probit.uncertainty_interval(at.binary.X, at.binary.y, rho=(-0.5, 0.5)),
+        ),
+    ],
+    ids=["search", "tests", "held rho"],
+)
+def test_likelihoods_without_a_maximum(monkeypatch, at, patches, words, ask):
+    # Fitted before anything fails.
+    assert at.probit.fit_
+    for name, (module, instead) in patches.items():
+        monkeypatch.setattr(module, name, instead)
+    with pytest.raises(NotIdentifiedError, match=words):
+        ask(at)

@@ -19,7 +19,8 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Fit, Spec
-from heckmanfa.inference.diagnosed import answer_of_facts, diagnose_fit
+from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
+from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Searching
 from heckmanfa.results.answer_card import card_html, card_or_summary
