@@ -54,8 +54,8 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
-from heckmanfa.inference import bootstrap, held_rho, replicates, specification
-from heckmanfa.inference.held_rho import _around_zero
+from heckmanfa.inference import bootstrap, likelihood_over_rho, replicates, specification
+from heckmanfa.inference.likelihood_over_rho import _around_zero
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.inference.profile_points import Point
@@ -549,7 +549,7 @@ def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, at, interrupted,
         HeckmanProbitBestSubset().fit(at.binary.X, at.binary.y)
 
 
-def _near_zero(points, around_zero=held_rho._around_zero):
+def _near_zero(points, around_zero=likelihood_over_rho._around_zero):
     return [point for point in around_zero(points) if abs(point.value) < 0.2]
 
 
@@ -570,7 +570,7 @@ def _near_zero(points, around_zero=held_rho._around_zero):
             lambda at: at.probit.specification_tests(at.binary.X, at.binary.y),
         ),
         (
-            {"_around_zero": (held_rho, _near_zero)},
+            {"_around_zero": (likelihood_over_rho, _near_zero)},
             "maximum",
             lambda at: at.probit.uncertainty_interval(at.binary.X, at.binary.y, rho=(-0.5, 0.5)),
         ),
