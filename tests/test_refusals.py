@@ -123,7 +123,7 @@ def _other_rows_of_a_fit_to_all(at):
 
 def _without_rho_scores(at):
     fit = Heckman([0, 1], cov_type="robust").fit(at.X, at.y).fit_
-    uncertainty_interval(replace(fit, rho_scores=None), None, None, (-0.5, 0.5), 0.95, 11)
+    uncertainty_interval(replace(fit, details=None), None, None, (-0.5, 0.5), 0.95, 11)
 
 
 def _asked(**options):

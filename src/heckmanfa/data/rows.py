@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from threading import RLock
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -433,11 +434,43 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _BlasLimit:
+    """Holds linear algebra to one thread while anyone in the process asks for it.
+
+    Reading and setting the limit takes as long as a small block, so only the first to ask sets it,
+    and the last lifts it.
+    """
+
+    def __init__(self) -> None:
+        # A generator that nobody finishes releases whenever memory is collected.
+        self._lock = RLock()
+        self._n_asking = 0
+        self._limit: Any = None
+
+    def hold(self) -> None:
+        with self._lock:
+            if not self._n_asking:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._n_asking += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._n_asking -= 1
+            if not self._n_asking:
+                self._limit.restore_original_limits()
+
+
+_BLAS_LIMIT = _BlasLimit()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Run linear algebra on one thread: matrices here are too small to share among several."""
-    with _blas().limit(limits=1, user_api="blas"):
+    _BLAS_LIMIT.hold()
+    try:
         yield
+    finally:
+        _BLAS_LIMIT.release()
 
 
 def _ordered(

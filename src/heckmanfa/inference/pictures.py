@@ -27,8 +27,8 @@ from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
+from heckmanfa.results.assignment_tests import interval_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
@@ -37,7 +37,7 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
-from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.results.reference import reference_of
 
 _OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
 
@@ -243,15 +243,11 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
     weighed = evidence.weights
     if not isinstance(weighed, AssignmentWeights):
         return []
-    average, form = weighed.mixture, weighed.form
-    mean, members = average.members(form).mean_imr, average.interval_members(form)
-    place = form.correction
-    values, errors = members.terms[:, place], members.term_errors[:, place]
-    mixture = TermMixture(members.weights, values[:, None], errors[:, None])
+    place, members = weighed.form.correction, weighed.members
+    mean = float(weighed.mixture.component_weights @ members.terms[:-1, place])
     chance = math.nan if weighed.corrected is None else weighed.corrected
-    ends = mixture.intervals(tails(CONF_LEVEL), None, np.array([chance]))
-    low, high = (float(end) for end in ends[0])
-    return [ImrEstimate("averaged", mean, low, high, None, "BIC weights")]
+    ends = interval_of(members, place, chance, CONF_LEVEL)
+    return [ImrEstimate("averaged", mean, *ends, None, "BIC weights")]
 
 
 def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:

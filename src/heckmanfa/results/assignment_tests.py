@@ -1,4 +1,4 @@
-"""The correction in the assignments behind a choice, and features that stand in for it."""
+"""Intervals over the assignments behind a choice, and features that stand in for the correction."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.reference import tails
 from heckmanfa.search.averaging import Average
-from heckmanfa.search.form import Form
+from heckmanfa.search.averaging.members import Members
 from heckmanfa.text.chances import CHANCES_BY, says
 
 STAND_IN = 0.5
@@ -52,24 +51,11 @@ def stand_ins_of(found: Average) -> tuple[StandIn, ...]:
     return tuple(sorted(stand_ins, key=lambda item: -item.difference))
 
 
-@dataclass(frozen=True, eq=False)
-class RhoMixture:
-    """Rho in the assignments that carry the weight."""
-
-    rho: Floats
-    """(C,) in the components of the average"""
-    interval: tuple[float, float]
-    """where rho lies with 95%, by the mixture behind intervals"""
-
-
-def rho_mixture(form: Form, found: Average) -> RhoMixture:
-    """Return rho of the assignments of an average, by the form."""
-    members = found.interval_members(form)
-    place = -1 if form.errors == "binary" else -2
-    rho, errors = members.terms[:, place], members.term_errors[:, place]
-    optional = found.correction == "optional" and found.rho_range is None
-    chance = found.correction_share[CHANCES_BY] if optional else np.nan
-    mixture = TermMixture(members.weights, rho[:, None], errors[:, None])
-    ends = mixture.intervals(tails(0.95), None, np.array([chance]))
-    low, high = ends[0].clip(-1.0, 1.0)
-    return RhoMixture(rho[:-1], (float(low), float(high)))
+def interval_of(
+    members: Members, place: int, chance: float, conf_level: float = 0.95
+) -> tuple[float, float]:
+    """Return where a term lies, by the mixture of the assignments behind intervals."""
+    values, errors = members.terms[:, place], members.term_errors[:, place]
+    mixture = TermMixture(members.weights, values[:, None], errors[:, None])
+    low, high = mixture.intervals(tails(conf_level), None, np.array([chance]))[0]
+    return float(low), float(high)

@@ -9,8 +9,10 @@ twice holds them, as `heckmanfa.results.evidence.Evidence` does.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -26,7 +28,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Fit, Way
 from heckmanfa.fit.full_form import form_of_candidates
-from heckmanfa.results.assignment_tests import StandIn, rho_mixture, stand_ins_of
+from heckmanfa.results.assignment_tests import StandIn, interval_of, stand_ins_of
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.search.averaging import WEIGHT_CRITERIA, Average, WeightCriterion, average
 from heckmanfa.search.averaging.averages import MOST_UNITS, with_drivers
@@ -89,10 +91,8 @@ class AssignmentWeights:
     stand_ins: tuple[StandIn, ...] | None
     """the largest difference first; None if they were not looked for: in a window of rho, or if the
     correction is not optional"""
-    rho_interval: tuple[float, float] | None
-    """where rho lies with 95%, by the mixture of the assignments; None in a window"""
-    component_rho: Floats
-    """(C,) rho of the average's components"""
+    members: Members
+    """the C components of the average and, last, everything, by the weights of intervals"""
 
     @property
     def correction(self) -> dict[WeightCriterion, float] | None:
@@ -104,6 +104,25 @@ class AssignmentWeights:
     def corrected(self) -> float | None:
         """Chance that the correction is needed; None unless it is optional."""
         return None if self.correction is None else self.correction[CHANCES_BY]
+
+    @property
+    def _rho_place(self) -> int:
+        """Which of the terms is rho."""
+        return -1 if self.form.errors == "binary" else -2
+
+    @property
+    def component_rho(self) -> Floats:
+        """(C,) rho of the average's components."""
+        return np.asarray(self.members.terms[:-1, self._rho_place])
+
+    @cached_property
+    def rho_interval(self) -> tuple[float, float] | None:
+        """Where rho lies with 95%, by the mixture of the assignments; None in a window."""
+        if self.mixture.rho_range is not None:
+            return None
+        chance = math.nan if self.corrected is None else self.corrected
+        low, high = interval_of(self.members, self._rho_place, chance)
+        return max(low, -1.0), min(high, 1.0)
 
     @property
     def index(self) -> dict[WeightCriterion, float] | None:
@@ -224,17 +243,18 @@ def _weigh(form: Form, way: Way, correction: Correction, max_sweeps: int | None)
 
 def _described(fit: Fit, form: Form, mixture: Average) -> AssignmentWeights:
     """Return what the weights of all assignments say of those that matter."""
-    rho, window = rho_mixture(form, mixture), fit.way.searched_window
     chose = not fit.way.is_average
-    judged = window is None and mixture.correction == "optional"
+    judged = fit.way.searched_window is None and mixture.correction == "optional"
+    members = mixture.interval_members(form)
+    if fit.way.is_average and mixture is fit.way.averaging.mixture:
+        members = fit.way.averaging.interval_members
     return AssignmentWeights(
         form=form,
         mixture=mixture,
         chosen=_chosen_weight(fit, form, mixture) if chose else None,
         left_out=_left_out(fit, form) if chose else None,
         stand_ins=stand_ins_of(mixture) if judged else None,
-        rho_interval=None if window else rho.interval,
-        component_rho=rho.rho,
+        members=members,
     )
 
 

@@ -196,8 +196,9 @@ def _averaged_least_squares(fit: Fit) -> tuple[Series, Floats | None]:
     form, mixture = fit.way.averaging.form, fit.way.averaging.mixture
     alike, share = without_correction(form, mixture)
     span = slice(1, 1 + len(columns))
-    values[columns, 0] = alike.weights @ alike.terms[:, span]
+    # The last of these is the model of all features, which only intervals count.
     mixed = alike.beside(form.everything(corrected=False), mixture.all_features_share)
+    values[columns, 0] = alike.weights @ mixed.terms[:-1, span]
     terms = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
     chances = np.full(len(columns), np.nan) if share is None else share[columns]
     values[columns, 1:] = terms.intervals(tails(CONF_LEVEL), reference_of(fit).df, chances)

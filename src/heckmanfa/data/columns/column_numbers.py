@@ -50,6 +50,7 @@ _ADVICE_BESIDE: dict[HeldKind, str] = _FEATURE_ADVICE | {
     "nested": "pass one number for each row",
     "other": "convert it with .astype(float)",
 }
+_PLAIN = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
 _WEIGHTS = (
     "weights are numbers of zero or more, one for each row: convert it with pandas.to_numeric if "
     "it spells numbers, or pass another column"
@@ -72,6 +73,17 @@ def column_at(frame: nw.DataFrame[Any], position: int) -> nw.Series[Any]:
     if isinstance(native, pd.DataFrame):
         return nw.from_native(native.iloc[:, position], series_only=True)
     return frame[:, position]
+
+
+def numbers_at(frame: nw.DataFrame[Any], position: int) -> NDArray[Any]:
+    """Return a column of a frame as a numeric array, nulls as NaN."""
+    native = frame.to_native()
+    if isinstance(native, pd.DataFrame):
+        column = native.iloc[:, position]
+        # What is an array of numbers already needs no narwhals, which takes longer than the rest.
+        if isinstance(column.dtype, np.dtype) and column.dtype in _PLAIN:
+            return np.asarray(column.to_numpy())
+    return numbers(column_at(frame, position))
 
 
 def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:

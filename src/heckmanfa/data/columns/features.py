@@ -18,7 +18,7 @@ from heckmanfa.data.columns.column_names import (
     listed_labels,
     names_or_positions,
 )
-from heckmanfa.data.columns.column_numbers import column_at, numbers
+from heckmanfa.data.columns.column_numbers import numbers_at
 from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.rows import ColumnArrays, Mask, Matrix, Positions, Source
@@ -271,7 +271,7 @@ class FeatureTable:
             return Matrix(self.native)
         if isinstance(self.native, EncodedColumns):
             return ColumnArrays(self.native.arrays(columns), self.shape)
-        arrays = {int(index): numbers(column_at(self.native, int(index))) for index in columns}
+        arrays = {int(index): numbers_at(self.native, int(index)) for index in columns}
         return ColumnArrays(arrays, self.shape)
 
 

@@ -95,29 +95,36 @@ class Members:
 
         Gradients (N, q, d) differ by assignment.
         """
+        (variances,) = self._variances(gradients)
+        return variances
+
+    def _variances(self, *functions: Floats) -> list[Floats]:
+        """Return `variances` of several sets of functions; the assignments are factored once."""
         form = self.form
-        moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
-        variances = np.empty((len(self.states), gradients.shape[-2]))
-        variances[:] = np.einsum("...qi,ij,...qj->...q", gradients, form.unmoved, gradients)
+        sets = []
+        for gradients in functions:
+            moved, rest = gradients @ form.moves, gradients @ (form.response - form.moves)
+            variances = np.empty((len(self.states), gradients.shape[-2]))
+            variances[:] = np.einsum("...qi,ij,...qj->...q", gradients, form.unmoved, gradients)
+            sets.append((moved, rest, variances))
         for rows, factor in self._blocks():
-            own = rows if gradients.ndim == 3 else ...
-            along, apart = moved[own] @ factor, rest[own] @ factor
-            variances[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
-        return np.asarray(np.maximum(variances, 0.0))
+            for moved, rest, variances in sets:
+                own = rows if moved.ndim == 3 else ...
+                along, apart = moved[own] @ factor, rest[own] @ factor
+                variances[rows] += np.sum(along * (along + 2.0 * apart), axis=2)
+        return [np.maximum(variances, 0.0) for _, _, variances in sets]
 
     @cached_property
     def term_errors(self) -> Floats:
         """(N, T) standard errors of the terms; zero for what an assignment does not hold."""
         form, n = self.form, self.form.correction
-        errors = np.empty_like(self.terms)
-        errors[:, :n] = np.sqrt(self.variances(np.eye(len(form.estimates))[:n]))
         slopes = form.slopes(self.estimates)
-        ends = np.zeros((len(errors), slopes.shape[1], len(form.estimates)))
+        ends = np.zeros((len(slopes), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
-        errors[:, n:] = np.sqrt(self.variances(ends))
+        errors = np.sqrt(np.hstack(self._variances(np.eye(len(form.estimates))[:n], ends)))
         slopes_at = [place for place in form.free if place != n]
         errors[:, slopes_at] *= self.terms[:, slopes_at] != 0.0
-        return errors
+        return np.asarray(errors)
 
     def covariance(self, member: int) -> Floats:
         """Covariance of all estimates of one assignment, (d, d)."""

@@ -238,12 +238,14 @@ class _Tableau:
 
     def score(self, sse: Floats, imr: Floats, size: Any, n_units: Any) -> tuple[Floats, Floats]:
         """Score assignments: first the distance of rho from the window, then the loss."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
         loss = self._goal.loss(sse, size, n_units)
         allowed = (size >= self._choices.min_features) & (size <= self._choices.max_features)
         bad = ~allowed | np.isinf(loss)
-        away = np.zeros(len(sse)) if self._goal.form is not None else self._goal.distance(rho)
+        away = np.zeros(len(sse))
+        if self._goal.form is None and (self._goal.rho_range is not None or not imr.all()):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
+            away = self._goal.distance(rho)
         return np.where(bad, np.inf, away), np.where(bad, np.inf, loss)
 
     def now(self) -> tuple[float, float]:
