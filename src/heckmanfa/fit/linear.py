@@ -353,9 +353,7 @@ LINEAR = register(
             other_estimates=f"use {option('method', 'two-step')}",
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",
-            lacking={
-                "calibration": "no probabilities of an outcome to calibrate: use plots.residuals"
-            },
+            lacking={"calibration": "no probabilities, and so no calibration: use plots.residuals"},
         ),
         equations=(PREDICTION, SELECTION),
         error_terms=(IMR, RHO, SIGMA),

@@ -20,6 +20,7 @@ from heckmanfa.results.document import (
     Paragraph,
     Part,
 )
+from heckmanfa.text.option_words import told
 from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.shortening import cut
@@ -73,7 +74,10 @@ def marked(words: Passage | str) -> str:
     line are marked as code.
     """
     parts = words.parts if isinstance(words, Passage) else (words,)
-    return "".join(_mark(part) if isinstance(part, Name) else _prose(part) for part in parts)
+    return "".join(
+        _mark(part) if isinstance(part, Name) else _prose(told(part, keywords=True))
+        for part in parts
+    )
 
 
 def cut_name(name: Name) -> str:
