@@ -22,7 +22,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.fit.full_form import form_of_fit, two_step_form
+from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps
 from heckmanfa.fit.linear import LinearDetails
 from heckmanfa.inference.searching import COULD_IDENTIFY, warn_no_exclusion
 from heckmanfa.model.covariance import CovarianceKind
@@ -179,7 +179,7 @@ def _two_step_chance(
     """
     robust = replace(kind, cov_type="robust") if kind.cov_type == "classical" else kind
     try:
-        form = two_step_form(fit, choices.columns, robust, selection.rows)
+        form = form_of_two_steps(fit, choices.columns, robust, selection.rows)
     except NotIdentifiedError:
         return None
     with warnings.catch_warnings():

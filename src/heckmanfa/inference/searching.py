@@ -20,11 +20,10 @@ from heckmanfa.fit import Choice, Choose, Fit, Spec
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.form import QuadraticForm, form_of_all
-from heckmanfa.search.full_model import FullModel, centred, fit_all, without_collinear
+from heckmanfa.search.choices import Choices, feasible_choices, join_equations
+from heckmanfa.search.form import Form, form_of_all
+from heckmanfa.search.full_model import centred, fit_all, fit_both, without_collinear
 from heckmanfa.search.goal import Goal
-from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.option_types import CovType, Criterion
@@ -120,31 +119,30 @@ class Searching:
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
+        full, compressed = None, "compressed data" in spec.family.supports
+        if self.selecting is not None or not compressed:
+            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+        allowed = choices
         if self.selecting is not None:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            compressed = "compressed data" in spec.family.supports
-            joint = everything(moments, selection, choices, self.selecting, binary=not compressed)
-            result, _ = self.strategy(joint.problem(self.criterion, spec.labels))
-            return SearchOutcome(
-                *(self.choices, choices.columns, result, joint.choices.n_assignments),
-                selecting=self.selecting,
-                form=joint.form,
-            )
-        full: FullModel | None = None
-        if "compressed data" not in spec.family.supports:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            m, rows = moments.n_selected, selection.rows
+            full = fit_both(moments, selection, choices.columns, binary=not compressed)
+            away = [*selection.dropped, *selection.separating]
+            allowed = join_equations(choices, self.selecting.without_columns(away))
+        elif not compressed:
             full = fit_all(moments, selection, choices.columns)
-            full = centred(full, rows, choices, self.criterion, m)
-            goal = Goal.of_form(full.form, choices, self.criterion, moments.n_selected)
-        else:
+            full = centred(full, selection.rows, choices, self.criterion)
+        if full is None:
             form = self._form(spec, selection, moments, choices, kind)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = SearchProblem(
-            moments, selection.rows, choices, goal, spec.labels, random_state, full
+        else:
+            goal = Goal.of_form(full.form, allowed, self.criterion)
+        result, training = self.strategy(
+            SearchProblem(moments, selection.rows, allowed, goal, spec.labels, random_state, full)
         )
-        result, training = self.strategy(problem)
-        return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
+        return SearchOutcome(
+            *(self.choices, choices.columns, result, allowed.n_assignments, training),
+            selecting=self.selecting,
+            form=None if full is None or self.selecting is None else full.form,
+        )
 
     def _form(
         self,
@@ -153,7 +151,7 @@ class Searching:
         moments: Moments,
         choices: Choices,
         kind: CovarianceKind,
-    ) -> QuadraticForm | None:
+    ) -> Form | None:
         """Return the form of the corrected BIC; None for other criteria."""
         if self.criterion != "corrected_bic":
             return None
