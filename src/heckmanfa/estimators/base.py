@@ -30,9 +30,9 @@ from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
 from heckmanfa.inference import prediction, selection_chances
 from heckmanfa.inference.choosing import GivenFeatures
-from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
 from heckmanfa.text.option_types import CovType
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted

@@ -3,7 +3,7 @@
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
 from heckmanfa.fit.fitted import Choice, Choose, FirstStep, Fit, Fitted, Origin, Spec, label_terms
-from heckmanfa.fit.from_sample import compress_sample, fit_model
+from heckmanfa.fit.from_sample import PassedRows, compress_sample, fit_model, sample_of
 from heckmanfa.fit.linear import LINEAR
 from heckmanfa.fit.way import Way, WayName, WayWords
 
@@ -17,6 +17,7 @@ __all__ = [
     "Fit",
     "Fitted",
     "Origin",
+    "PassedRows",
     "Spec",
     "Way",
     "WayName",
@@ -24,4 +25,5 @@ __all__ = [
     "compress_sample",
     "fit_model",
     "label_terms",
+    "sample_of",
 ]

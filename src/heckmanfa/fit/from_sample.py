@@ -8,17 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.fitted_levels import LevelsLeft
+from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Rows
-from heckmanfa.data.sample import Sample
+from heckmanfa.data.sample import Sample, read_sample
 from heckmanfa.errors import SeparationError
 from heckmanfa.fit.fitted import Choose, FirstStep, Fit, Origin, Spec
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection, with_selection_features
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted
+
+
+class PassedRows(NamedTuple):
+    """Rows as a user passes them to ``fit``, and again to methods that need them."""
+
+    X: Any = None
+    y: Any = None
+    selected: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+
+
+def sample_of(
+    spec: Spec, table: FeatureTable, passed: PassedRows, classes: Classes | None = None
+) -> Sample:
+    """Read the rows that a model uses, given X as a table; ``classes`` are those of a fit."""
+    return read_sample(
+        table,
+        passed.y,
+        selected=passed.selected,
+        sample_weight=passed.sample_weight,
+        groups=passed.groups,
+        sampling=spec.weight_kind == "sampling",
+        selection=spec.selection,
+        prediction=spec.prediction,
+        required=spec.required,
+        binary=spec.family.has_classes,
+        classes=classes,
+        transform=spec.outcome_transform,
+    )
 
 
 def fit_model(

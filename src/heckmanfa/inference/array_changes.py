@@ -30,8 +30,8 @@ from heckmanfa.inference.effect_cells import (
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates, design_blocks
-from heckmanfa.inference.fit_rows import take_column, weights_of
 from heckmanfa.inference.prediction import read_rows
+from heckmanfa.inference.rows_of_fit import take_column, weights_of
 from heckmanfa.text.printable import quoted, quoted_list
 
 

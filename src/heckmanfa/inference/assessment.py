@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from heckmanfa.data.arrays import host
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.uncertainty import UncertaintyInterval, bounds_of, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
@@ -61,10 +61,8 @@ def diagnose_fit(
     # Without compressed data, both need the rows.
     rowless = fit.probit is not None and "compressed data" in fit.family.supports
     if rowless and UncertaintyInterval not in given:
-        given_rows = fit, None, None
-        added.append(
-            uncertainty_or_why(uncertainty_interval, *given_rows, _RHO_RANGE, _LEVEL, _GRID)
-        )
+        asked = fit, PassedRows(), _RHO_RANGE, _LEVEL, _GRID
+        added.append(uncertainty_or_why(uncertainty_interval, *asked))
     if rowless and not fit.way.is_average and fit.held_rho is None and WhatIf not in given:
-        added.append(what_if_or_why(what_if, fit))
+        added.append(what_if_or_why(what_if, fit, PassedRows()))
     return diagnose(fit, index, [*added, *reports], weights)

@@ -31,7 +31,6 @@ from heckmanfa.inference.effect_cells import (
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.formula_variables import (
     FormulaColumns,
     Use,
@@ -41,6 +40,7 @@ from heckmanfa.inference.formula_variables import (
     read_variable,
     uses_of,
 )
+from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 

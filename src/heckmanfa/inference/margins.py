@@ -34,10 +34,10 @@ from heckmanfa.inference.expectations import (
     level_effect,
     slope_effect,
 )
-from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.results.catalogue import sentences_of
 from heckmanfa.results.effect_words import class_label, scale_notes

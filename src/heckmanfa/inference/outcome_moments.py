@@ -39,7 +39,7 @@ from scipy import linalg as sla
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import LinearProblem, standardized
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum

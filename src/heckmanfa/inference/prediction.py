@@ -22,11 +22,11 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks
-from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
+from heckmanfa.inference.rows_of_fit import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
@@ -188,18 +188,16 @@ def extrapolates(fit: Fit, X: Any) -> tuple[Mask, Mask]:
     return outside(index, *fit.index_range), ~np.isnan(index)
 
 
-def mills_ratios(
-    fit: Fit, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any
-) -> MillsRatios:
+def mills_ratios(fit: Fit, passed: PassedRows, X_new: Any) -> MillsRatios:
     """Return what `heckmanfa.plots.imr_overlap` draws."""
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, passed)
     rows = held(read.rows, "this picture")
     index = selection_index(fit, read.table)
     fitted = rows.used & rows.selected
     index_new = index
     if X_new is not None or read.design is not None:
         # As in diagnostics, rows that lack a feature are not counted; the legend has the number.
-        given = X if X_new is None else X_new
+        given = passed.X if X_new is None else X_new
         table = read_rows(fit, given, prediction=False, selection=True, missing="nan")
         index_new = selection_index(fit, table)
     low, high = fit.index_range

@@ -18,13 +18,13 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import (
     numbers_by_block,
     read_rows,
     selection_index,
 )
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.expectation_parts import Parts, selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.results.reference import check_level

@@ -25,9 +25,9 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, RowsView, one_blas_thread, pick
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows, refit_by_likelihood
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.outcome_moments import normality_test
+from heckmanfa.inference.rows_of_fit import FitRows, read_fit_rows, refit_by_likelihood
 from heckmanfa.inference.specification_report import (
     BinarySpecificationTests,
     SpecificationTest,
@@ -73,10 +73,10 @@ _BY_COVARIANCE = {
 
 
 def specification_tests(
-    fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any
+    fit: Fit, passed: PassedRows
 ) -> SpecificationTests | BinarySpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`."""
-    read, notes = read_tested(fit, X, y, selected, sample_weight)
+    read, notes = _read_tested(fit, passed)
     with one_blas_thread():
         index = SelectionIndex.of(read.probit)
         if fit.family.has_classes:
@@ -91,17 +91,15 @@ def specification_tests(
     return SpecificationTests(**{test.name: test for test in tests}, notes=notes)
 
 
-def read_tested(
-    fit: Fit, X: Any, y: Any, selected: Any, sample_weight: Any
-) -> tuple[FitRows, tuple[str, ...]]:
+def _read_tested(fit: Fit, passed: PassedRows) -> tuple[FitRows, tuple[str, ...]]:
     """Read the rows of a fit to be tested, and return notes on its tests."""
-    if fit.spec.weight_kind == "sampling" and (fit.weighted or sample_weight is not None):
+    if fit.spec.weight_kind == "sampling" and (fit.weighted or passed.sample_weight is not None):
         raise InputError(
             "specification tests are not known for sampling weights: they assume that rows were "
             "drawn with equal probabilities. Fit without weights, or with weight_kind='frequency' "
             "if weights count rows."
         )
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, passed)
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])

@@ -17,8 +17,8 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import (
+from heckmanfa.fit import Fit, PassedRows
+from heckmanfa.inference.rows_of_fit import (
     FitRows,
     probit_of,
     read_fit_rows,
@@ -187,23 +187,15 @@ Solve = Callable[[list[int]], Alternative | str]
 """fits an assignment; returns the reason if that is not possible"""
 
 
-def what_if(
-    fit: Fit,
-    X: Any = None,
-    y: Any = None,
-    *,
-    selected: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-) -> WhatIf:
+def what_if(fit: Fit, passed: PassedRows) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
     refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
     two_steps = "two steps" in fit.family.supports
-    if two_steps and X is None:
+    if two_steps and passed.X is None:
         return _by_two_step(fit, None)
-    require_rows(fit, X, "what_if")
-    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    require_rows(fit, passed, "what_if")
+    read = read_fit_rows(fit, passed, clusters=True)
     return _by_two_step(fit, read) if two_steps else _by_likelihood(fit, read)
 
 

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.newton import (
     LARGEST_ATANH,

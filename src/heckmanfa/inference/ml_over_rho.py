@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.inference.profile_points import Likelihood, Point, Profiler
+from heckmanfa.inference.profiler import Likelihood, Point, Profiler
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
@@ -38,7 +38,7 @@ _DENSE = 2001
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodOverRho:
+class MLOverRho:
     """Estimates and their standard errors as functions of rho, found at G values of it."""
 
     terms: tuple[str, ...]
@@ -63,7 +63,7 @@ class LikelihoodOverRho:
         kind: CovarianceKind = CLASSICAL,
         *,
         effects: bool = False,
-    ) -> LikelihoodOverRho:
+    ) -> MLOverRho:
         """Maximise the likelihood at values of rho; ``ends`` are those that must be among them.
 
         A ``kind`` other than classical takes one pass more for each value.
@@ -160,7 +160,7 @@ class LikelihoodOverRho:
         return np.tanh(np.array(roots, dtype=np.float64))
 
 
-OverRhoCurve = TwoStepOverRho | LikelihoodOverRho
+OverRhoCurve = TwoStepOverRho | MLOverRho
 """estimates over rho, from the compressed data or from the rows"""
 
 
