@@ -58,7 +58,7 @@ from heckmanfa.fit import PassedRows
 from heckmanfa.inference import bootstrap, ml_over_rho, replicates, specification
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.ml_over_rho import _around_zero
-from heckmanfa.inference.probabilities import check_probability_interval
+from heckmanfa.inference.prediction import check_interval
 from heckmanfa.inference.profiler import Point
 from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.search import Goal, full_model, refitted_subset
@@ -168,7 +168,7 @@ OPTIONS = {
     ),
     "an interval of another name": (
         (InputError, "'credible'"),
-        lambda at: check_probability_interval("credible", 0.95),
+        lambda at: check_interval("credible", 0.95, "class"),
     ),
     "a class has no interval": (
         (InputError, "predict_proba"),

@@ -157,19 +157,12 @@ class Variable:
     spread: float = np.nan
     """standard deviation of a number"""
 
-    def changes(self) -> list[str]:
-        """Describe each change: "slope", or the two levels."""
-        return [
-            "slope" if pair is None else " to ".join(map(level_words, pair))
-            for pair in self.contrasts()
-        ]
-
-    def contrasts(self) -> list[tuple[Any, Any] | None]:
-        """Return the levels before and after each change; None stands for a slope."""
+    def contrasts(self) -> list[tuple[str, tuple[Any, Any] | None]]:
+        """Return each change in words, with its levels before and after; None for a slope."""
         if self.levels is None:
-            return [None]
+            return [("slope", None)]
         base, *others = self.levels
-        return [(base, level) for level in others]
+        return [(f"{level_words(base)} to {level_words(level)}", (base, level)) for level in others]
 
     def change_design(
         self, frame: pd.DataFrame, design: Floats, columns: FormulaColumns

@@ -24,11 +24,11 @@ from scipy import special
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import RowLimits, group_fits, mixed
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.prediction import (
+    check_interval,
     numbers_by_block,
     prediction_index,
     read_rows,
@@ -37,29 +37,12 @@ from heckmanfa.inference.prediction import (
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level
-from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _FAR = -1e4
 """the index below which a quotient of probabilities would lose its digits"""
 
 ProbabilityKind = Literal["marginal", "selected", "unselected", "joint"]
-
-
-def check_probability_interval(return_interval: str, conf_level: float) -> None:
-    """Refuse an interval that a probability does not have, or an invalid confidence level."""
-    if return_interval == "prediction":
-        raise InputError(
-            f"{option('return_interval', 'prediction')} has no meaning for a class: a new outcome "
-            "is one class or the other. Use 'confidence', the interval of its probability."
-        )
-    if return_interval != "confidence":
-        raise InputError(
-            f"{option('return_interval')} must be 'confidence' or None; got "
-            f"{quoted(return_interval)}"
-        )
-    check_level(conf_level)
 
 
 def predict_probability(
@@ -76,7 +59,7 @@ def predict_probability(
     ``return_interval="confidence"``, return (n,) probabilities and their (n, 2) limits.
     """
     if return_interval is not None:
-        check_probability_interval(return_interval, conf_level)
+        check_interval(return_interval, conf_level, "class")
         _, values, limits = predict_with_limits(fit, X, kind, missing, conf_level)
         return values, limits
     with explain_out_of_memory():

@@ -331,11 +331,11 @@ def _from_formulas(
     ends = effect_ends(
         fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks())
     )
-    names = [name for name, _ in read.changes]
+    names = [change.term for change in read.changes]
     found = []
     for name in dict.fromkeys(names):
         places = [place for place, other in enumerate(names) if other == name]
-        contrasts = [read.contrasts[place] for place in places]
+        contrasts = [read.changes[place].contrast for place in places]
         averages = partial(group_means, selected=selected, weight=weights)
         found.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
     return found
