@@ -187,7 +187,7 @@ class Bootstrap(Report):
     def findings(self) -> list[Fact]:
         """Return its facts for the diagnostics of the model."""
         many = self.n_failed > 0.05 * self.n_boot
-        found = [
+        facts = [
             tell(
                 None,
                 "bootstrap",
@@ -200,8 +200,8 @@ class Bootstrap(Report):
             share = float(np.mean((self.replicates.support == self.support).all(axis=1)))
             value = f"the features chosen came up in {100 * share:.3g}% of replicates"
             level: Level = "ok" if share >= 0.5 else "caution"
-            found.append(tell(None, "bootstrap_search", level, value))
-        return found
+            facts.append(tell(None, "bootstrap_search", level, value))
+        return facts
 
     def _notes(self) -> list[str]:
         notes = []

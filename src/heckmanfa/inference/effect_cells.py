@@ -163,8 +163,10 @@ class Change:
 
     def average(self, weight: Floats) -> Change:
         """Average over the rows, by weights that sum to one."""
-        parts = (self.slopes, self.before, self.after)
-        return Change(*(None if part is None else weight[None, :] @ part for part in parts))
+        designs = (self.slopes, self.before, self.after)
+        return Change(
+            *(None if columns is None else weight[None, :] @ columns for columns in designs)
+        )
 
 
 EffectBlock = tuple[Floats, Floats, Iterator[Change]]

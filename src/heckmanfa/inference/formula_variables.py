@@ -77,8 +77,8 @@ def _known(use: Use, lost: Mapping[str, list[Any]]) -> Use:
 def _use(expression: str, categories: list[Any] | None, frame: pd.DataFrame) -> Use:
     if expression in frame:
         return Use(expression, [expression], categories, False)
-    tree, found = parse_factor(expression)
-    names = [name for name in found if name in frame]
+    tree, variables = parse_factor(expression)
+    names = [name for name in variables if name in frame]
     of_variable = (
         isinstance(tree, ast.Call)
         and ast.unparse(tree.func) == "C"
@@ -128,8 +128,8 @@ class FormulaColumns:
         except HeckmanfaError:
             low, high = frame[name].min(), frame[name].max()
             return [
-                self._design_within(part, part[name].between(low, high).to_numpy())
-                for part in moved
+                self._design_within(rows, rows[name].between(low, high).to_numpy())
+                for rows in moved
             ]
 
     def _design_within(self, frame: pd.DataFrame, inside: Mask) -> Floats:

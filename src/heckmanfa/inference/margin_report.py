@@ -265,9 +265,9 @@ class Margins(JointNumbers):
         lines = []
         kept = [name for name in self.labels if name not in ("term", "change")]
         for start in range(0, len(self.table), n_each):
-            part = self.table.iloc[start : start + n_each]
-            cell = {name: part[name].iloc[0] for name in kept}
-            for term, places, levels in self._categories(list(part["term"])):
+            rows = self.table.iloc[start : start + n_each]
+            cell = {name: rows[name].iloc[0] for name in kept}
+            for term, places, levels in self._categories(list(rows["term"])):
                 for first, second in _pairs(len(levels), pairs):
                     weights = {start + places[second - 1]: 1.0}
                     if first:

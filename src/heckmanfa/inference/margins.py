@@ -299,13 +299,13 @@ def _notes(
         )
     zero = table[table["std_error"] == 0]
     if "term" in table and len(zero):
-        parts = []
+        listings = []
         for target, rows in zero.groupby("target", sort=False):
             terms = listed([*dict.fromkeys(rows["term"].astype(str))])
-            parts.append(f"{quantity(str(target), _positive(fit), outcome)}: {terms}")
+            listings.append(f"{quantity(str(target), _positive(fit), outcome)}: {terms}")
         notes.append(
             "An effect of 0 with a standard error of 0 is not an estimate: its target does not "
-            f"depend on the feature, and there is nothing to test ({'; '.join(parts)})."
+            f"depend on the feature, and there is nothing to test ({'; '.join(listings)})."
         )
     if fit.probit is None:
         return notes

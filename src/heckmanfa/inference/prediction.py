@@ -93,13 +93,13 @@ def read_rows(
 ) -> FeatureTable:
     """Read X for a fitted model; None leaves missing and infinite values to the caller."""
     refuse_rows(X)
-    given, design = X, fit.origin.design
+    frame, design = X, fit.origin.design
     if design is not None:
-        given = design.without_unseen(X) if fit.spec.unknown == "missing" else X
-        X = design.transform(given, prediction=prediction, selection=selection)
+        frame = design.without_unseen(X) if fit.spec.unknown == "missing" else X
+        X = design.transform(frame, prediction=prediction, selection=selection)
     table = read_features(X, fit.spec.columns, unknown=fit.spec.unknown)
     if missing is not None:
-        gaps = _gaps(fit, table, given, prediction=prediction, selection=selection)
+        gaps = _gaps(fit, table, frame, prediction=prediction, selection=selection)
         if missing == "error":
             refuse_gaps(gaps)
     return table
@@ -228,8 +228,8 @@ def mills_ratios(fit: Fit, passed: PassedRows, X_new: Any) -> MillsRatios:
     index_new = index
     if X_new is not None or read.design is not None:
         # As in diagnostics, rows that lack a feature are not counted; the legend has the number.
-        given = passed.X if X_new is None else X_new
-        table = read_rows(fit, given, prediction=False, selection=True, missing="nan")
+        shown = passed.X if X_new is None else X_new
+        table = read_rows(fit, shown, prediction=False, selection=True, missing="nan")
         index_new = selection_index(fit, table)
     low, high = fit.index_range
     return MillsRatios(

@@ -83,10 +83,10 @@ def predict_log_probabilities(
         kind, table = _read(fit, X, kind, missing)
         if not fit.way.is_average:
             return _logarithms(fit, table, kind)
-        parts = [part for part in group_fits(fit) if part.weight > 0.0]
-        each = [_logarithms(part.fit, table, kind) for part in parts]
+        groups = [group for group in group_fits(fit) if group.weight > 0.0]
+        each = [_logarithms(group.fit, table, kind) for group in groups]
         negative, positive = zip(*each, strict=True)
-        weights = [part.weight for part in parts]
+        weights = [group.weight for group in groups]
         return _log_mean(weights, negative), _log_mean(weights, positive)
 
 
@@ -197,20 +197,22 @@ def probit_points(
     groups = zip(mean, np.broadcast_to(index, mean.shape), np.ravel(rho), strict=True)
     each = [_probit_points(kind, v, u, float(own)) for v, u, own in groups]
     numbers = [(own.value, own.mean, own.index, own.dependence) for own in each]
-    value, by_mean, by_index, by_rho = (np.array(part) for part in zip(*numbers, strict=True))
+    value, by_mean, by_index, by_rho = (
+        np.array(derivative) for derivative in zip(*numbers, strict=True)
+    )
     return Parts.first_order(value, by_mean, by_index, by_rho)
 
 
 def _probit_points(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
     """Return Phi^-1 of a probability in rows, with its derivatives."""
-    one, zero = np.ones_like(mean), np.zeros_like(mean)
+    ones, zero = np.ones_like(mean), np.zeros_like(mean)
     if kind == "marginal":
-        return Parts.first_order(mean, one, zero, zero)
+        return Parts.first_order(mean, ones, zero, zero)
     side = -1.0 if kind == "unselected" else 1.0
     index, rho = side * index, side * rho
     far = (index < _FAR) & (kind != "joint")
     near = np.where(far, 0.0, index)
-    scale, ratio, sign = zero, zero, one
+    scale, ratio, sign = zero, zero, ones
     if kind != "joint":
         scale, ratio = log_cdf(near), inverse_mills(near)
         # The negative class has the probability of -v and -rho.

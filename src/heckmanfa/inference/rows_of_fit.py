@@ -197,20 +197,20 @@ def _same(moments: Moments, fitted: Moments) -> bool:
 
 
 def _other_rows(fit: Fit, sample: Sample, problem: str) -> InputError:
-    given, fitted = sample.row_counts, fit.row_counts
+    passed, fitted = sample.row_counts, fit.row_counts
     as_passed = (
         "pass X and y (and selected, sample_weight) as they were passed to fit"
         if fit.origin.design is None
         else "pass the data frame (and sample_weight) as it was passed to from_formula"
     )
-    if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):
+    if all(passed[kind] == fitted[kind] for kind in ("selected", "unselected")):
         return InputError(
             f"{problem}: as many rows are selected and not selected as in the fit, but their "
             f"values or weights differ. {as_passed[0].upper()}{as_passed[1:]}."
         )
     return InputError(
         f"{problem}: {as_passed}. Here "
-        f"{given['selected']} rows are selected and {given['unselected']} are not; in the fit "
+        f"{passed['selected']} rows are selected and {passed['unselected']} are not; in the fit "
         f"{fitted['selected']} were and {fitted['unselected']} were not."
     )
 

@@ -303,10 +303,10 @@ def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) ->
     if fit.probit is None or "bounds of rho" not in fit.family.supports:
         return {}
     try:
-        found = uncertainty_interval(fit, PassedRows(), rho, CONF_LEVEL, 61).tidy().iloc[1:]
+        table = uncertainty_interval(fit, PassedRows(), rho, CONF_LEVEL, 61).tidy().iloc[1:]
     except InputError:
         return {}
-    ends = found[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
+    ends = table[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
     return {
         column: Effect(*(float(value) for value in row))
         for column, row in zip(fit.features, ends, strict=True)
