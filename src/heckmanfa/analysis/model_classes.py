@@ -103,8 +103,22 @@ _FLAT = {
 def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a class as they are named now, given those of any file."""
     fields = {_RENAMED.get(f"{name}.{key}", key): value for key, value in content.items()}
-    if name != "Fit" or "coef" not in fields:
+    if name == "Spec" and "rho" in fields:
+        rho = fields.pop("rho")
+        fields["held"] = {} if rho is None else {"rho": rho}
+    if name != "Fit":
         return fields
+    guards = fields.pop("guards", None)
+    if "coef" in fields:
+        _gather_flat(fields)
+    if guards is not None:
+        (details,) = (fields.get("details") or {"LinearDetails": {}}).values()
+        fields["details"] = {"LinearDetails": details | {"guards": guards}}
+    return fields
+
+
+def _gather_flat(fields: dict[str, Any]) -> None:
+    """Put what earlier files have side by side where it is now."""
     for place, parts in _FLAT.items():
         fields[place] = {
             part: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
@@ -113,7 +127,6 @@ def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
     linear = {key: fields.pop(key) for key in ("own_scale", "rho_scores") if key in fields}
     binary = [fields.pop(key) for key in ("binary", "probability") if key in fields]
     fields["details"] = next((kept for kept in binary if kept), {"LinearDetails": linear})
-    return fields
 
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.

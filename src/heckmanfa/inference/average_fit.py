@@ -20,10 +20,9 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
-from heckmanfa.fit.fitted import error_estimates
+from heckmanfa.fit import Choice, Choose, Fit, Inputs, Spec, label_terms
 from heckmanfa.fit.full_form import form_of_fit, two_step_form
-from heckmanfa.fit.linear import LinearDetails
+from heckmanfa.fit.linear import with_linear_details
 from heckmanfa.inference.searching import COULD_IDENTIFY, warn_no_exclusion
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, weighted_count
@@ -131,7 +130,7 @@ class Averaging(Choose):
             return fit
         rows, moments = selection.rows, fit.moments
         scores = gather_rho_scores(moments, selection.probit, features, kind, rows)
-        return replace(fit, details=LinearDetails(rho_scores=scores))
+        return with_linear_details(fit, rho_scores=scores)
 
     @property
     def by_covariance(self) -> bool:
@@ -156,9 +155,10 @@ def _with_form(
     except NotIdentifiedError:
         if fit.atanh_rho is None:
             raise
-    spec = replace(fit.spec, rho=0.0, start=None)
+    spec = replace(fit.spec, held={"rho": 0.0}, start=None)
     choice = Choice(tuple(fit.features), everything=True)
-    held: Fit = fit.family.estimate(spec, selection, fit.moments, choice, kind, fit.row_counts)
+    inputs = Inputs(spec, selection, fit.moments, choice, kind, fit.row_counts)
+    held: Fit = fit.family.estimate(inputs)
     form = form_of_fit(held, both=both)
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
@@ -199,12 +199,12 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
     if errors:
         covariance = outcome.interval_members.term_covariance()[1]
     adjusted_r2 = _adjusted_r2(fit.moments, members) if fit.family.has_imr else nan
-    imr_coef = found.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
+    errors_known = {"rho": found.rho, "sigma": found.sigma}
+    if fit.family.has_imr:
+        two_steps = form.errors == "two-step"
+        errors_known["imr"] = found.free[len(form.columns)] if two_steps else members.mean_imr
     fit = replace(
-        fit,
-        errors=error_estimates(
-            float(imr_coef) if fit.family.has_imr else found.rho, found.rho, found.sigma
-        ),
+        fit.with_errors(**errors_known),
         adjusted_r2=adjusted_r2,
         aic=nan,
         bic=nan,

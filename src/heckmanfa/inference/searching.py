@@ -59,7 +59,7 @@ class GivenFeatures(Choose):
         A rho that is held at a value needs no exclusion.
         """
         prediction = [column for column in spec.prediction if column not in selection.separating]
-        held = spec.rho is not None
+        held = bool(spec.held)
         n_least = len(prediction) + (1 if held else 2)
         if moments.n_selected <= n_least:
             third = spec.family.words.correction_parameter
