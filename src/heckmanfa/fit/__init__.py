@@ -4,7 +4,15 @@ from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
 from heckmanfa.fit.fitted import Fit, Fitted, Origin, Spec
 from heckmanfa.fit.linear import LINEAR
-from heckmanfa.fit.making import Choice, Choose, Inputs, compress_sample, fit_model, label_terms
+from heckmanfa.fit.making import (
+    Choice,
+    Choose,
+    FirstStep,
+    Inputs,
+    compress_sample,
+    fit_model,
+    label_terms,
+)
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
@@ -13,6 +21,7 @@ __all__ = [
     "Choice",
     "Choose",
     "Family",
+    "FirstStep",
     "Fit",
     "Fitted",
     "Inputs",

@@ -95,6 +95,11 @@ class Spec:
         """What is estimated of the errors, as tables name it."""
         return self.family.term_names
 
+    @property
+    def correction_terms(self) -> tuple[str, ...]:
+        """What is estimated to correct the prediction equation, in words; nothing if it is held."""
+        return () if self.held else (self.family.words.correction_parameter,)
+
     def feature_names(self, columns: Positions) -> list[Any]:
         """Return the names of columns, or their positions if X has no names.
 

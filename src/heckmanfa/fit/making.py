@@ -42,47 +42,16 @@ class Choice:
     """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 
 
-class Choose(Protocol):
-    """Chooses the prediction features."""
-
-    @property
-    def by_covariance(self) -> bool:
-        """Whether what is chosen depends on the covariance of the estimates of all features."""
-        return False
-
-    def __call__(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        kind: CovarianceKind,
-        random_state: Any,
-    ) -> Choice:
-        """Choose, from the selection equation and the compressed data."""
-
-    def without_selection(self, spec: Spec) -> SearchOutcome | None:
-        """Return the outcome of a search that did not run, since no outcome is missing."""
-        return None
-
-    def finish(
-        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
-    ) -> Fit:
-        """Return the fit to report."""
-        return fit
-
-
 @dataclass(frozen=True, eq=False)
-class Inputs:
-    """What a family estimates from, once the prediction features are chosen."""
+class FirstStep:
+    """The selection equation of a model and its compressed data, before features are chosen."""
 
     spec: Spec
     selection: Selection
     """the selection equation, fitted, and the rows that it was fitted to"""
     moments: Moments
-    choice: Choice
     kind: CovarianceKind
-    counts: dict[str, int]
-    """every row given, by status"""
+    random_state: Any = None
 
     @property
     def probit(self) -> Probit:
@@ -93,6 +62,39 @@ class Inputs:
     def rows(self) -> Rows:
         """The rows of both equations."""
         return self.selection.rows
+
+
+class Choose(Protocol):
+    """Chooses the prediction features."""
+
+    @property
+    def by_covariance(self) -> bool:
+        """Whether what is chosen depends on the covariance of the estimates of all features."""
+        return False
+
+    def __call__(self, first: FirstStep) -> Choice:
+        """Choose, from the selection equation and the compressed data."""
+
+    def without_selection(self, spec: Spec) -> SearchOutcome | None:
+        """Return the outcome of a search that did not run, since no outcome is missing."""
+        return None
+
+    def finish(self, fit: Fit, first: FirstStep) -> Fit:
+        """Return the fit to report; ``first`` has the selection equation that was chosen."""
+        return fit
+
+    def for_replicates(self) -> Choose:
+        """Return the same for many fits of which only the estimates are used."""
+        return self
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Inputs(FirstStep):
+    """What a family estimates from, once the prediction features are chosen."""
+
+    choice: Choice
+    counts: dict[str, int]
+    """every row given, by status"""
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -133,14 +135,16 @@ def fit_model(
         spec = replace(spec, columns=left.columns)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
-        choice = choose(spec, selection, moments, kind, random_state)
+        first = FirstStep(spec, selection, moments, kind, random_state)
+        choice = choose(first)
         search = choice.search
         if choice.selection is not None:
             selection, moments = with_selection_features(
                 selection, moments, choice.selection, spec.labels
             )
+            first = replace(first, selection=selection, moments=moments)
         counts = sample.row_counts | selection.row_counts()
-        fit = spec.family.estimate(Inputs(spec, selection, moments, choice, kind, counts))
+        fit = spec.family.estimate(Inputs(**vars(first), choice=choice, counts=counts))
     fit = replace(
         fit,
         n_clusters=n_clusters,
@@ -150,7 +154,7 @@ def fit_model(
     )
     if alone:
         return fit
-    return choose.finish(fit, selection, kind, random_state)
+    return choose.finish(fit, first)
 
 
 def compress_sample(
