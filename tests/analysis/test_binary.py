@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from heckmanfa import Heckman, HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.analysis import Question, analyse, comparison, refits
+from heckmanfa.analysis import Question, analyse, comparison, fitted_question, refits
 from heckmanfa.analysis.column_roles import read_outcome
 from heckmanfa.analysis.request import check_question, question_of_kind
 from heckmanfa.datasets import load_mroz
@@ -245,12 +245,12 @@ def test_held_out_scores_are_those_of_fits_without_the_rows(women, monkeypatch):
 def test_a_search_is_repeated_in_each_fold_or_says_that_it_was_not(answered, monkeypatch):
     monkeypatch.setattr(refits, "N_FOLDS", 2)
     assert answered.held_out.features == "chosen"
-    monkeypatch.setattr(refits, "QUICK_ROWS", 100)
-    model, how = refits.fold_model(answered, answered.model, answered._make)
+    monkeypatch.setattr(fitted_question, "QUICK_ROWS", 100)
+    model, how = refits.fold_model(answered)
     assert how == "kept"
     assert model.prediction_features == answered.model.prediction_features_
     monkeypatch.setattr(refits, "MOST_HELD_OUT", 100)
-    assert "2 more fits of 753 rows" in refits.hold_out(answered, model, how)
+    assert "2 more fits of 753 rows" in refits.hold_out(answered)
 
 
 @pytest.mark.parametrize("seed", [2, 3])

@@ -8,7 +8,7 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
-from heckmanfa.analysis.refits import HeldOut, ratio_model
+from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.results.evidence import BestAssignment
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.results.reference import reference_of
@@ -157,7 +157,7 @@ def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
     """How outcomes compare with their means on their own scale, if they are fitted on the log."""
     if analysis.question.outcome_transform is None:
         return {}
-    judged = ratio_model(analysis, analysis.model, lambda: analysis.best_model)
+    judged = analysis.ratio_model
     ratio = None if isinstance(judged, str) else judged.fit_.transform_ratio
     if ratio is None:
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from heckmanfa.analysis import Question, analyse, save_model
-from heckmanfa.analysis.pictures import feature_frame
+from heckmanfa.analysis.pipeline import feature_frame
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
