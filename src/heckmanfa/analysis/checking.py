@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from heckmanfa.analysis.fitted_question import NOT_IN_MEMORY, FittedQuestion
-from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.refits import best_set_finding, resample, set_words
+from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
@@ -30,16 +30,8 @@ _FEW_ROWS, _SMALL_SHARE = 10, 0.01
 _NAMED, _LEVELS_LISTED = 3, 6
 
 
-def level_facts(prepared: Prepared) -> list[Fact]:
-    """Name references with few rows, levels that differ only in case, and numbers used as codes."""
-    return [
-        *_of_references(prepared.encoding),
-        *_of_spellings(prepared.encoding),
-        *_of_coded_numbers(prepared),
-    ]
-
-
 def _of_references(encoding: Encoding) -> list[Fact]:
+    """Name references with few rows."""
     said, dos = [], []
     level: Level = "note"
     for name, rows in encoding.level_rows.items():
@@ -64,45 +56,41 @@ def _of_references(encoding: Encoding) -> list[Fact]:
     return [Fact("reference_rows", level, value, " ".join(said[:_NAMED]), values=advice)]
 
 
-def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
-    """Return the levels of each category that differ only in case or blanks, together."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+def _of_spellings(encoding: Encoding) -> list[Fact]:
+    """Name the levels of a category that differ only in case or blanks."""
+    spellings: dict[str, list[list[str]]] = {}
     for name in encoding.levels:
         alike: dict[str, list[str]] = {}
         for level in [*encoding.levels[name], *encoding.merged.get(name, ())]:
             if level != OTHER:
                 alike.setdefault("".join(level.split()).casefold(), []).append(level)
-        groups = [tuple(group) for group in alike.values() if len(group) > 1]
-        if groups:
-            found[name] = groups
-    return found
-
-
-def _of_spellings(encoding: Encoding) -> list[Fact]:
-    found = spellings(encoding)
-    if not found:
+        if groups := [group for group in alike.values() if len(group) > 1]:
+            spellings[name] = groups
+    if not spellings:
         return []
     said = []
-    for name, groups in list(found.items())[:_NAMED]:
+    for name, groups in list(spellings.items())[:_NAMED]:
         pairs = listed([quoted_list(group, _LEVELS_LISTED) for group in groups[:_LEVELS_LISTED]])
         said.append(f"{pairs} are different levels of {quoted(name)}.")
-    value = listed([shown(name) for name in found])
+    value = listed([shown(name) for name in spellings])
     return [Fact("level_spellings", "caution", value, " ".join(said))]
 
 
-def _of_coded_numbers(prepared: Prepared) -> list[Fact]:
-    codes = prepared.coded_numbers
-    if not codes:
+def _of_coded_numbers(columns: Sequence[CodedNumbers]) -> list[Fact]:
+    """Name columns of numbers that may be codes."""
+    if not columns:
         return []
+    first = columns[:_NAMED]
     said = [
-        f"{quoted(one.column)} holds {one.n_values:,} integers from {one.low:g} to {one.high:g}."
-        for one in codes[:_NAMED]
+        f"{quoted(column.column)} holds {column.n_values:,} integers from {column.low:g} to "
+        f"{column.high:g}."
+        for column in first
     ]
-    named = option("categorical", [one.column for one in codes[:_NAMED]])
+    named = option("categorical", [column.column for column in first])
     do = f"If its numbers name things, pass {named}."
-    if any(one.n_values > MOST_LEVELS for one in codes):
+    if any(column.n_values > MOST_LEVELS for column in columns):
         do += f" Merge rare levels with {option('min_level_rows')}."
-    value = listed([shown(one.column) for one in codes])
+    value = listed([shown(column.column) for column in columns])
     return [Fact("coded_numbers", "caution", value, " ".join(said), values={"advice": do})]
 
 
@@ -152,20 +140,20 @@ def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
         *_of_rows(fitted),
         *_of_codes(fitted),
         *_of_derived(fitted),
-        *level_facts(fitted),
+        *_of_references(fitted.encoding),
+        *_of_spellings(fitted.encoding),
+        *_of_coded_numbers(fitted.coded_numbers),
     ]
     if missed.n:
-        checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
+        n_checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
         words = f"{'. '.join(missed.reasons)}."
-        facts.append(Fact("not_run", "note", meaning=words, values={"checks": checks}))
+        facts.append(Fact("not_run", "note", meaning=words, values={"checks": n_checks}))
     if fitted.question.searched == "none":
         # Nothing can always be in a search that there is not.
         facts = [replace(fact, case=fact.case or "given") for fact in facts]
-    found = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
-    warned = checks_of_warnings(
-        list(zip(fitted.warning_kinds, fitted.warnings, strict=True)), found, fit, outcome
-    )
-    return ordered_checks([*found, *warned])
+    checks = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
+    warnings = list(zip(fitted.warning_kinds, fitted.warnings, strict=True))
+    return ordered_checks([*checks, *checks_of_warnings(warnings, checks, fit, outcome)])
 
 
 def _in_table(fact: Fact, fitted: FittedQuestion) -> Fact:
@@ -290,20 +278,20 @@ def _of_rows(fitted: FittedQuestion) -> list[Fact]:
 
 def _of_codes(fitted: FittedQuestion) -> list[Fact]:
     """Name the numbers that look like codes for missing: in the outcome they spoil everything."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     levels: tuple[tuple[str, Level, bool], ...] = (
         ("outcome_code", "problem", True),
         ("feature_codes", "caution", False),
     )
     for key, level, of_outcome in levels:
-        codes = [one for one in fitted.suspicions if one.is_outcome is of_outcome]
+        codes = [code for code in fitted.suspicions if code.is_outcome is of_outcome]
         some = codes[:_LISTED]
         if some:
             words = " ".join(code.words for code in some)
             held = listed([f"{code.code:g} in {plural(code.rows, 'row')}" for code in some])
             advice = {"advice": " ".join(code.do for code in some)}
-            found.append(Fact(key, level, held, words, values=advice))
-    return found
+            facts.append(Fact(key, level, held, words, values=advice))
+    return facts
 
 
 def _of_derived(fitted: FittedQuestion) -> list[Fact]:

@@ -231,7 +231,7 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     known = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
     if loaded is None:
         said = (getattr(warning.message, "lost", None) for warning in caught)
-        known["lost"] = next((found for found in said if found is not None), None)
+        known["lost"] = next((lost_rows for lost_rows in said if lost_rows is not None), None)
     return Analysis(
         **known,
         model=model,
