@@ -24,7 +24,7 @@ from heckmanfa.data.columns.encoded_columns import (
     to_pandas_column,
 )
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.features import number_columns
 from heckmanfa.data.columns.kinds import ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcome_classes import labels_of
@@ -150,8 +150,7 @@ def _source(features: Any) -> Source:
         return ColumnArrays(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        shape = frame.shape
-        return FeatureTable(tuple(frame.columns), shape, frame).source(range(shape[1]))
+        return number_columns(frame, range(frame.shape[1]))
     array = np.asarray(features)
     if array.ndim != 2:
         raise InputError(f"a chunk of X is a {type(features).__name__}, and not a NumPy matrix")

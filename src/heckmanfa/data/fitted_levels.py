@@ -234,7 +234,7 @@ def settle_levels(
     raises `LevelsChangedError` if it needs another encoding.
     """
     asked = references_asked(table, reference)
-    encoding = table.fitted("").encoding
+    encoding = table.columns.encoding
     if encoding is None:
         return table, sample
     return re_encode(table, sample, with_fitted_levels(encoding, sample.level_rows, asked))
@@ -242,7 +242,7 @@ def settle_levels(
 
 def references_asked(table: FeatureTable, reference: Mapping[Any, Any] | None) -> dict[str, str]:
     """Return the levels that an estimator and its rows name as references, by category."""
-    columns, source = table.fitted(""), table.native
+    columns, source = table.columns, table.native
     asked = read_references(columns, source.reference) if isinstance(source, RowSource) else {}
     return asked | read_references(columns, reference)
 
@@ -251,7 +251,7 @@ def refuse_moved(
     table: FeatureTable, changed: LevelsChangedError, asked: Mapping[str, str]
 ) -> None:
     """Refuse a reference that the user ``asked`` for if separation leaves no row of it."""
-    before, after = table.fitted("").encoding, changed.encoding
+    before, after = table.columns.encoding, changed.encoding
     assert before is not None
     for name, level in before.references.items():
         if after.references[name] != level and name in asked:
@@ -265,12 +265,10 @@ def re_encode(
     table: FeatureTable, sample: Sample, encoding: Encoding
 ) -> tuple[FeatureTable, Sample]:
     """Return a table and its rows as another encoding of the same sources makes them."""
-    raw = table.raw
-    assert raw is not None
-    assert raw.encoding is not None
-    before, columns = raw.encoding, replace(raw, encoding=encoding)
+    before, columns = table.columns.encoding, replace(table.columns, encoding=encoding)
+    assert before is not None
     if encoding.levels == before.levels:
-        return replace(table, raw=columns), sample
+        return replace(table, columns=columns), sample
     names = tuple(encoding.columns)
     rows = sample.rows
     native: Any
@@ -280,7 +278,7 @@ def re_encode(
         native = _recoded(table.native, before, encoding)
     else:
         raise LevelsChangedError(encoding)
-    made = FeatureTable(names, (table.shape[0], len(names)), native, table.labels_given, columns)
+    made = FeatureTable(columns, table.n_rows, native)
     places = {name: place for place, name in enumerate(names)}
 
     def moved(old: tuple[int, ...]) -> list[int]:

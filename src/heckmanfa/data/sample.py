@@ -237,7 +237,7 @@ def read_sample(
     else:
         read = read_rows(
             y,
-            table.shape[0],
+            table.n_rows,
             selected,
             sample_weight,
             beside=source if table.tensors else None,
@@ -266,7 +266,7 @@ def read_sample(
         features = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, features, everywhere)
     public = counts.public(incomplete=lost is not None)
-    levels = table.fitted("").rows_by_level(columns, features.ones, features.zeros)
+    levels = table.columns.rows_by_level(columns, features.ones, features.zeros)
     return Sample(rows, public, n_groups, counts.unselected == 0, classes, lost, levels)
 
 

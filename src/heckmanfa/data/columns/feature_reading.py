@@ -95,15 +95,15 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
                 "alone: pass a data frame, or make dummies first (pandas.get_dummies(frame, "
                 "drop_first=True, dtype=float)) and copy these with heckmanfa.to_device"
             )
-    categories = _used(categories, table.fitted(estimator), lists)
+    categories = _used(categories, table.columns, lists)
     if not categories:
         return table if by_type else _read_features(X, fresh)
     if not by_type:
-        used = columns_named(table.fitted(estimator), lists)
+        used = columns_named(table.columns, lists)
         refuse_categories(table.native, [column for column in used if column not in categories])
-    names = tuple(table.labels(range(table.shape[1])))
+    names = tuple(table.columns.labels_of_x)
     encoded = learn_categories(table.native, names, categories, named=not by_type)
-    return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
+    return _encoded(replace(table.columns, encoding=encoded.encoding), encoded)
 
 
 def _read_raw(
@@ -119,12 +119,12 @@ def _read_raw(
     else:
         types = nw.from_native(source.column_types, eager_only=True)
         categories = types_of_categories(types)
-    columns = table.fitted(fresh.estimator)
+    columns = table.columns
     categories = _used(categories, columns, lists)
     levels = source.learn_levels(categories) if categories else {}
     if not levels:
         return table
-    names = tuple(table.labels(range(table.shape[1])))
+    names = columns.labels_of_x
     encoding = Encoding.plain(names, {names[position]: some for position, some in levels.items()})
     return _encoded_rows(source, replace(columns, encoding=encoding))
 
@@ -157,7 +157,7 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
         other = X.encoding.levels != encoding.levels
         X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
     if _is_encoded(X, columns):
-        return replace(_read_features(X, columns.encoded()), raw=columns)
+        return replace(_read_features(X, columns.encoded()), columns=columns)
     if isinstance(X, RowSource):
         _read_features(X, columns)
         return _encoded_rows(X, columns, unknown)
@@ -169,9 +169,7 @@ def _encoded_rows(
     source: RowSource, columns: FittedColumns, unknown: Unknown = "error"
 ) -> FeatureTable:
     assert columns.encoding is not None
-    names = tuple(columns.encoding.columns)
-    rows = source.re_encoded(columns.encoding, unknown)
-    return FeatureTable(names, (-1, len(names)), rows, raw=columns)
+    return FeatureTable(columns, -1, source.re_encoded(columns.encoding, unknown))
 
 
 def _is_encoded(X: Any, columns: FittedColumns) -> bool:
@@ -191,8 +189,7 @@ def _is_encoded(X: Any, columns: FittedColumns) -> bool:
 
 
 def _encoded(columns: FittedColumns, encoded: EncodedColumns) -> FeatureTable:
-    names = tuple(encoded.encoding.columns)
-    return FeatureTable(names, (encoded.frame.shape[0], len(names)), encoded, raw=columns)
+    return FeatureTable(columns, encoded.frame.shape[0], encoded)
 
 
 def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) -> FeatureTable:
@@ -200,8 +197,9 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     if isinstance(X, RowSource):
         names, others = X.names, X.labels_given
         _compare_names(columns, names or others or range(X.n_features))
-        raw = None if X.encoding is None else FittedColumns.of(X.encoding)
-        return FeatureTable(names, (-1, X.n_features), X, others, raw)
+        if X.encoding is not None:
+            return FeatureTable(FittedColumns.of(X.encoding, columns.estimator), -1, X)
+        return _table(columns, (-1, X.n_features), X, names, others)
     if is_dask(X):
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):
@@ -228,7 +226,7 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         _compare_names(columns, names or others or ())
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
-        return FeatureTable(names, frame.shape, frame, others)
+        return _table(columns, frame.shape, frame, names, others)
     array = check_array(
         plain_array(X) if as_frame else _plain_matrix(X),
         dtype=None if as_frame else "numeric",
@@ -237,7 +235,18 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         estimator=columns.as_estimator(),
     )
     _compare(columns, array, None)
-    return FeatureTable(None, array.shape, array_frame(array) if as_frame else array)
+    return _table(columns, array.shape, array_frame(array) if as_frame else array)
+
+
+def _table(
+    columns: FittedColumns,
+    shape: tuple[int, int],
+    native: Any,
+    names: tuple[str, ...] | None = None,
+    labels: tuple[Any, ...] | None = None,
+) -> FeatureTable:
+    """Return the table of columns that are X's own, of a model whose columns are checked."""
+    return FeatureTable(FittedColumns(columns.estimator, shape[1], names, labels), shape[0], native)
 
 
 def _without_loading(columns: FittedColumns) -> str:
@@ -330,6 +339,6 @@ def _read_tensor(X: Any, columns: FittedColumns) -> FeatureTable:
         refuse_same_labels(X.names)
         names, others = split_labels(X.names)
         _compare_names(columns, X.names)
-        return FeatureTable(names, shape, values, others)
+        return _table(columns, shape, values, names, others)
     _compare(columns, np.empty((1, shape[1])), None)
-    return FeatureTable(None, shape, values)
+    return _table(columns, shape, values)
