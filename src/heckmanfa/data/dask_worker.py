@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import as_series, floats, numbers, numeric_array
-from heckmanfa.data.columns.encoded_columns import (
-    EncodedColumns,
+from heckmanfa.data.columns.encoded_frame import (
+    EncodedFrame,
     array_frame,
     category_column,
     count_levels,
@@ -85,7 +85,7 @@ class Pass:
         if self.encoding is None:
             return _source(features)
         frame = partition_frame(features)
-        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
+        made = EncodedFrame(frame, self.encoding, self.unknown).arrays(self.columns)
         arrays = {place: made[column] for place, column in enumerate(self.columns)}
         return ColumnArrays(arrays, (frame.shape[0], len(arrays)))
 
@@ -259,8 +259,7 @@ class CountLevels:
         counted = []
         for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True)):
             series = frame[:, place]
-            is_declared, named = kind in ("category", "named"), kind == "named"
-            column = category_column(series, name, is_declared=is_declared, named=named)
+            column = category_column(series, name, kind)
             values = to_pandas_column(series)
             held = "string"
             if kind == "objects":

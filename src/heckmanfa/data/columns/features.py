@@ -20,7 +20,7 @@ from heckmanfa.data.columns.column_names import (
     names_or_positions,
 )
 from heckmanfa.data.columns.column_numbers import numbers_at
-from heckmanfa.data.columns.encoded_columns import EncodedColumns
+from heckmanfa.data.columns.encoded_frame import EncodedFrame
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.rows import ColumnArrays, Mask, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
@@ -211,7 +211,7 @@ class FeatureTable:
     n_rows: int
     """-1 if the rows are not in memory"""
     native: Any
-    """a 2-D array, a narwhals frame, `EncodedColumns`, or a `RowSource`"""
+    """a 2-D array, a narwhals frame, `EncodedFrame`, or a `RowSource`"""
 
     @classmethod
     def without_rows(cls, columns: FittedColumns) -> FeatureTable:
@@ -270,7 +270,7 @@ class FeatureTable:
         """Return the rows of X, of which only these columns will be read."""
         if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
-        if isinstance(self.native, EncodedColumns):
+        if isinstance(self.native, EncodedFrame):
             return ColumnArrays(self.native.arrays(columns), self.shape)
         return number_columns(self.native, columns)
 
