@@ -24,7 +24,7 @@ from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.inference.average_fit import with_equations
+from heckmanfa.inference.choosing import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
