@@ -76,7 +76,11 @@ def group_fits(fit: Fit) -> list[GroupFit]:
 
 def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> GroupFit:
     form = outcome_of(fit).form
-    terms, slopes, n = form.terms(group.estimates), form.slopes(group.estimates), form.correction
+    terms, slopes, n = (
+        form.terms(group.estimates),
+        form.term_slopes(group.estimates),
+        form.correction,
+    )
     jacobian = np.zeros((len(terms), len(group.estimates)))
     jacobian[:n, :n] = np.eye(n)
     jacobian[n:, n:] = slopes

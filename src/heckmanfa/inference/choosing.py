@@ -26,7 +26,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, label_terms
 from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.fit.full_form import form_of_fit, two_step_form
+from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps
 from heckmanfa.fit.linear import LinearDetails
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
@@ -42,11 +42,10 @@ from heckmanfa.search.averaging.weights import (
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.form import Form, QuadraticForm, form_of_all
-from heckmanfa.search.full_model import FullModel, centred, fit_all, without_collinear
+from heckmanfa.search.choices import Choices, feasible_choices, join_equations
+from heckmanfa.search.form import Form, form_of_all
+from heckmanfa.search.full_model import centred, fit_all, fit_both, without_collinear
 from heckmanfa.search.goal import Goal
-from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.chances import CHANCES_BY
@@ -120,33 +119,33 @@ class Searching(Choose):
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
+        full, compressed = None, "compressed data" in spec.family.supports
+        if self.selecting is not None or not compressed:
+            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+        allowed = choices
         if self.selecting is not None:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            compressed = "compressed data" in spec.family.supports
-            joint = everything(moments, selection, choices, self.selecting, binary=not compressed)
-            result, _ = self.strategy(joint.problem(self.criterion, spec.labels))
-            return SearchOutcome(
-                *(self.choices, choices.columns, result, joint.choices.n_assignments),
-                selecting=self.selecting,
-                form=joint.form,
-            )
-        full: FullModel | None = None
-        if "compressed data" not in spec.family.supports:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            m, rows = moments.n_selected, selection.rows
+            full = fit_both(moments, selection, choices.columns, binary=not compressed)
+            away = [*selection.dropped, *selection.separating]
+            allowed = join_equations(choices, self.selecting.without_columns(away))
+        elif not compressed:
             full = fit_all(moments, selection, choices.columns)
-            full = centred(full, rows, choices, self.criterion, m)
-            goal = Goal.of_form(full.form, choices, self.criterion, moments.n_selected)
-        else:
+            full = centred(full, selection.rows, choices, self.criterion)
+        if full is None:
             form = self._form(first, choices)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = SearchProblem(
-            moments, selection.rows, choices, goal, spec.labels, first.random_state, full
+        else:
+            goal = Goal.of_form(full.form, allowed, self.criterion)
+        rows, seed = selection.rows, first.random_state
+        result, training = self.strategy(
+            SearchProblem(moments, rows, allowed, goal, spec.labels, seed, full)
         )
-        result, training = self.strategy(problem)
-        return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
+        return SearchOutcome(
+            *(self.choices, choices.columns, result, allowed.n_assignments, training),
+            selecting=self.selecting,
+            form=None if full is None or self.selecting is None else full.form,
+        )
 
-    def _form(self, first: FirstStep, choices: Choices) -> QuadraticForm | None:
+    def _form(self, first: FirstStep, choices: Choices) -> Form | None:
         """Return the form of the corrected BIC; None for other criteria."""
         if self.criterion != "corrected_bic":
             return None
@@ -330,7 +329,7 @@ def _two_step_chance(fit: Fit, first: FirstStep, choices: Choices) -> float | No
     kind = first.kind
     robust = replace(kind, cov_type="robust") if kind.cov_type == "classical" else kind
     try:
-        form = two_step_form(fit, choices.columns, robust, first.selection.rows)
+        form = form_of_two_steps(fit, choices.columns, robust, first.selection.rows)
     except NotIdentifiedError:
         return None
     with warnings.catch_warnings():
