@@ -79,12 +79,12 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
     ((name, content),) = node.items()
     kind = class_named(name)
     allowed, names = {*signature(kind).parameters}, stored_attributes(kind)
-    given, kept = content["parameters"], content["attributes"]
-    if not given.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
+    stated, kept = content["parameters"], content["attributes"]
+    if not stated.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
         raise UnsoundError(f"{name} has missing or unknown attributes")
     hints = hints_of(kind.__init__)
     parameters = {}
-    for parameter, value in given.items():
+    for parameter, value in stated.items():
         # Others may be of any type that scikit-learn's checks of them allow.
         hint = hints[parameter] if _has_words(hints.get(parameter)) else Any
         try:
@@ -98,7 +98,7 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
 
 
 def _has_words(hint: Any) -> bool:
-    return any(get_origin(part) is Literal for part in (hint, *get_args(hint)))
+    return any(get_origin(kind) is Literal for kind in (hint, *get_args(hint)))
 
 
 def finish_model(model: Any, labels: Sequence[str]) -> None:
