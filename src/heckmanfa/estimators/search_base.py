@@ -70,7 +70,7 @@ class ChoiceModel(BaseEstimator):
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
-            default_groups=[table.labels(group) for group in table.fitted("").groups],
+            default_groups=[table.labels(group) for group in table.columns.groups],
             max_features=self.max_features,
         )
         groups = groups_of_columns(table, design)

@@ -2,9 +2,19 @@
 
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
-from heckmanfa.fit.fitted import Choice, Choose, FirstStep, Fit, Fitted, Origin, Spec, label_terms
-from heckmanfa.fit.from_sample import PassedRows, compress_sample, fit_model, sample_of
+from heckmanfa.fit.fitted import Fit, Fitted, Origin, Spec
 from heckmanfa.fit.linear import LINEAR
+from heckmanfa.fit.making import (
+    Choice,
+    Choose,
+    FirstStep,
+    Inputs,
+    PassedRows,
+    compress_sample,
+    fit_model,
+    label_terms,
+    sample_of,
+)
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
@@ -16,6 +26,7 @@ __all__ = [
     "FirstStep",
     "Fit",
     "Fitted",
+    "Inputs",
     "Origin",
     "PassedRows",
     "Spec",

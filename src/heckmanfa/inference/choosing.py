@@ -24,10 +24,9 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, label_terms
-from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.fit.full_form import form_of_fit, two_step_form
-from heckmanfa.fit.linear import LinearDetails
+from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Inputs, Spec, label_terms
+from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps
+from heckmanfa.fit.linear import with_linear_details
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
@@ -42,11 +41,10 @@ from heckmanfa.search.averaging.weights import (
     Correction,
     Weighting,
 )
-from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.form import Form, QuadraticForm, form_of_all
-from heckmanfa.search.full_model import FullModel, centred, fit_all, without_collinear
+from heckmanfa.search.choices import Choices, feasible_choices, join_equations
+from heckmanfa.search.form import Form, form_of_all
+from heckmanfa.search.full_model import centred, fit_all, fit_both, without_collinear
 from heckmanfa.search.goal import Goal
-from heckmanfa.search.joint_model import everything
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.chances import CHANCES_BY
@@ -120,33 +118,33 @@ class Searching(Choose):
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
+        full, compressed = None, "compressed data" in spec.family.supports
+        if self.selecting is not None or not compressed:
+            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+        allowed = choices
         if self.selecting is not None:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            compressed = "compressed data" in spec.family.supports
-            joint = everything(moments, selection, choices, self.selecting, binary=not compressed)
-            result, _ = self.strategy(joint.problem(self.criterion, spec.labels))
-            return SearchOutcome(
-                *(self.choices, choices.columns, result, joint.choices.n_assignments),
-                selecting=self.selecting,
-                form=joint.form,
-            )
-        full: FullModel | None = None
-        if "compressed data" not in spec.family.supports:
-            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
-            m, rows = moments.n_selected, selection.rows
+            full = fit_both(moments, selection, choices.columns, binary=not compressed)
+            away = [*selection.dropped, *selection.separating]
+            allowed = join_equations(choices, self.selecting.without_columns(away))
+        elif not compressed:
             full = fit_all(moments, selection, choices.columns)
-            full = centred(full, rows, choices, self.criterion, m)
-            goal = Goal.of_form(full.form, choices, self.criterion, moments.n_selected)
-        else:
+            full = centred(full, selection.rows, choices, self.criterion)
+        if full is None:
             form = self._form(first, choices)
             goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = SearchProblem(
-            moments, selection.rows, choices, goal, spec.labels, first.random_state, full
+        else:
+            goal = Goal.of_form(full.form, allowed, self.criterion)
+        rows, seed = selection.rows, first.random_state
+        result, training = self.strategy(
+            SearchProblem(moments, rows, allowed, goal, spec.labels, seed, full)
         )
-        result, training = self.strategy(problem)
-        return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
+        return SearchOutcome(
+            *(self.choices, choices.columns, result, allowed.n_assignments, training),
+            selecting=self.selecting,
+            form=None if full is None or self.selecting is None else full.form,
+        )
 
-    def _form(self, first: FirstStep, choices: Choices) -> QuadraticForm | None:
+    def _form(self, first: FirstStep, choices: Choices) -> Form | None:
         """Return the form of the corrected BIC; None for other criteria."""
         if self.criterion != "corrected_bic":
             return None
@@ -284,7 +282,7 @@ class Averaging(Choose):
             return fit
         probit, rows = first.selection.probit, first.selection.rows
         scores = gather_rho_scores(fit.moments, probit, features, first.kind, rows)
-        return replace(fit, details=LinearDetails(rho_scores=scores))
+        return with_linear_details(fit, rho_scores=scores)
 
     @property
     def by_covariance(self) -> bool:
@@ -307,10 +305,13 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
     except NotIdentifiedError:
         if fit.atanh_rho is None:
             raise
-    spec = replace(fit.spec, rho=0.0, start=None)
-    choice = Choice(tuple(fit.features), everything=True)
-    given = spec, first.selection, fit.moments, choice, first.kind, fit.row_counts
-    held: Fit = fit.family.estimate(*given)
+    inputs = Inputs(
+        replace(fit.spec, held={"rho": 0.0}, start=None),
+        *(first.selection, fit.moments, first.kind),
+        choice=Choice(tuple(fit.features), everything=True),
+        counts=fit.row_counts,
+    )
+    held: Fit = fit.family.estimate(inputs)
     form = form_of_fit(held, both=both)
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
@@ -330,7 +331,7 @@ def _two_step_chance(fit: Fit, first: FirstStep, choices: Choices) -> float | No
     kind = first.kind
     robust = replace(kind, cov_type="robust") if kind.cov_type == "classical" else kind
     try:
-        form = two_step_form(fit, choices.columns, robust, first.selection.rows)
+        form = form_of_two_steps(fit, choices.columns, robust, first.selection.rows)
     except NotIdentifiedError:
         return None
     with warnings.catch_warnings():
@@ -351,11 +352,9 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
         covariance = outcome.interval_members.term_covariance()[1]
     adjusted_r2 = _adjusted_r2(fit.moments, members) if fit.family.has_imr else nan
     imr_coef = mixture.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
+    imr = {"imr": float(imr_coef)} if fit.family.has_imr else {}
     fit = replace(
-        fit,
-        errors=error_estimates(
-            float(imr_coef) if fit.family.has_imr else mixture.rho, mixture.rho, mixture.sigma
-        ),
+        fit.with_errors(**imr, rho=mixture.rho, sigma=mixture.sigma),
         adjusted_r2=adjusted_r2,
         aic=nan,
         bic=nan,
