@@ -227,7 +227,11 @@ def uncertainty_interval(
     fit: Fit, passed: PassedRows, rho: Any, conf_level: float, n_grid: int
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
-    low, high = _check(fit, rho, conf_level, n_grid)
+    low, high = ends = _read_range(rho)
+    check_level(conf_level)
+    if not isinstance(n_grid, Integral) or n_grid < 2:
+        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
+    probit_of(fit, "no rho could change the estimates")
     compressed = "compressed data" in fit.family.supports
     if not compressed:
         require_rows(fit, passed, "uncertainty_interval")
@@ -239,8 +243,19 @@ def uncertainty_interval(
         kind = fit.spec.covariance_kind(read.sample.n_groups)
         with one_blas_thread():
             likelihood = Likelihood.build(fit, read.rows)
-            curve = MLOverRho.build(likelihood, _terms(fit), (low, high), kind)
-    return _interval(fit, curve, (low, high), conf_level, n_grid)
+            curve = MLOverRho.build(likelihood, _terms(fit), ends, kind)
+    return UncertaintyInterval(
+        rho=ends,
+        conf_level=float(conf_level),
+        grid=np.unique(np.linspace(low, high, int(n_grid))),
+        rho_hat=fit.rho,
+        n_selected=fit.n_selected,
+        curve=curve,
+        notes=(*_notes(fit), *reference_of(fit).notes()),
+        reference=reference_of(fit),
+        held_rho=fit.held_rho,
+        averaged=fit.way.is_average,
+    )
 
 
 def _compressed_curve(fit: Fit, low: float, high: float) -> TwoStepOverRho:
@@ -259,39 +274,8 @@ def _compressed_curve(fit: Fit, low: float, high: float) -> TwoStepOverRho:
     return curve
 
 
-def _check(fit: Fit, rho: Any, conf_level: float, n_grid: int) -> tuple[float, float]:
-    """Read the range; refuse other arguments that are not valid, and a fit without selection."""
-    low, high = _read_range(rho)
-    check_level(conf_level)
-    if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
-    probit_of(fit, "no rho could change the estimates")
-    return low, high
-
-
 def _terms(fit: Fit) -> list[str]:
     return ["Intercept", *(fit.labels[feature] for feature in fit.features)]
-
-
-def _interval(
-    fit: Fit,
-    curve: OverRhoCurve,
-    rho: tuple[float, float],
-    conf_level: float,
-    n_grid: int,
-) -> UncertaintyInterval:
-    return UncertaintyInterval(
-        rho=rho,
-        conf_level=float(conf_level),
-        grid=np.unique(np.linspace(*rho, int(n_grid))),
-        rho_hat=fit.rho,
-        n_selected=fit.n_selected,
-        curve=curve,
-        notes=(*_notes(fit), *reference_of(fit).notes()),
-        reference=reference_of(fit),
-        held_rho=fit.held_rho,
-        averaged=fit.way.is_average,
-    )
 
 
 def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) -> dict[int, Effect]:
