@@ -18,10 +18,9 @@ from heckmanfa.results.answer import answer_of, opening, roles_frame
 from heckmanfa.results.checks import Check
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
-from heckmanfa.results.headline import headline, interval_words
+from heckmanfa.results.headline import headline, interval_words, verdict
 from heckmanfa.results.judgement import Judgement
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, passage
 from heckmanfa.text.wording import chance_text, effects
 

@@ -17,19 +17,19 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.fit import BINARY
 from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.results.answer import answer_of
-from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.answer_html import card_html
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer, facts_of_fit
 from heckmanfa.results.checks import check_of, checks_of
 from heckmanfa.results.claims import claims_of
-from heckmanfa.results.effect_words import EffectWords, class_label
 from heckmanfa.results.effects import assignments_of, effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.fit_tests import rho_lr
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.naming import EffectWords, class_label
 from heckmanfa.results.selection_words import selection_words, which_words
 from heckmanfa.results.side_by_side import side_by_side
 

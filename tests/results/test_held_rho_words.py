@@ -12,8 +12,8 @@ from heckmanfa.results.answer import answer_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import selection_words
 
 PREDICTION = ["educ", "exper"]

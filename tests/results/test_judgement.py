@@ -13,8 +13,8 @@ from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.analysis import analyse, checking
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement, judgement_of
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM, says
 
 

@@ -12,7 +12,8 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
 from heckmanfa.model.likelihood import rho_text
 from heckmanfa.results.diagnostics import measure
-from heckmanfa.results.fit_facts import exclusion_fact, rho_fact
+from heckmanfa.results.exclusions import exclusion_fact
+from heckmanfa.results.fit_facts import rho_fact
 from heckmanfa.results.reference import Reference
 
 SILENT = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")

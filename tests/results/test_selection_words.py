@@ -15,8 +15,8 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.plots.selection_rows import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import (
     roles_rule,
     selection_words,

@@ -24,7 +24,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.fit.family import is_family
 from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.probability_effects import probability_of
+from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 from heckmanfa.text.printable import quoted

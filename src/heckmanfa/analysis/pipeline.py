@@ -40,7 +40,7 @@ from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
-from heckmanfa.results.answer_card import card_html, card_or_summary
+from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.average_tables import ALWAYS, SURELY
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.checks import Check

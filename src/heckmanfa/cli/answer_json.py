@@ -10,10 +10,10 @@ from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut, ratio_model
 from heckmanfa.results.evidence import BestAssignment
-from heckmanfa.results.inclusion import inclusion_frame
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.reference import reference_of
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.summary_facts import likelihood_name
+from heckmanfa.results.search_report import inclusion_frame
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_words import told
 

@@ -40,8 +40,7 @@ from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.results.catalogue import sentences_of
-from heckmanfa.results.effect_words import class_label, scale_notes
-from heckmanfa.results.naming import name_on_scale
+from heckmanfa.results.naming import class_label, name_on_scale, scale_notes
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted

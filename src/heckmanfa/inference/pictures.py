@@ -27,8 +27,7 @@ from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
-from heckmanfa.results.assignment_tests import interval_of
-from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.assignment_weights import AssignmentWeights, interval_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (

@@ -27,10 +27,10 @@ from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown

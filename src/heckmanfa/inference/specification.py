@@ -48,7 +48,7 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.effect_words import held_value
+from heckmanfa.results.naming import held_value
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_facts import search_notes
 

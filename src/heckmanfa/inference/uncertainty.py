@@ -31,10 +31,10 @@ from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.headline import LITTLE_RHO
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural

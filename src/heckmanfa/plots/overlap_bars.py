@@ -16,9 +16,8 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots.canvas import BLUE, GREY, VERMILION, canvas
 from heckmanfa.plots.picture import Picture, weight_words
 from heckmanfa.plots.scene import Axis, Bar, Group, Panel, Panels, Rule, Scale
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import count, figure, plural
 
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)

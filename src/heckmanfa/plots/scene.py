@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from heckmanfa.text.numerals import signed as with_sign
-from heckmanfa.text.numerals import with_minus
-from heckmanfa.text.shortening import cut, cut_names
+from heckmanfa.text.printable import cut, cut_names
 from heckmanfa.text.table import LegendItem, PictureText
+from heckmanfa.text.wording import signed as with_sign
+from heckmanfa.text.wording import with_minus
 
 _STEPS = (1, 2, 5)
 # Axes from here on are written with exponents.

@@ -32,8 +32,7 @@ from typing import Literal
 
 from heckmanfa.plots.scene import Scale, Tick
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import printable
-from heckmanfa.text.shortening import cells
+from heckmanfa.text.printable import cells, printable
 from heckmanfa.text.table import LegendItem
 
 WIDE, NARROW = 540, 358

@@ -14,12 +14,11 @@ from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.results.summary_facts import likelihood_name
-from heckmanfa.text.numerals import figure, interval
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import chance_text, count, number, p_value, percent
+from heckmanfa.text.wording import chance_text, count, figure, interval, number, p_value, percent
 
 _TERMS = {
     "imr": "lambda",

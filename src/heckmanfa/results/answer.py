@@ -17,14 +17,15 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.headline import (
+    LITTLE_RHO,
     amount,
     by_certainty,
     headline,
     interval_words,
+    verdict,
     weight_words,
 )
 from heckmanfa.results.judgement import VerdictKind
-from heckmanfa.results.selection_verdict import LITTLE_RHO, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown

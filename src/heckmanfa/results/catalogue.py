@@ -10,14 +10,13 @@ from heckmanfa.data.missing_features import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.diagnostics import Diagnostics, measure
-from heckmanfa.results.exclusions import Exclusions
+from heckmanfa.results.exclusions import Exclusions, exclusion_fact
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import (
     class_facts,
     cluster_facts,
     condition_fact,
-    exclusion_fact,
     guard_facts,
     imr_facts,
     note_facts,

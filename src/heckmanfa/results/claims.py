@@ -11,8 +11,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER, FeatureEvidence
-from heckmanfa.results.headline import weight_words
-from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.headline import verdict, weight_words
 from heckmanfa.text.chances import BY, says
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage

@@ -2,8 +2,12 @@
 
 Effects on a continuous outcome are coefficients; those on a binary one are average slopes of the
 probability of its positive class, and least squares is there a probit of the rows with an outcome.
-Nothing here reads rows. Intervals of single assignments have classical standard errors, unless an
-average gathered others.
+P(y = 1 | x) = Phi(x'beta) has the slope phi(x'beta) beta_j in feature j. Its average over the rows
+with an outcome is beta_j times the mean of phi(x'beta), which the fit knows, so nothing here reads
+rows. Standard errors are by the delta method. The effect of a feature of 0 and 1 is a slope too,
+not the difference of two predictions: `margins` has those. Honest estimates have the mean of phi of
+their features in all rows, moved to the medians. Intervals of single assignments have classical
+standard errors, unless an average gathered others.
 """
 
 from __future__ import annotations
@@ -18,19 +22,75 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
+from heckmanfa.fit.binary import BinaryOutcome
 from heckmanfa.fit.full_form import two_step_form
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit_likelihood import average_slopes
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.results.average_tables import TermMixture
 from heckmanfa.results.estimates import tidy
-from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
 from heckmanfa.results.side_by_side import holds_all, may_predict, refits_of
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.form import Form
+
+
+def probability_of(fit: Fit) -> BinaryOutcome | None:
+    """Return what a fit knows of its classes and slopes; None unless it models probabilities."""
+    return fit.details if isinstance(fit.details, BinaryOutcome) else None
+
+
+def separating_columns(fit: Fit) -> tuple[int, ...]:
+    """Return the columns that decide the outcome among the selected rows."""
+    found = probability_of(fit)
+    return () if found is None else found.separated
+
+
+def class_counts(fit: Fit) -> tuple[int | float | None, int | float | None]:
+    """Count the selected rows of the positive and of the negative class; None without classes."""
+    found = probability_of(fit)
+    return (None, None) if found is None else (found.n_positive, found.n_negative)
+
+
+def mean_slope(fit: Fit) -> float:
+    """Return what turns a coefficient into an average effect: 1 unless it is on a probability."""
+    found = probability_of(fit)
+    return 1.0 if found is None else found.mean_slope
+
+
+def own_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return the average slopes of the prediction features of a fit, and their covariance."""
+    found = probability_of(fit)
+    assert found is not None
+    coef = np.array([fit.intercept, *fit.coef[fit.equation]])
+    covariance = fit.covariance[: len(coef), : len(coef)]
+    return average_slopes(coef, covariance, found.mean_slope, found.mean_slope_gradient)
+
+
+def naive_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return those of a probit of the rows with an outcome, which ignores selection."""
+    found = probability_of(fit)
+    assert found is not None
+    return average_slopes(
+        found.naive_coef,
+        found.naive_covariance,
+        found.naive_mean_slope,
+        found.naive_mean_slope_gradient,
+    )
+
+
+def with_ends(fit: Fit, slopes: tuple[Floats, Floats], conf_level: float) -> Floats:
+    """Spread effects over the K columns of X, with the ends of their intervals, (K, 3)."""
+    values = np.full((fit.n_features, 3), np.nan)
+    effect, covariance = slopes
+    with np.errstate(invalid="ignore"):
+        reach = reference_of(fit).quantile(conf_level) * np.sqrt(np.diag(covariance))
+    values[fit.equation] = np.column_stack([effect, effect - reach, effect + reach])
+    return values
+
 
 CONF_LEVEL = 0.95
 _QUANTILE = Reference().quantile(CONF_LEVEL)

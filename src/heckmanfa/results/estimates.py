@@ -13,6 +13,10 @@ from heckmanfa.results.reference import reference_of
 _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 
 
+# The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
+PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
+
+
 def estimates_in_order(fit: Fit) -> Floats:
     """Return the estimates in the order of the covariance."""
     values = [fit.intercept, *fit.coef[fit.equation]]

@@ -20,7 +20,6 @@ from heckmanfa.results.assignment_weights import (
     weights_of,
 )
 from heckmanfa.results.average_tables import ALWAYS, has_pseudo_weights
-from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import (
     Assignment,
     Effect,
@@ -35,7 +34,7 @@ from heckmanfa.results.feature_evidence import (
     Features,
 )
 from heckmanfa.results.judgement import Judgement, judgement_of, lacks_exclusion
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.naming import EffectWords, Naming
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.text.wording import chance_text
 
@@ -77,7 +76,7 @@ class Evidence:
     features: tuple[FeatureEvidence, ...]
     """one for each feature or group of either equation, in the order of X"""
     judgement: Judgement
-    """whether selection mattered; `heckmanfa.results.selection_verdict` puts it into words"""
+    """whether selection mattered; `heckmanfa.results.headline` puts it into words"""
     held: float | None = None
     """the value at which rho was held"""
     pseudo: bool = False

@@ -26,9 +26,8 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, true_minus
+from heckmanfa.text.wording import chance_text, figure, true_minus
 
 _SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.

@@ -10,21 +10,20 @@ from scipy.special import ndtr
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results import fit_tests
-from heckmanfa.results.diagnostics import STRONG_CHI2, Diagnostics
-from heckmanfa.results.effect_words import EffectWords, class_label, held_value, log_points
-from heckmanfa.results.effects import CONF_LEVEL, rho_of
-from heckmanfa.results.estimates import tidy
-from heckmanfa.results.exclusions import Exclusions, find_exclusions
-from heckmanfa.results.fact_words import tell
-from heckmanfa.results.facts import UNTESTED, Fact, Level
-from heckmanfa.results.naming import outcome_of
-from heckmanfa.results.probability_effects import (
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.effects import (
+    CONF_LEVEL,
     class_counts,
     naive_slopes,
     own_slopes,
     probability_of,
+    rho_of,
     separating_columns,
 )
+from heckmanfa.results.estimates import tidy
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import UNTESTED, Fact, Level
+from heckmanfa.results.naming import EffectWords, class_label, held_value, log_points, outcome_of
 from heckmanfa.results.reference import (
     FEW_CLUSTERS,
     LEVEL,
@@ -34,7 +33,6 @@ from heckmanfa.results.reference import (
     reference_of,
 )
 from heckmanfa.text.chances import BY
-from heckmanfa.text.option_words import instead
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import effects, number, p_equals, percent, plural, points, some
 
@@ -52,9 +50,6 @@ _MUCH, _MANY_ERRORS, _VERY_MUCH = 0.05, 2.58, 0.2
 _CRITERIA = (
     "AIC and BIC are of the joint likelihood of both equations, and count every parameter that is "
     "estimated."
-)
-_PROFILE = instead(
-    " See profile() for intervals of slopes, which cover better than standard errors.", ""
 )
 
 
@@ -200,75 +195,6 @@ def _judged(test: Wald, rejected: Level) -> tuple[Level, str, str, str]:
 
 
 # What identifies it. ------------------------------------------------------------------------------
-
-
-def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
-    """Say whether there are excluded features, and how strongly they drive selection.
-
-    An average excludes none: those with less than half of the weight are judged in their place.
-    """
-    averaged, test = found.averaged, found.excluded_wald
-    which = "features with less than half of the weight" if averaged else "exclusions"
-    values: dict[str, Any] = {
-        "excluded": f"The {which}",
-        "excluded_inside": f"the {which}",
-        "kept_out": "" if averaged else _kept_out(exclusions or find_exclusions(fit)),
-    }
-    name = f"selection features with a {BY} share below 50%" if averaged else ""
-    if fit.held_rho is not None:
-        value = str(len(found.excluded_features) or "none")
-        return tell(fit, "exclusions", "ok", value, case="held", name=name, **values)
-    if test is None:
-        # The chance of the correction allows for what little identifies it.
-        level: Level = "caution" if averaged else "problem"
-        case = "none, averaged" if averaged else "none"
-        return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
-    names, n = [shown(one) for one in found.excluded_features], found.n_excluded
-    single, strong, case = len(names) == 1, not found.weak_exclusions, ""
-    short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
-    drives = "It drives selection" if single else "For their number they drive selection"
-    valid = ", and may predict"
-    if strong:
-        drives = "It drives" if single else "Together they drive"
-    if strong and not averaged:
-        does = "it does" if single else "they do"
-        valid = f". That {does} not predict cannot be tested here"
-    if test.note:
-        case = UNTESTED
-    elif not strong:
-        case = "" if test.p_value < LEVEL else "undriving"
-        features = "one feature" if single else f"{n} features"
-        features = f"{n} coefficients" if n > len(names) else features
-        would = f"{STRONG_CHI2 * n:,g} would be strong"
-        short = f"chi2 = {number(test.chi2, 3)} for {features}; {would}"
-    # That line says why a covariance from few clusters tests little.
-    see = found.n_clusters is not None and test.lacks_clusters
-    return tell(
-        fit,
-        "exclusions",
-        "ok" if strong else "caution",
-        f"{len(names)} ({', '.join(names)}); {test}",
-        case=case,
-        name=name,
-        short=short,
-        drive="it drives" if single else "they drive",
-        drives=drives,
-        valid=valid,
-        see=": see the line on clusters" if see else "",
-        profile=_PROFILE if found.rho_lr is not None and not strong else "",
-        size=size,
-        p=p_equals(test.p_value),
-        note=test.note,
-        **values,
-    )
-
-
-def _kept_out(exclusions: Exclusions) -> str:
-    if not exclusions.features:
-        return ""
-    names = ", ".join(shown(str(name)) for name in exclusions.features)
-    words = exclusions.words()
-    return f"Only in the selection equation (excluded from prediction): {names}. {words}"
 
 
 def imr_facts(fit: Fit, found: Diagnostics) -> list[Fact]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import stats
 
@@ -10,8 +12,8 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import higher_maximum
 from heckmanfa.model.two_step import fit_least_squares
-from heckmanfa.results.effect_words import held_value
-from heckmanfa.results.probability_effects import separating_columns
+from heckmanfa.results.effects import separating_columns
+from heckmanfa.results.naming import held_value
 from heckmanfa.results.reference import Wald, reference_of
 
 _NAN = float("nan")
@@ -177,3 +179,21 @@ def refuse_exclusions_of_held_rho(fit: Fit, name: str) -> None:
             f"{held_value(fit.held_rho)}): let the features predict, with the same rho, and use "
             "wald_test"
         )
+
+
+def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
+    """Test jointly that columns of X have no coefficient in the selection equation.
+
+    An average over selection equations is a mixture, which has no test: then the test is that of
+    the model with everything in it.
+    """
+    assert fit.probit is not None
+    first = fit.terms.index(("selection", "Intercept"))
+    features = [int(column) for column in fit.probit.features]
+    positions = [first + 1 + features.index(column) for column in columns]
+    coef, covariance = fit.selection_coef[list(columns)], fit.covariance
+    form = fit.way.form_of_both
+    if fit.way.is_average and form is not None:
+        coef, covariance = form.estimates[positions], form.covariance
+    covariance = covariance[np.ix_(positions, positions)]
+    return reference_of(fit).wald(coef, covariance, why_untested(fit))

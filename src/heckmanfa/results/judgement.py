@@ -23,10 +23,10 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights
+from heckmanfa.results.effects import separating_columns
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_facts import problems_of
 from heckmanfa.results.fit_tests import is_crowded, rho_lr, rho_wald
-from heckmanfa.results.probability_effects import separating_columns
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.form import Form

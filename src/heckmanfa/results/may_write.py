@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from heckmanfa.results.average_tables import SURELY, UNTOLD
 from heckmanfa.results.checks import Check, badge
-from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.headline import amount, interval_words
+from heckmanfa.results.headline import amount, correction_words, given_rho, interval_words, verdict
+from heckmanfa.results.naming import held_in_words
 from heckmanfa.results.search_facts import describe_average, describe_search
-from heckmanfa.results.selection_verdict import correction_words, given_rho, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import chance_text, count, effects, p_equals, plural

@@ -13,8 +13,7 @@ from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import by_certainty
-from heckmanfa.results.selection_verdict import given_rho, verdict
+from heckmanfa.results.headline import by_certainty, given_rho, verdict
 from heckmanfa.text.chances import BY, HIGH, LOW
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.assignment_tests import StandIn
-from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.assignment_weights import AssignmentWeights, StandIn
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights, unit_names
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
