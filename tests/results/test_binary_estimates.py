@@ -14,9 +14,9 @@ from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
 from heckmanfa.model.probit_likelihood import average_slopes
 from heckmanfa.results.effects import effects_of, naive_slopes, own_slopes
-from heckmanfa.results.estimates import coef_table, default_keys, outcome_name, statistic
 from heckmanfa.results.fit_facts import events_per_coefficient
 from heckmanfa.results.fit_tests import rho_lr, rho_wald
+from heckmanfa.results.maketables import coef_table, default_keys, outcome_name, statistic
 from heckmanfa.results.side_by_side import side_by_side
 
 PREDICT = ["educ", "exper", "city"]
