@@ -30,7 +30,7 @@ from heckmanfa.results.fit_tests import rho_lr
 from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.naming import EffectWords, class_label
-from heckmanfa.results.selection_words import selection_words, which_words
+from heckmanfa.results.section_words import selection_words, which_words
 from heckmanfa.results.side_by_side import side_by_side
 
 PREDICT = ["educ", "exper", "city"]

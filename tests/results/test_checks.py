@@ -20,7 +20,7 @@ from heckmanfa.results.checks import (
     ordered_checks,
 )
 from heckmanfa.results.fact_words import FACT_WORDS, tell
-from heckmanfa.results.facts import Fact, Kind
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_facts import rho_fact
 from heckmanfa.text.option_words import at_command_line, told
 
@@ -95,8 +95,6 @@ def test_the_gravest_level_comes_first_and_in_a_level_the_gravest_kind():
         *("rows_lost", "derived", "condition"),
     ]
     assert ordered_checks(reversed(given)) == ordered_checks(given)
-    kinds = [FACT_WORDS[key].kind for key in keys[2:7]]
-    assert kinds == [*Kind][1:]
 
 
 def test_of_two_with_one_key_the_graver_stays():

@@ -14,7 +14,7 @@ from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_words import selection_words
+from heckmanfa.results.section_words import selection_words
 
 PREDICTION = ["educ", "exper"]
 SELECTION = ["educ", "exper", "age", "kids5"]

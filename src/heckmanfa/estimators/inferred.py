@@ -16,7 +16,7 @@ from heckmanfa.inference.specification_report import BinarySpecificationTests, S
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.results import estimates, hypotheses
-from heckmanfa.results.reference import Wald
+from heckmanfa.results.distribution import Wald
 from heckmanfa.text.option_types import Method
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.option_types import CovType, Criterion
 from heckmanfa.text.option_words import IN_NEVER, OUT_OF_PREDICTION, option
+from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY
 
 COULD_IDENTIFY = f"A feature that drives selection alone, named {IN_NEVER}, would identify it."
 
@@ -36,8 +37,7 @@ COULD_IDENTIFY = f"A feature that drives selection alone, named {IN_NEVER}, woul
 def warn_no_exclusion(what: str, advice: str) -> None:
     """Warn that nothing is excluded; ``what`` says of every selection feature that it predicts."""
     warn(
-        f"every selection feature {what}: with no excluded feature, only the normality of the "
-        f"errors identifies the model. {advice}",
+        f"every selection feature {what}: {NO_EXCLUSION}, and {ONLY_NORMALITY}. {advice}",
         NoExclusionWarning,
     )
 

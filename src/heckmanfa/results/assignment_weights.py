@@ -29,7 +29,7 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Fit, Way
 from heckmanfa.fit.full_form import form_of_candidates
 from heckmanfa.results.average_tables import TermMixture, has_pseudo_weights
-from heckmanfa.results.reference import tails
+from heckmanfa.results.distribution import tails
 from heckmanfa.search.averaging import WEIGHT_CRITERIA, Average, WeightCriterion, average
 from heckmanfa.search.averaging.averages import MOST_UNITS, with_drivers
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
@@ -60,14 +60,14 @@ class StandIn:
         return abs(self.corrected_with - self.corrected_without)
 
 
-def stand_ins_of(found: Average) -> tuple[StandIn, ...]:
+def stand_ins_of(mixture: Average) -> tuple[StandIn, ...]:
     """Find features that cannot be told, with and without which the correction differs."""
-    states, weight = found.component_states, found.component_weights
+    states, weight = mixture.component_states, mixture.component_weights
     corrected = states[:, -2].astype(np.float64)
     stand_ins = []
-    for unit in found.choices.units:
+    for unit in mixture.choices.units:
         held = states[:, unit[0]]
-        doubtful = says(float(found.shares[CHANCES_BY][unit[0]])) == "unknown"
+        doubtful = says(float(mixture.shares[CHANCES_BY][unit[0]])) == "unknown"
         if not doubtful or not held.any() or held.all():
             continue
         inside, outside = (
@@ -325,7 +325,7 @@ def _chosen_weight(fit: Fit, form: Form, mixture: Average) -> float | None:
         criterion[(rho < low) | (rho > high)] = np.inf
     relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
     weight = float(mixture.best_weight["bic"] * relative.sum())
-    # A sampler may have missed the assignment that a search mixture; then visits do not weigh it.
+    # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if mixture.exhaustive or weight <= 1.0 else None
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.fit import Fit
 from heckmanfa.results.diagnostics import STRONG_CHI2, Diagnostics
+from heckmanfa.results.distribution import (
+    LEVEL,
+)
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.fit_tests import selection_test
-from heckmanfa.results.reference import (
-    LEVEL,
-)
 from heckmanfa.text.chances import BY
 from heckmanfa.text.option_words import instead
 from heckmanfa.text.printable import shown
@@ -114,12 +114,12 @@ def _columns_together(
     return {column: unit for unit in units for column in unit}
 
 
-def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
+def exclusion_fact(fit: Fit, measured: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
     """Say whether there are excluded features, and how strongly they drive selection.
 
     An average excludes none: those with less than half of the weight are judged in their place.
     """
-    averaged, test = found.averaged, found.excluded_wald
+    averaged, test = measured.averaged, measured.excluded_wald
     which = "features with less than half of the weight" if averaged else "exclusions"
     values: dict[str, Any] = {
         "excluded": f"The {which}",
@@ -128,15 +128,15 @@ def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None =
     }
     name = f"selection features with a {BY} share below 50%" if averaged else ""
     if fit.held_rho is not None:
-        value = str(len(found.excluded_features) or "none")
+        value = str(len(measured.excluded_features) or "none")
         return tell(fit, "exclusions", "ok", value, case="held", name=name, **values)
     if test is None:
         # The chance of the correction allows for what little identifies it.
         level: Level = "caution" if averaged else "problem"
         case = "none, averaged" if averaged else "none"
         return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
-    names, n = [shown(one) for one in found.excluded_features], found.n_excluded
-    single, strong, case = len(names) == 1, not found.weak_exclusions, ""
+    names, n = [shown(one) for one in measured.excluded_features], measured.n_excluded
+    single, strong, case = len(names) == 1, not measured.weak_exclusions, ""
     short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
     drives = "It drives selection" if single else "For their number they drive selection"
     valid = ", and may predict"
@@ -154,7 +154,7 @@ def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None =
         would = f"{STRONG_CHI2 * n:,g} would be strong"
         short = f"chi2 = {number(test.chi2, 3)} for {features}; {would}"
     # That line says why a covariance from few clusters tests little.
-    see = found.n_clusters is not None and test.lacks_clusters
+    see = measured.n_clusters is not None and test.lacks_clusters
     return tell(
         fit,
         "exclusions",
@@ -167,7 +167,7 @@ def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None =
         drives=drives,
         valid=valid,
         see=": see the line on clusters" if see else "",
-        profile=_PROFILE if found.rho_lr is not None and not strong else "",
+        profile=_PROFILE if measured.rho_lr is not None and not strong else "",
         size=size,
         p=p_equals(test.p_value),
         note=test.note,

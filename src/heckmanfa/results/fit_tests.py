@@ -12,9 +12,9 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import higher_maximum
 from heckmanfa.model.two_step import fit_least_squares
+from heckmanfa.results.distribution import Wald, distribution_of
 from heckmanfa.results.effects import separating_columns
 from heckmanfa.results.naming import held_value
-from heckmanfa.results.reference import Wald, reference_of
 
 _NAN = float("nan")
 
@@ -49,8 +49,8 @@ def rho_wald(fit: Fit) -> Wald:
     else:
         # Not the root of the variance, which may be negative: `wald` then says so.
         position = fit.terms.index(("errors", "imr"))
-        estimate, variance = fit.imr_coef, float(fit.covariance[position, position])
-    return reference_of(fit).wald([estimate], np.array([[variance]]), why_untested(fit))
+        estimate, variance = fit.errors["imr"].value, float(fit.covariance[position, position])
+    return distribution_of(fit).wald([estimate], np.array([[variance]]), why_untested(fit))
 
 
 def has_ratio(fit: Fit) -> bool:
@@ -89,7 +89,7 @@ def hausman_test(fit: Fit) -> Wald | None:
     guards, why_not = fit.guards, _why_unguarded(fit)
     if guards is None:
         return Wald(_NAN, 1, _NAN, note=why_not) if why_not else None
-    return reference_of(fit).wald([guards.difference], np.array([[guards.variance]]), why_not)
+    return distribution_of(fit).wald([guards.difference], np.array([[guards.variance]]), why_not)
 
 
 def equal_variance_test(fit: Fit) -> Wald | None:
@@ -98,7 +98,7 @@ def equal_variance_test(fit: Fit) -> Wald | None:
     if guards is None or not len(guards.spread):
         why_not = why_not or ("" if guards is None else "the variance of the test is not known")
         return Wald(_NAN, 1, _NAN, note=why_not) if why_not else None
-    return reference_of(fit).wald(guards.spread, np.eye(len(guards.spread)), why_not)
+    return distribution_of(fit).wald(guards.spread, np.eye(len(guards.spread)), why_not)
 
 
 def _why_unguarded(fit: Fit) -> str:
@@ -196,4 +196,4 @@ def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
     if fit.way.is_average and form is not None:
         coef, covariance = form.estimates[positions], form.covariance
     covariance = covariance[np.ix_(positions, positions)]
-    return reference_of(fit).wald(coef, covariance, why_untested(fit))
+    return distribution_of(fit).wald(coef, covariance, why_untested(fit))

@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
-from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
+from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.judgement import VerdictKind
 from heckmanfa.results.naming import held_in_words
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, effects, p_equals, plural
+from heckmanfa.text.wording import (
+    NO_EXCLUSION,
+    ONLY_NORMALITY,
+    capitalised,
+    chance_text,
+    effects,
+    p_equals,
+    plural,
+    true_minus,
+    window_text,
+)
 
 _NAMED = 3
 
@@ -28,7 +38,7 @@ def headline(evidence: Evidence) -> Passage:
         return _of_halves(evidence)
     if not evidence.has_chances:
         return _of_effect(evidence)
-    sure, unsure, rest = by_certainty(evidence)
+    sure, unsure, rest = evidence.by_certainty()
     y = Name(evidence.outcome)
     if not sure:
         return _nothing_sure(evidence)
@@ -45,20 +55,6 @@ def headline(evidence: Evidence) -> Passage:
     return join([first, _about_others(unsure, rest)])
 
 
-def by_certainty(
-    evidence: Evidence,
-) -> tuple[list[FeatureEvidence], list[FeatureEvidence], list[FeatureEvidence]]:
-    """Features with a chance: those that predict, those that cannot be told, and the others.
-
-    In each, the likeliest come first. Features that are always included are not among them.
-    """
-    weighed = [feature for feature in evidence.ordered() if feature.chance is not None]
-    sure = [feature for feature in weighed if feature.role in SURELY]
-    unsure = [feature for feature in weighed if feature.role in UNTOLD]
-    rest = [feature for feature in weighed if feature.role not in (*SURELY, *UNTOLD)]
-    return sure, unsure, rest
-
-
 def _about_others(unsure: Sequence[FeatureEvidence], rest: Sequence[FeatureEvidence]) -> Passage:
     if len(unsure) == 1:
         return passage("For ", Name(unsure[0].name), " the data cannot say.")
@@ -70,7 +66,7 @@ def _about_others(unsure: Sequence[FeatureEvidence], rest: Sequence[FeatureEvide
 
 
 def _nothing_sure(evidence: Evidence) -> Passage:
-    weighed = [feature for feature in evidence.features if feature.chance is not None]
+    weighed = evidence.weighed
     likeliest = max(weighed, key=lambda feature: (feature.chance or 0.0, abs(feature.effect.z)))
     assert likeliest.chance is not None
     other = "other " if any(feature.role == ALWAYS for feature in evidence.features) else ""
@@ -93,8 +89,7 @@ def _nothing_sure(evidence: Evidence) -> Passage:
 def _of_halves(evidence: Evidence) -> Passage:
     """Headline of an honest search, which counts the halves that chose a feature."""
     y, n = Name(evidence.outcome), plural(evidence.way.n_halves, "random half", "random halves")
-    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in counted if feature.role == CHOSEN]
+    counted, chosen = evidence.weighed, evidence.chosen_by_halves
     if not chosen:
         first = passage(f"In at least half of {n}, no feature was chosen to predict ", y)
         likeliest = max(counted, key=lambda feature: feature.chance or 0.0, default=None)
@@ -121,11 +116,9 @@ def _of_effect(evidence: Evidence) -> Passage:
     if main is None:
         return passage("No feature is taken to predict ", y, ": there is an intercept alone.")
     if evidence.no_exclusion:
-        return passage(
-            "What goes with ", y, " is hardly identified: no feature drives selection alone."
-        )
+        return passage("What goes with ", y, f" is hardly identified: {NO_EXCLUSION}.")
     change = evidence.naming.change_of(main.lead)
-    said = passage(change, " goes with ", amount(evidence, main.effect), ".")
+    said = passage(change, " goes with ", evidence.amount(main.effect), ".")
     if evidence.held is not None:
         return passage(f"With rho {held_in_words(evidence.held)}, ", said)
     if evidence.way.is_corrected:
@@ -136,11 +129,6 @@ def _of_effect(evidence: Evidence) -> Passage:
     if isinstance(first, str):
         return Passage((first[0].upper() + first[1:], *others))
     return said
-
-
-def amount(evidence: Evidence, effect: Effect) -> Passage:
-    """Say how much more or less of the outcome, or of its probability, an effect is."""
-    return evidence.words.amount(effect.estimate, effect.low, effect.high)
 
 
 def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = False) -> Passage:
@@ -159,12 +147,6 @@ def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = F
     if main.role in SURELY and not effect.excludes_zero:
         kind = (*kind, ", which does not tell its sign")
     return passage(f"95% interval {low} to {high}", *kind)
-
-
-def weight_words(evidence: Evidence, weight: float) -> str:
-    """Format the weight of a set of features, which is an estimate if sets were sampled."""
-    said = chance_text(weight)
-    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"
 
 
 LITTLE_RHO = 0.3
@@ -187,26 +169,17 @@ _TITLES: dict[VerdictKind, str] = {
 class SelectionVerdict:
     """Whether selection mattered, in words."""
 
-    kind: VerdictKind
-    chance: float | None
-    """of the correction; None if sets of features were not weighed"""
     title: str
     words: Passage
     """the numbers behind it"""
     sentence: Passage
     """the verdict in one sentence"""
-    rivals: Passage
-    """what it competes with, a sentence without its full stop; empty unless it cannot be told"""
 
 
 def verdict(evidence: Evidence) -> SelectionVerdict:
     """Put into words whether selection mattered."""
-    found = evidence.judgement
-    title = _TITLES.get(found.kind) or f"Not asked: {given_rho(evidence)}"
-    rivals = rivals_of(evidence)
-    return SelectionVerdict(
-        found.kind, found.chance, title, _numbers(evidence, rivals), _sentence(evidence), rivals
-    )
+    title = _TITLES.get(evidence.judgement.kind) or f"Not asked: {given_rho(evidence)}"
+    return SelectionVerdict(title, _numbers(evidence), _sentence(evidence))
 
 
 def given_rho(evidence: Evidence) -> str:
@@ -214,8 +187,7 @@ def given_rho(evidence: Evidence) -> str:
     if evidence.held is not None:
         return f"rho was {held_in_words(evidence.held)}"
     if evidence.window is not None:
-        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
-        return f"rho was kept in [{low}, {high}]"
+        return f"rho was kept in {true_minus(window_text(evidence.window))}"
     never = evidence.way.averaging.mixture.correction == "never"
     return f"{'no' if never else 'every'} set of features has the correction"
 
@@ -225,10 +197,10 @@ def rivals_of(evidence: Evidence) -> Passage:
 
     A sentence without its full stop.
     """
-    found, y = evidence.judgement, Name(evidence.outcome)
-    if found.kind != "unknown" or found.chance is None:
+    judged, y = evidence.judgement, Name(evidence.outcome)
+    if judged.kind != "unknown" or judged.chance is None:
         return passage()
-    if found.rival == "index":
+    if judged.rival == "index":
         return passage("Either selection mattered, or what drives selection moves ", y, " too")
     stand_in = evidence.stand_in
     if stand_in is None:
@@ -258,9 +230,9 @@ def correction_words(evidence: Evidence) -> str:
 
 def _sentence(evidence: Evidence) -> Passage:
     """Say in one sentence whether selection mattered."""
-    found = evidence.judgement
-    chance = "" if found.chance is None else chance_text(found.chance)
-    match found.kind:
+    judged = evidence.judgement
+    chance = "" if judged.chance is None else chance_text(judged.chance)
+    match judged.kind:
         case "nothing missing":
             return passage("No outcome is missing, so there is no selection to correct for.")
         case "not asked":
@@ -268,17 +240,17 @@ def _sentence(evidence: Evidence) -> Passage:
         case "not weighed":
             return passage("Whether selection mattered was not weighed.")
         case "unreliable":
-            why = f"the model is not to be relied on ({found.doubt})"
+            why = f"the model is not to be relied on ({judged.doubt})"
             return passage(f"Whether selection mattered is not known: {why}.")
         case "no sign":
             return passage(f"There is no sign that selection mattered (chance {chance}).")
-        case "yes" if found.test is None and found.exclusion_named:
+        case "yes" if judged.test is None and judged.exclusion_named:
             return passage(f"Selection mattered (chance {chance}).")
-        case "yes" if found.test is None:
+        case "yes" if judged.test is None:
             return passage(f"Selection mattered (chance {chance}), if the errors are normal.")
         case "yes":
-            assert found.test is not None
-            rejected = f"rho = 0 is rejected ({p_equals(found.test.p_value)})"
+            assert judged.test is not None
+            rejected = f"rho = 0 is rejected ({p_equals(judged.test.p_value)})"
             return passage(f"Selection mattered, given the exclusions: {rejected}.")
     return _unknown(evidence, chance)
 
@@ -294,7 +266,7 @@ def _unknown(evidence: Evidence, chance: str) -> Passage:
         return passage(f"{start}: {evidence.judgement.doubt}.")
     if evidence.no_exclusion:
         # The headline says why, without chances.
-        why = ": no feature drives selection alone." if evidence.has_chances else " either."
+        why = f": {NO_EXCLUSION}." if evidence.has_chances else " either."
         return passage(f"{start}{why}")
     rho = evidence.rho
     if not rho.has_interval:
@@ -305,29 +277,30 @@ def _unknown(evidence: Evidence, chance: str) -> Passage:
     return passage(f"{start}: the 95% interval of rho is {low} to {high}.")
 
 
-def _numbers(evidence: Evidence, rivals: Passage) -> Passage:
+def _numbers(evidence: Evidence) -> Passage:
     """Give the numbers behind the verdict."""
-    found = evidence.judgement
-    match found.kind:
+    judged = evidence.judgement
+    match judged.kind:
         case "nothing missing":
             fitted = evidence.fit.family.words.plain
             return passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
         case "not asked":
             return passage("So rho tests nothing, and has no interval.")
         case "unreliable":
-            return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}.")
-    if found.chance is None and found.doubt and evidence.way.is_average:
-        return passage(f"{found.doubt[0].upper()}{found.doubt[1:]}, so it was left out.")
-    if evidence.no_exclusion and found.chance is None:
-        only = passage("Only the normality of the errors says so.")
+            return passage(f"{capitalised(judged.doubt)}.")
+    if judged.chance is None and judged.doubt and evidence.way.is_average:
+        return passage(f"{capitalised(judged.doubt)}, so it was left out.")
+    if evidence.no_exclusion and judged.chance is None:
+        only = passage(f"{capitalised(ONLY_NORMALITY)}.")
         return join([_correction(evidence), only])
     weighed = passage()
-    if found.chance is not None:
-        chance = chance_text(found.chance)
+    if judged.chance is not None:
+        chance = chance_text(judged.chance)
         share = f"its share of the weight of all sets, by {BY}"
         weighed = passage(f"The correction has a chance of {chance}: {share}.")
-    elif found.kind == "not weighed":
+    elif judged.kind == "not weighed":
         weighed = passage(evidence.chances_missing or "Sets of features were not weighed.")
+    rivals = rivals_of(evidence)
     against = rivals + "." if rivals else rivals
     return join([weighed, against, _correction(evidence), _with_all(evidence)])
 

@@ -14,9 +14,9 @@ from heckmanfa.data.formula.matrix import plain_words
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import refuse_averaged
+from heckmanfa.results.distribution import Wald, distribution_of
 from heckmanfa.results.estimates import PREFIX, estimates_in_order
 from heckmanfa.results.fit_tests import refuse_test_of_held_rho
-from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -67,7 +67,7 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
     gap = matrix @ estimates_in_order(fit) - right
     # What was averaged has no covariance, and is not tested.
     covariance = np.nan_to_num(fit.covariance) if fit.way.is_average else fit.covariance
-    test = reference_of(fit).wald(gap, matrix @ covariance @ matrix.T)
+    test = distribution_of(fit).wald(gap, matrix @ covariance @ matrix.T)
     if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
     return test

@@ -22,7 +22,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import effects, points, signed, true_minus
+from heckmanfa.text.wording import capitalised, effects, points, signed, true_minus
 
 OUTCOME = "y"
 """name of an outcome that came without one"""
@@ -310,7 +310,7 @@ class EffectWords:
     @property
     def naive_start(self) -> str:
         """The same, at the start of a sentence."""
-        return self.naive[0].upper() + self.naive[1:]
+        return capitalised(self.naive)
 
     @property
     def naive_short(self) -> str:

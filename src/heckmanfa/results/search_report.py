@@ -40,7 +40,7 @@ from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, WeightCriterion
 from heckmanfa.search.goal import KEPT, NEARLY
 from heckmanfa.search.searched import Search
 from heckmanfa.text.chances import BY, CHANCES_BY
-from heckmanfa.text.wording import CRITERIA, number, share_text
+from heckmanfa.text.wording import CRITERIA, number, share_text, window_text
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
@@ -94,7 +94,7 @@ class SearchReport(Report):
     """what is proven of a quadratic approximation, and what exact refits say; empty without one"""
 
     def _facts(self) -> list[tuple[str, str]]:
-        window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
+        window = "none" if self.rho_range is None else window_text(self.rho_range)
         facts = [
             ("Criterion", CRITERIA[self.criterion]),
             ("Window of rho", window),
@@ -205,33 +205,33 @@ def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any
     }
 
 
-def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
+def weight_sections(fit: Fit, weights: AssignmentWeights | str) -> list[Section]:
     """Return the weights of all assignments as parts of the search report."""
     title = "Weight of the assignments"
-    if isinstance(found, str):
-        return [Section(title, notes=(found,))]
-    facts, some = [], about(found)
-    if found.chosen is not None:
-        most = ", the most of any" if found.chosen_is_best else ""
-        facts.append(("Chosen, BIC weight", f"{some}{share_text(found.chosen)}{most}"))
-    if not found.chosen_is_best:
-        facts.append(("Best, BIC weight", f"{some}{share_text(found.best)}"))
+    if isinstance(weights, str):
+        return [Section(title, notes=(weights,))]
+    facts, some = [], about(weights)
+    if weights.chosen is not None:
+        most = ", the most of any" if weights.chosen_is_best else ""
+        facts.append(("Chosen, BIC weight", f"{some}{share_text(weights.chosen)}{most}"))
+    if not weights.chosen_is_best:
+        facts.append(("Best, BIC weight", f"{some}{share_text(weights.best)}"))
     facts += [
-        ("Half of the weight in", f"{half(found)} {assignments(found.n_half)}"),
+        ("Half of the weight in", f"{half(weights)} {assignments(weights.n_half)}"),
     ]
     if fit.family.has_imr:
-        facts.append(("With |rho-hat| >= 1", share_text(found.mixture.outside)))
-    if found.correction is not None:
+        facts.append(("With |rho-hat| >= 1", share_text(weights.mixture.outside)))
+    if weights.correction is not None:
         by = ", ".join(
-            f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
+            f"{share_text(weights.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
         )
         facts.append((f"With {fit.family.words.correction}", by))
-    notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
-    notes += [fact.sentence for fact in left_out_facts(fit, found)]
+    notes = [stand_in_sentence(fit, item) for item in weights.stand_ins or ()]
+    notes += [fact.sentence for fact in left_out_facts(fit, weights)]
     if "two steps" not in fit.family.supports:
         notes.append(_APPROXIMATED)
-    shares = shares_frame(fit, found.mixture, found.units)
-    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
+    shares = shares_frame(fit, weights.mixture, weights.units)
+    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in weights.units]
     shown = shares[["feature"]].copy()
     for kind in WEIGHT_CRITERIA:
         shown[kind.upper()] = shares[kind].map(share_text)
@@ -239,21 +239,21 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shown["role"] = shares["role"]
     remarks = [
         f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
-        f"{null_share(found.mixture.n_selected)}, on its own. Alone is without the index.",
+        f"{null_share(weights.mixture.n_selected)}, on its own. Alone is without the index.",
     ]
-    if found.moved():
-        remarks.append(kinds_fact(fit, found).meaning)
-    if found.mixture.disagreement is not None:
-        agree = "agree" if found.mixture.disagreement <= AGREE else "do not agree"
+    if weights.moved():
+        remarks.append(kinds_fact(fit, weights).meaning)
+    if weights.mixture.disagreement is not None:
+        agree = "agree" if weights.mixture.disagreement <= AGREE else "do not agree"
         remarks.append(
             "Assignments were sampled, since there are too many to evaluate all. The chains of the "
-            f"sampler {agree}: shares differ by up to {number(found.mixture.disagreement, 2)}."
+            f"sampler {agree}: shares differ by up to {number(weights.mixture.disagreement, 2)}."
         )
     sections = [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
         Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
-    return [*sections, *selection_sections(fit, found.mixture)]
+    return [*sections, *selection_sections(fit, weights.mixture)]
 
 
 NEVER = "never included"

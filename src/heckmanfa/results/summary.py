@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.answer import opening
 from heckmanfa.results.average_tables import all_features_terms, average_facts
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.effects import class_counts
 from heckmanfa.results.estimates import tidy
@@ -21,7 +22,6 @@ from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_facts import ratio_text
 from heckmanfa.results.fit_tests import rho_lr, rho_wald
 from heckmanfa.results.naming import EffectWords, class_label, name_on_scale, outcome_of
-from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_text import render_markdown
 from heckmanfa.results.reports import Printed, Report
@@ -30,7 +30,7 @@ from heckmanfa.results.search_report import selection_sections
 from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
-from heckmanfa.text.wording import chance_text, number, p_equals, p_value
+from heckmanfa.text.wording import capitalised, chance_text, number, p_equals, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,21 +105,9 @@ class Summary(Printed):
             Column("std. error", width=12),
             Column(self.letter, width=8),
             Column(f"P>|{self.letter}|", width=8),
-            Column(f"{percent} low", span=f"{percent} interval", width=13),
-            Column(f"{percent} high", span=f"{percent} interval", width=12),
+            *_interval_columns(percent, 13, 12),
         )
-        rows: list[list[str] | str] = []
-        for equation, terms in self.table.groupby("equation", sort=False):
-            rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
-            rows += [_cells(row) for row in terms.to_dict("records")]
-        return RegressionTable(
-            title=self.title,
-            facts=tuple(self.facts),
-            estimates=Table(columns, tuple(rows)),
-            comparison=self._comparison(),
-            notes=tuple(self.notes),
-            opening=self.opening,
-        )
+        return self._laid_out(columns, self.table, _cells, self._comparison())
 
     def _averaged(self, all_features: Floats, percent: str) -> RegressionTable:
         """Format averages: chances beside the estimates, and the model with everything in it."""
@@ -127,29 +115,34 @@ class Summary(Printed):
             Column("term", is_number=False),
             Column("chance", width=7),
             Column("estimate", width=11),
-            Column(f"{percent} low", span=f"{percent} interval", width=12),
-            Column(f"{percent} high", span=f"{percent} interval", width=11),
+            *_interval_columns(percent, 12, 11),
             Column("all features", width=13),
             Column("std. error", width=11),
         )
         beside = self.table.assign(whole=all_features[:, 0], whole_error=all_features[:, 1])
-        keys = ("estimate", "ci_low", "ci_high", "whole", "whole_error")
+        return self._laid_out(
+            columns, beside[beside["equation"] != "selection"], _averaged_cells, None
+        )
+
+    def _laid_out(
+        self,
+        columns: tuple[Column, ...],
+        table: pd.DataFrame,
+        cells: Callable[[Mapping[object, float]], list[str]],
+        comparison: Table | None,
+    ) -> RegressionTable:
         rows: list[list[str] | str] = []
-        for equation, terms in beside.groupby("equation", sort=False):
-            if equation == "selection":
-                continue
+        for equation, terms in table.groupby("equation", sort=False):
             rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
-            rows += [
-                [
-                    shown(row["term"]),
-                    chance_text(row["chance"]),
-                    *(number(row[key]) for key in keys),
-                ]
-                for row in terms.to_dict("records")
-            ]
-        table = Table(columns, tuple(rows))
-        notes = tuple(self.notes)
-        return RegressionTable(self.title, tuple(self.facts), table, None, notes, self.opening)
+            rows += [cells(row) for row in terms.to_dict("records")]
+        return RegressionTable(
+            title=self.title,
+            facts=tuple(self.facts),
+            estimates=Table(columns, tuple(rows)),
+            comparison=comparison,
+            notes=tuple(self.notes),
+            opening=self.opening,
+        )
 
     def _comparison(self) -> Table | None:
         if self.comparison is None:
@@ -165,6 +158,18 @@ class Summary(Printed):
             for row in self.comparison.to_dict("records")
         )
         return Table(columns, rows, caption="Beside other models")
+
+
+def _interval_columns(percent: str, *widths: int) -> list[Column]:
+    ends = zip(("low", "high"), widths, strict=True)
+    span = f"{percent} interval"
+    return [Column(f"{percent} {end}", span=span, width=width) for end, width in ends]
+
+
+def _averaged_cells(row: Mapping[object, float]) -> list[str]:
+    """Format a row of `tidy` of an average, and of the model with everything in it."""
+    numbers = (row[key] for key in ("estimate", "ci_low", "ci_high", "whole", "whole_error"))
+    return [shown(row["term"]), chance_text(row["chance"]), *map(number, numbers)]
 
 
 def _cells(row: Mapping[object, float]) -> list[str]:
@@ -202,7 +207,7 @@ def summary_title(fit: Fit) -> str:
     """Name the model of a fit."""
     words = fit.family.words
     if fit.probit is None:
-        return f"{words.plain_short[0].upper()}{words.plain_short[1:]} (no outcome is missing)"
+        return f"{capitalised(words.plain_short)} (no outcome is missing)"
     if len(fit.family.methods) == 1:
         return words.title
     how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
@@ -254,10 +259,10 @@ def _log_facts(fit: Fit) -> list[tuple[str, str]]:
     """Say on which scale an outcome is fitted, and how it compares with its means on its own."""
     if fit.spec.outcome_transform is None:
         return []
-    found = [("Outcome", shown(outcome_of(fit), _ROOM))]
+    facts = [("Outcome", shown(outcome_of(fit), _ROOM))]
     if fit.transform_ratio is not None:
-        found.append(("Outcome / mean", ratio_text(fit.transform_ratio)))
-    return found
+        facts.append(("Outcome / mean", ratio_text(fit.transform_ratio)))
+    return facts
 
 
 def _criteria(fit: Fit) -> list[tuple[str, str]]:
@@ -345,7 +350,7 @@ def summarize(
         comparison=comparison,
         sections=tuple(sections),
         all_features=all_features,
-        letter=reference_of(fit).letter,
+        letter=distribution_of(fit).letter,
         opening=str(opening(evidence)) if fit.way.searched else "",
         naive=evidence.words.naive_short,
         outcome=name_on_scale("outcome", fit.spec.outcome_transform),

@@ -32,8 +32,22 @@ CRITERION_ENDS = {
 }
 """what a criterion favours"""
 
+NO_EXCLUSION = "no feature is excluded from the prediction"
+ONLY_NORMALITY = "only the normality of the errors identifies the model"
+"""clauses that every output says of a model without an exclusion"""
+
 MAX_NAMES = 8
 """Sentences name this many at most; `some` cuts longer lists."""
+
+
+def window_text(window: tuple[float, float]) -> str:
+    """Format a window of rho."""
+    return "[{:g}, {:g}]".format(*window)
+
+
+def capitalised(words: str) -> str:
+    """Begin a sentence with words that may begin with a small letter."""
+    return words[:1].upper() + words[1:]
 
 
 def listed(names: Sequence[str]) -> str:
