@@ -165,4 +165,4 @@ def test_what_was_not_tested_is_a_note(fit):
 
 def test_what_only_says_what_an_estimate_is_checks_nothing(fit):
     assert check_of(tell(fit, "two_step_errors", "note"), fit, "y") == []
-    assert check_of(tell(fit, "search", "note", found="The best of all."), fit, "y") == []
+    assert check_of(tell(fit, "search", "note", judged="The best of all."), fit, "y") == []
