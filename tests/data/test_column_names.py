@@ -306,7 +306,7 @@ def test_far_more_features_than_rows_are_refused_with_their_counts(fit, tmp_path
 
 
 def test_far_more_columns_of_text_than_rows_are_refused_before_their_levels_are_read(monkeypatch):
-    monkeypatch.setattr("heckmanfa.data.columns.encoded_columns.count_levels", None)
+    monkeypatch.setattr("heckmanfa.data.columns.encoded_frame.count_levels", None)
     with pytest.raises(TooFewRowsError, match=r"1001 features are far too many for 30 rows"):
         Heckman().fit(*wide(1_001, text=True))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
 from heckmanfa.data.columns.column_numbers import as_table, numbers
-from heckmanfa.data.columns.encoded_columns import categories_by_type
+from heckmanfa.data.columns.encoded_frame import categories_by_type
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list

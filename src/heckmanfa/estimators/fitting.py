@@ -79,8 +79,8 @@ def fit_estimator(
             lists=(estimator.prediction_features, estimator.selection_features),
         )
         if encoding is not None:
-            raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-            table = replace(table, raw=raw)
+            columns = FittedColumns.of(encoding, type(estimator).__name__)
+            table = replace(table, columns=columns)
         spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
@@ -103,11 +103,10 @@ def fit_estimator(
         table, sample = settle_levels(table, sample, reference)
         if table.names != names:
             if encoding is not None:
-                raise LevelsChangedError(table.fitted("").encoding or encoding)
+                raise LevelsChangedError(table.columns.encoding or encoding)
             specified = specify(table, design)
         else:
-            columns = table.fitted(type(estimator).__name__)
-            specified = replace(spec, columns=columns), choose
+            specified = replace(spec, columns=table.columns), choose
         origin = Origin(
             given,
             None if design is None else design.without_data(),
@@ -218,7 +217,7 @@ def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list
     """Return the columns that belong together: terms of a formula, dummies of a category."""
     if design is not None:
         return list(design.selection_terms.values())
-    return [table.labels(group) for group in table.fitted("").groups]
+    return [table.labels(group) for group in table.columns.groups]
 
 
 def make_spec(
@@ -226,8 +225,8 @@ def make_spec(
 ) -> Spec:
     """Return the model that an estimator describes, with its columns resolved."""
     return Spec(
-        columns=table.fitted(type(estimator).__name__),
-        labels=tuple(table.labels(range(table.shape[1]))),
+        columns=table.columns,
+        labels=table.columns.encoded_labels,
         selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
         prediction=tuple(prediction),
         method=_method(estimator),
@@ -313,8 +312,7 @@ def attach_encoding(model: Any, encoding: Encoding) -> None:
     encoding = encoding.of_sources(sources)
     if tuple(encoding.columns) != columns.encoded_labels:
         raise InputError("the encoding does not make the columns that the model was fitted to")
-    raw = FittedColumns(columns.estimator, len(sources), encoding.sources, None, encoding)
-    take_columns(model, raw)
+    take_columns(model, FittedColumns.of(encoding, columns.estimator))
 
 
 def encoded_model(model: Any) -> Any:
