@@ -37,7 +37,7 @@ from heckmanfa.errors import (
 from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
 from heckmanfa.inference.likelihood_over_rho import _places
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.claims import _chance
@@ -49,9 +49,10 @@ from heckmanfa.results.search_facts import search_notes
 from heckmanfa.results.selection_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.results.weight_facts import _weight
+from heckmanfa.search import form as forms
 from heckmanfa.search import full_model
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
-from heckmanfa.search.form import QuadraticForm, _refuse_singular
+from heckmanfa.search.form import Form, form_of_all
 from heckmanfa.text.wording import share_text
 
 
@@ -114,11 +115,15 @@ def test_the_error_of_a_probit_without_selection_has_variance_one():
 
 
 @pytest.mark.parametrize("variance", [0.0, -1e-9])
-def test_a_covariance_with_a_variance_of_zero_is_singular(variance):
-    form = QuadraticForm((0, 1), np.ones(2), np.diag([1.0, variance]))
+def test_a_covariance_with_a_variance_of_zero_is_singular(data, monkeypatch, variance):
+    counts = {"n_features": 4, "n_selected": 200.0}
+    form = Form.of_slopes((0, 1), np.ones(2), np.diag([1.0, variance]), **counts)
+    monkeypatch.setattr(forms, "two_step_form", lambda *_: form)
+    moments = compress(data.X, data.y).moments
     with pytest.raises(NotIdentifiedError, match="singular"):
-        _refuse_singular(form, CovarianceKind("cluster", False))
-    _refuse_singular(QuadraticForm((0, 1), np.ones(2), np.eye(2)), CLASSICAL)
+        form_of_all(moments, (0, 1), "abcd", CovarianceKind("cluster", False))
+    form = Form.of_slopes((0, 1), np.ones(2), np.eye(2), **counts)
+    assert form_of_all(moments, (0, 1), "abcd") is form
 
 
 def test_a_search_without_its_path_has_no_record(data):
@@ -287,7 +292,7 @@ def test_features_that_always_predict_have_a_probability_of_one(data):
 
 def test_a_model_that_cannot_be_held_elsewhere_is_none(monkeypatch):
     monkeypatch.setattr(full_model, "_hold", lambda *_: None)
-    held = SimpleNamespace(problem=None, starts=None, columns=())
+    held = SimpleNamespace(problem=None, starts=None)
     assert full_model.FullModel.held_at(held, None, 0.5) is None
 
 

@@ -12,11 +12,11 @@ from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.bootstrap import bootstrap
+from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import GivenFeatures
 from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.model import likelihood
 

@@ -13,7 +13,7 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, SecondMaximumWarning
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.fit import fit_model
-from heckmanfa.inference.searching import GivenFeatures
+from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.moments import gather_moments

@@ -43,7 +43,7 @@ MODELS = {
 }
 PARTS = {
     "AllFeatures": "heckmanfa.search.searched",
-    "AtanhRho": "heckmanfa.search.form",
+    "AtanhRho": "heckmanfa.analysis.model_state",
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.result",
     "BinaryOutcome": "heckmanfa.fit.binary",
@@ -68,7 +68,7 @@ PARTS = {
     "Origin": "heckmanfa.fit.fitted",
     "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
-    "QuadraticForm": "heckmanfa.search.form",
+    "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
     "SearchOutcome": "heckmanfa.search.searched",
     "Spec": "heckmanfa.fit.fitted",
@@ -83,6 +83,8 @@ def class_named(name: str) -> Any:
 
 _RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
+_GONE = {"Average.correction_excess", "Average.n_fixed"}
+"""fields of earlier files that follow from others"""
 _FLAT = {
     "equations": {
         "prediction": ("EquationEstimate", {"coef": "coef", "intercept": "intercept"}),
@@ -102,7 +104,13 @@ _FLAT = {
 
 def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a class as they are named now, given those of any file."""
-    fields = {_RENAMED.get(f"{name}.{key}", key): value for key, value in content.items()}
+    fields = {
+        _RENAMED.get(f"{name}.{key}", key): value
+        for key, value in content.items()
+        if f"{name}.{key}" not in _GONE
+    }
+    if name == "Fit":
+        _tell_form(fields)
     if name != "Fit" or "coef" not in fields:
         return fields
     for place, parts in _FLAT.items():
@@ -114,6 +122,25 @@ def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
     binary = [fields.pop(key) for key in ("binary", "probability") if key in fields]
     fields["details"] = next((kept for kept in binary if kept), {"LinearDetails": linear})
     return fields
+
+
+def _tell_form(fit: dict[str, Any]) -> None:
+    """Tell the form of a search in an earlier file what only other parts of its fit have."""
+    moments = _inside(fit, "moments.Moments")
+    search = _inside(fit, "search.SearchOutcome.result.Search")
+    form = _inside(search, "goal.Goal.form.QuadraticForm")
+    if form:
+        form["selection"] = _inside(moments, "probit.Probit").get("features")
+        form["n_features"] = moments.get("n_features")
+        form["n_selected"] = moments.get("n_selected")
+        form["errors"] = "binary" if search.get("refits") else "two-step"
+
+
+def _inside(node: Any, path: str) -> dict[str, Any]:
+    """Return what lies on a path in JSON; nothing if it is not there."""
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
 
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
@@ -138,8 +165,8 @@ AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
     positive [K]; negative [K]; correction_signs ~; free [f]; rho ~; sigma ~; outside ~;
     best_weight ~; leading [N, b]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
-    components [C, b]; component_weights [C]; all_features_share ~; correction_excess ~;
-    disagreement ~; selection_shares [K]; selection_signs [2, K]
+    components [C, b]; component_weights [C]; all_features_share ~; disagreement ~;
+    selection_shares [K]; selection_signs [2, K]
 AverageOutcome: two_step_chance ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
@@ -171,7 +198,7 @@ Origin: classes -
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
-QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]
+QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]; selection @K; n_features =K
 Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N] ~; aic [N] ~;
     bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~; selection_packed [N, K/8];
     joint_ebic [N] ~

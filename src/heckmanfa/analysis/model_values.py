@@ -330,7 +330,9 @@ class Reader:
             raise UnsoundError(f"a {hint.__name__} is missing")
         ((name, content),) = node.items()
         kind = class_named(name) if name in PARTS else None
-        if kind is None or not issubclass(kind, hint) or not isinstance(content, dict):
+        # Classes of earlier files say what they are now.
+        now: Any = getattr(kind, "now", kind)
+        if kind is None or not issubclass(now, hint) or not isinstance(content, dict):
             raise UnsoundError(f"a {hint.__name__} is missing")
         fields = {field.name: field for field in dataclasses.fields(kind)}
         content = as_now(name, content)
@@ -341,7 +343,8 @@ class Reader:
         }
         if not needed <= content.keys() <= fields.keys():
             raise UnsoundError(f"{name} has missing or unknown fields")
-        return kind(**self.attributes(kind, content, [*fields], sizes))
+        made = kind(**self.attributes(kind, content, [*fields], sizes))
+        return made if now is kind else made.as_now()
 
     def attributes(
         self, kind: type, content: Mapping[str, Any], names: list[str], sizes: Sizes

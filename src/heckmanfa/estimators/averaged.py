@@ -9,7 +9,7 @@ from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
-from heckmanfa.inference.average_fit import Averaging
+from heckmanfa.inference.choosing import Averaging
 from heckmanfa.results.average_tables import assignments_frame
 from heckmanfa.results.inclusion import inclusion_frame
 from heckmanfa.search.averaging.result import AverageOutcome

@@ -29,10 +29,10 @@ from heckmanfa.estimators.rows_elsewhere import frames_to_score, map_rows, predi
 from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
 from heckmanfa.inference import prediction, selection_chances
+from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import GivenFeatures
 from heckmanfa.text.option_types import CovType
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted

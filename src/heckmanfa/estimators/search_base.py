@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -20,9 +20,9 @@ from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Fit, Spec
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
+from heckmanfa.inference.choosing import Searching
 from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import Searching
 from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
 from heckmanfa.results.evidence import evidence_of
@@ -36,14 +36,6 @@ from heckmanfa.text.option_words import option
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Chooser(Choose, Protocol):
-    """Settles the prediction features, in all rows and in resampled ones."""
-
-    def for_replicates(self) -> Choose:
-        """Return the same for many fits of which only the estimates are used."""
-        ...
 
 
 class ChoiceModel(BaseEstimator):
@@ -64,7 +56,7 @@ class ChoiceModel(BaseEstimator):
         super()._fit_rows(*rows, **formulas)
 
     @abstractmethod
-    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Chooser:
+    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Choose:
         """Return how the prediction features are settled, among the assignments allowed.
 
         ``selecting`` is what may drive selection, if both equations are searched.

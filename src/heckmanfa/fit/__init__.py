@@ -2,7 +2,7 @@
 
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
-from heckmanfa.fit.fitted import Choice, Choose, Fit, Fitted, Origin, Spec, label_terms
+from heckmanfa.fit.fitted import Choice, Choose, FirstStep, Fit, Fitted, Origin, Spec, label_terms
 from heckmanfa.fit.from_sample import compress_sample, fit_model
 from heckmanfa.fit.linear import LINEAR
 from heckmanfa.fit.way import Way, WayName, WayWords
@@ -13,6 +13,7 @@ __all__ = [
     "Choice",
     "Choose",
     "Family",
+    "FirstStep",
     "Fit",
     "Fitted",
     "Origin",

@@ -97,6 +97,11 @@ class Spec:
         """What is estimated of the errors, as tables name it."""
         return self.family.term_names
 
+    @property
+    def correction_terms(self) -> tuple[str, ...]:
+        """What is estimated to correct the prediction equation, in words; nothing of a held rho."""
+        return (self.family.words.correction_parameter,) if self.rho is None else ()
+
     def feature_names(self, columns: Positions) -> list[Any]:
         """Return the names of columns, or their positions if X has no names.
 
@@ -411,6 +416,17 @@ class Choice:
     """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 
 
+@dataclass(frozen=True)
+class FirstStep:
+    """The selection equation of a model and its compressed data, before features are chosen."""
+
+    spec: Spec
+    selection: Selection
+    moments: Moments
+    kind: CovarianceKind
+    random_state: Any = None
+
+
 class Choose(Protocol):
     """Chooses the prediction features."""
 
@@ -419,25 +435,20 @@ class Choose(Protocol):
         """Whether what is chosen depends on the covariance of the estimates of all features."""
         return False
 
-    def __call__(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        kind: CovarianceKind,
-        random_state: Any,
-    ) -> Choice:
+    def __call__(self, first: FirstStep) -> Choice:
         """Choose, from the selection equation and the compressed data."""
 
     def without_selection(self, spec: Spec) -> SearchOutcome | None:
         """Return the outcome of a search that did not run, since no outcome is missing."""
         return None
 
-    def finish(
-        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
-    ) -> Fit:
-        """Return the fit to report."""
+    def finish(self, fit: Fit, first: FirstStep) -> Fit:
+        """Return the fit to report; ``first`` has the selection equation that was chosen."""
         return fit
+
+    def for_replicates(self) -> Choose:
+        """Return the same for many fits of which only the estimates are used."""
+        return self
 
 
 def count(weights: float, rows: int, kind: CovarianceKind) -> int | float:

@@ -14,7 +14,7 @@ from heckmanfa.data.fitted_levels import LevelsLeft
 from heckmanfa.data.rows import Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import SeparationError
-from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
+from heckmanfa.fit.fitted import Choose, FirstStep, Fit, Origin, Spec
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection, with_selection_features
 from heckmanfa.model.moments import Moments
@@ -48,11 +48,13 @@ def fit_model(
         spec = replace(spec, columns=left.columns)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
-        choice = choose(spec, selection, moments, kind, random_state)
+        first = FirstStep(spec, selection, moments, kind, random_state)
+        choice = choose(first)
         search = choice.search
         if choice.selection is not None:
             given = choice.selection, spec.labels
             selection, moments = with_selection_features(selection, moments, *given)
+            first = replace(first, selection=selection, moments=moments)
         counts = sample.row_counts | selection.row_counts()
         fit = spec.family.estimate(spec, selection, moments, choice, kind, counts)
     fit = replace(
@@ -64,7 +66,7 @@ def fit_model(
     )
     if alone:
         return fit
-    return choose.finish(fit, selection, kind, random_state)
+    return choose.finish(fit, first)
 
 
 def compress_sample(

@@ -24,7 +24,7 @@ from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.inference.average_fit import with_equations
+from heckmanfa.inference.choosing import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
@@ -76,7 +76,11 @@ def group_fits(fit: Fit) -> list[GroupFit]:
 
 def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> GroupFit:
     form = outcome_of(fit).form
-    terms, slopes, n = form.terms(group.estimates), form.slopes(group.estimates), form.correction
+    terms, slopes, n = (
+        form.terms(group.estimates),
+        form.term_slopes(group.estimates),
+        form.correction,
+    )
     jacobian = np.zeros((len(terms), len(group.estimates)))
     jacobian[:n, :n] = np.eye(n)
     jacobian[n:, n:] = slopes

@@ -27,13 +27,11 @@ from heckmanfa.errors import (
     NoFeasibleAssignmentError,
     sentence,
 )
-from heckmanfa.fit import Choice, Fit, Spec, fit_model
+from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, fit_model
 from heckmanfa.fit.fitted import ErrorEstimate, error_estimates
+from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
-from heckmanfa.inference.searching import GivenFeatures, Searching, choice_of
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
-from heckmanfa.model.equations import Selection
-from heckmanfa.model.moments import Moments
+from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
@@ -126,36 +124,27 @@ class Honest(HonestSplits, Report):
 
 
 @dataclass(frozen=True)
-class HonestSearch:
+class HonestSearch(Choose):
     """Chooses the features that at least half of many random halves of the rows choose."""
 
     searching: Searching
     n_splits: int
     verbose: int
 
-    def __call__(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        kind: CovarianceKind,
-        random_state: Any,
-    ) -> Choice:
+    def __call__(self, first: FirstStep) -> Choice:
         """Search in all rows, then choose on one random half and estimate on the other."""
-        outcome = self.searching.search(spec, selection, moments, kind, random_state)
-        rows = held(selection.rows, "honest=True")
-        honest = self._halves(spec, rows, random_state)
-        return choice_of(selection, honest.chosen, replace(outcome, halves=honest))
+        outcome = self.searching.search(first)
+        rows = held(first.selection.rows, "honest=True")
+        honest = self._halves(first.spec, rows, first.random_state)
+        return choice_of(first.selection, honest.chosen, replace(outcome, halves=honest))
 
     def without_selection(self, spec: Spec) -> SearchOutcome:
         """Say that nothing was searched, since no outcome is missing."""
         return self.searching.without_selection(spec)
 
-    def finish(
-        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
-    ) -> Fit:
+    def finish(self, fit: Fit, first: FirstStep) -> Fit:
         """Put the honest estimates in place of those of all rows."""
-        return self.searching.finish(_with_medians(fit), selection, kind, random_state)
+        return self.searching.finish(_with_medians(fit), first)
 
     @property
     def by_covariance(self) -> bool:

@@ -61,8 +61,8 @@ class UncertaintyInterval(Report):
     notes: tuple[str, ...]
     reference: Reference
     """the distribution of confidence intervals"""
-    rho_is_held: bool = False
-    """whether the model holds rho at a value"""
+    held_rho: float | None = None
+    """the value at which the model holds rho; None if it estimates rho"""
     averaged: bool = False
     """whether the model is an average, so that these are only features that probably predict"""
 
@@ -149,7 +149,7 @@ class UncertaintyInterval(Report):
             ("Confidence level", percent),
             ("Selected rows", f"{self.n_selected:,}"),
             (
-                f"rho as the model {'holds' if self.rho_is_held else 'estimates'} it",
+                f"rho as the model {'estimates' if self.held_rho is None else 'holds'} it",
                 f"{self.rho_hat:.4g}, {place} the range",
             ),
         )
@@ -300,7 +300,7 @@ def _interval(
         curve=curve,
         notes=(*_notes(fit), *reference_of(fit).notes()),
         reference=reference_of(fit),
-        rho_is_held=fit.held_rho is not None,
+        held_rho=fit.held_rho,
         averaged=fit.way.is_average,
     )
 

@@ -14,8 +14,8 @@ from heckmanfa.datasets import PaperData, fetch_compas, fetch_crime
 from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanFA
+from heckmanfa.inference.choosing import Searching
 from heckmanfa.inference.honest import HonestSearch
-from heckmanfa.inference.searching import Searching
 from heckmanfa.search import Choices
 
 Extraction = Literal["sample", "rank"]

@@ -270,7 +270,7 @@ def _chosen_weight(fit: Fit, form: Form, mixture: Average) -> float | None:
     states[1:, -2] = held
     members = Members(form, states, np.ones(len(states)))
     rho = members.terms[:, form.correction + (form.errors != "binary")]
-    criterion = mixture.criteria(states, members.costs)["bic"]
+    criterion = mixture.criteria(form, states, members.costs)["bic"]
     if mixture.rho_range is not None:
         low, high = mixture.rho_range
         criterion[(rho < low) | (rho > high)] = np.inf

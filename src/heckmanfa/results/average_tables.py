@@ -152,7 +152,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
         ]
     frame["correction"], frame["index"] = states[:, -2], states[:, -1]
     frame["weight"] = mixture.leading_weight
-    frame = frame.assign(**mixture.criteria(states, mixture.leading_cost))
+    frame = frame.assign(**mixture.criteria(form, states, mixture.leading_cost))
     frame["rho"] = mixture.leading_rho
     # The test of the correction is made on its own scale: beta_H, or atanh rho.
     members = Members(form, states, mixture.leading_weight)

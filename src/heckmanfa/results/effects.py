@@ -18,7 +18,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.fit.full_form import two_step_form
+from heckmanfa.fit.full_form import form_of_two_steps
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.two_step import fit_least_squares
@@ -296,7 +296,7 @@ def all_features_of(fit: Fit, own: Effects, never: Sequence[str] = ()) -> Assign
         if "compressed data" not in fit.family.supports:
             return _searched_all(fit)
         try:
-            form = two_step_form(fit, tuple(columns))
+            form = form_of_two_steps(fit, tuple(columns))
         except NotIdentifiedError:
             return None
     state = form.state_of(np.isin(np.arange(fit.n_features), form.columns))[None]

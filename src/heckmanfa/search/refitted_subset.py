@@ -23,7 +23,7 @@ from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_star
 from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import QuadraticForm
+from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct, first_of_ties
 from heckmanfa.search.searched import ExactRefits, Search
@@ -65,10 +65,9 @@ class BestOfForm:
 
 
 def best_of_form(
-    form: QuadraticForm,
+    form: Form,
     choices: Choices,
     *,
-    n_rows: float,
     criterion: Criterion = "corrected_bic",
     column_penalty: float | None = None,
     n_best: int = 50,
@@ -78,12 +77,12 @@ def best_of_form(
     """Find the ``n_best`` assignments that are allowed and have the least Q + penalty J.
 
     The form must hold every column of ``choices``; J counts columns. The penalty of a column is
-    that of the ``criterion``, log ``n_rows`` by default, the number of rows behind the form, unless
+    that of the ``criterion``, by default the log of the number of rows behind the form, unless
     ``column_penalty`` is given. EBIC also penalises units. ``max_nodes`` and ``progress`` are those
     of `best_subset`.
     """
-    moments = form.as_moments(choices.n_features, n_rows)
-    goal = replace(Goal.of_form(form, choices, criterion, n_rows), column_penalty=column_penalty)
+    moments = form.as_moments()
+    goal = replace(Goal.of_form(form, choices, criterion), column_penalty=column_penalty)
     start = warm_start(moments, choices, goal)
     tree = Tree(
         *(moments, choices, goal),
@@ -143,7 +142,6 @@ class RefittedSubset:
             found = best_of_form(
                 full.form,
                 problem.choices,
-                n_rows=problem.goal.n_selected,
                 criterion=criterion,
                 n_best=self.n_refits,
                 max_nodes=most,

@@ -118,7 +118,7 @@ class Members:
     def term_errors(self) -> Floats:
         """(N, T) standard errors of the terms; zero for what an assignment does not hold."""
         form, n = self.form, self.form.correction
-        slopes = form.slopes(self.estimates)
+        slopes = form.term_slopes(self.estimates)
         ends = np.zeros((len(slopes), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
         errors = np.sqrt(np.hstack(self._variances(np.eye(len(form.estimates))[:n], ends)))
@@ -204,7 +204,7 @@ class Members:
         apart = (self.terms - mean) * np.sqrt(self.weights)[:, None]
         covariance = apart.T @ apart
         within = np.zeros((len(form.free), len(form.free)))
-        slopes = form.slopes(self.estimates)
+        slopes = form.term_slopes(self.estimates)
         last = np.eye(len(form.estimates))[n:]
         # W_S e for the last estimates e, weighted by how the terms follow them in S.
         weighted = self.weights[:, None, None] * slopes

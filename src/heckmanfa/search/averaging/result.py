@@ -112,10 +112,6 @@ class Average:
     """largest difference of a share between chains of the sampler; None if exhaustive"""
     has_few: bool = False
     """whether a file was saved without the other leading assignments"""
-    correction_excess: float = 0.0
-    """as `Form` has it"""
-    n_fixed: int = 1
-    """parameters that every assignment has, as criteria count them"""
     selecting: Choices | None = None
     """which columns may drive selection; None if the selection equation is not searched"""
     selection_shares: dict[WeightCriterion, Floats] | None = None
@@ -142,14 +138,14 @@ class Average:
         """The choices of both equations as one."""
         return join_equations(self.choices, self.selecting)
 
-    def criteria(self, states: Mask, costs: Floats) -> dict[WeightCriterion, Floats]:
+    def criteria(self, form: Form, states: Mask, costs: Floats) -> dict[WeightCriterion, Floats]:
         """Return the criterion of some states by each kind, given their costs, (N,)."""
         joint = self.joint
         held = states[:, :-2].sum(axis=1)
         units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
         extra = states[:, -2:].sum(axis=1)
-        tables = penalties(self.n_selected, joint, self.n_fixed)
-        own = costs - self.correction_excess * ~states[:, -2]
+        tables = penalties(self.n_selected, joint, form.n_fixed)
+        own = costs - form.correction_excess * ~states[:, -2]
         return {
             kind: np.asarray(own + tables[kind][held, extra, units]) for kind in WEIGHT_CRITERIA
         }
@@ -288,8 +284,6 @@ def put_together(
         rho=rho,
         sigma=sigma,
         outside=outside,
-        correction_excess=form.correction_excess,
-        n_fixed=form.n_fixed,
         all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,
         selection_shares={kind: alone[kind][k:] for kind in WEIGHT_CRITERIA} if both else None,
