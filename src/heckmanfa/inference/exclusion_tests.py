@@ -26,11 +26,11 @@ from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep, solve_two_step
+from heckmanfa.results.distribution import NullDistribution, Wald, distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
-from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.option_types import Method
@@ -59,7 +59,7 @@ class ExclusionTest(Report):
     tests: pd.DataFrame
     """as `tidy` gives it"""
     notes: tuple[str, ...]
-    reference: Reference
+    reference: NullDistribution
     """the distribution of the statistics"""
     ratio: bool = False
     """whether the statistics are likelihood ratios; Wald's otherwise"""
@@ -151,7 +151,7 @@ def exclusion_test(
             rows.append(row | _test(fit, model, tested, ratio=ratio))
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
     table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
-    reference = reference_of(fit)
+    reference = distribution_of(fit)
     notes = (*_notes(fit, method, len(tests)), *reference.notes(joint=True))
     return ExclusionTest(method, fit.spec.cov_type, table, notes, reference, ratio)
 
@@ -231,7 +231,7 @@ def _test(
         # The intercept comes before the features.
         places = [1 + list(model.features).index(feature) for feature in tested]
         covariance = model.covariance[np.ix_(places, places)]
-        test = reference_of(fit).wald(model.coef[places], covariance)
+        test = distribution_of(fit).wald(model.coef[places], covariance)
     # What keeps maximum likelihood from a Wald test is a problem of the fit, or of the clusters.
     told = test.note and (ratio or two_step or test.df_denominator is not None)
     return {
