@@ -39,6 +39,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers, find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import find_device
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.missing_codes import (
     Suspicion,
@@ -51,7 +52,6 @@ from heckmanfa.data.columns.missing_codes import (
 )
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import frame_as_declared
-from heckmanfa.data.devices import find_device
 from heckmanfa.data.fitted_levels import (
     count_levels_in,
     read_references,

@@ -20,8 +20,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import check_interval, check_kind, extrapolates
 from heckmanfa.inference.probabilities import check_probability_interval, predict_probability
-from heckmanfa.results.effect_words import EffectWords
-from heckmanfa.results.naming import name_on_scale
+from heckmanfa.results.naming import EffectWords, name_on_scale
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown

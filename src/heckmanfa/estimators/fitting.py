@@ -31,7 +31,7 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
-from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -125,7 +125,7 @@ def fit_estimator(
         warn(
             f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
             f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {Reference(fit.n_clusters).name} distribution used here",
+            f"often, even with the {NullDistribution(fit.n_clusters).name} distribution used here",
             FewClustersWarning,
         )
     # Last: a warning may be an error, and a fit that fails changes nothing.

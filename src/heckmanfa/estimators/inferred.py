@@ -15,8 +15,8 @@ from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
-from heckmanfa.results import coefficients
-from heckmanfa.results.reference import Wald
+from heckmanfa.results import estimates, hypotheses
+from heckmanfa.results.distribution import Wald
 from heckmanfa.text.option_types import Method
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Inferred:
             maximum likelihood use the delta method, with intervals and the test of rho = 0 on the
             scale of atanh rho, and those of sigma on that of log sigma.
         """
-        return coefficients.tidy(self.fit_, conf_level)
+        return estimates.tidy(self.fit_, conf_level)
 
     def vcov(self) -> pd.DataFrame:
         """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
@@ -69,7 +69,7 @@ class Inferred:
         With maximum likelihood of a linear outcome, the three error terms are functions of two
         parameters, so the matrix does not have full rank.
         """
-        return coefficients.vcov(self.fit_)
+        return estimates.vcov(self.fit_)
 
     def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
         """Wald test of linear restrictions on the coefficients.
@@ -90,7 +90,7 @@ class Inferred:
             With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
             clusters, which allow at most G - 1 restrictions.
         """
-        return coefficients.wald_test(self.fit_, hypothesis, value)
+        return hypotheses.wald_test(self.fit_, hypothesis, value)
 
     def uncertainty_interval(
         self,

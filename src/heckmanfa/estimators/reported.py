@@ -31,13 +31,13 @@ from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.report.of_model import report_of_model
 from heckmanfa.report.page import write_page
 from heckmanfa.report.reported import Reported as ReportedFit
-from heckmanfa.results import coefficients, maketables
+from heckmanfa.results import maketables
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reports import Report, read_reports
-from heckmanfa.results.summary import Summary
+from heckmanfa.results.summary import Summary, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,7 +262,7 @@ class Reported:
         """
         evidence = evidence_of(self.fit_, effort="quick")
         facts = facts_of_fit(self.fit_, weights=evidence.weights)
-        return coefficients.summarize(evidence, conf_level, read_reports(include), facts)
+        return summarize(evidence, conf_level, read_reports(include), facts)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.

@@ -28,7 +28,7 @@ from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
 from heckmanfa.results.average_tables import TermMixture, outcome_of, term_chances
-from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.results.distribution import distribution_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
 # In standard errors.
@@ -141,7 +141,7 @@ def average_functions(
     mixture = TermMixture(members.weights[order], np.concatenate(values), np.concatenate(errors))
     absent = (mixture.centres == 0.0) & (mixture.errors == 0.0)
     chances = _chances(fit, members.terms[order], absent)
-    limits = mixture.intervals(tails(conf_level), reference_of(fit).df, chances)
+    limits = mixture.intervals(tails(conf_level), distribution_of(fit).df, chances)
     covariance = total_covariance(share, np.array(centres), np.array(within))
     with np.errstate(invalid="ignore"):
         return own_share @ np.array(centres), np.sqrt(np.diag(covariance)), limits, covariance
@@ -191,7 +191,7 @@ class MixtureRows:
         """(G,) of averages"""
         self.interval_weights = np.array([part.interval_weight for part in parts])
         """(G,) of intervals"""
-        self._df = reference_of(fit).df
+        self._df = distribution_of(fit).df
         self._coef = np.array([own.coef for own in each])
         self._selection_coef = np.array([own.selection_coef for own in each])
         if np.all(self._selection_coef == self._selection_coef[0]):
@@ -295,7 +295,7 @@ class RowLimits:
         if self.groups is not None:
             self.interval_weights = self.groups.interval_weights
         self._estimates, self._conf_level = estimates, conf_level
-        self._quantile = reference_of(fit).quantile(conf_level)
+        self._quantile = distribution_of(fit).quantile(conf_level)
 
     def __call__(self, level: Level, design: Floats) -> RowNumbers:
         """Return values (G, b), standard errors (G, b) and limits (b, 2) of a function."""

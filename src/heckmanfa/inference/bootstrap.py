@@ -31,10 +31,10 @@ from heckmanfa.inference.replicates import (
     estimates_of,
     run,
 )
+from heckmanfa.results.distribution import check_level
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
-from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted

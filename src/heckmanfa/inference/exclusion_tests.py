@@ -27,11 +27,11 @@ from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep, solve_two_step
+from heckmanfa.results.distribution import NullDistribution, Wald, distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
-from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.option_types import Method
@@ -60,7 +60,7 @@ class ExclusionTest(Report):
     tests: pd.DataFrame
     """as `tidy` gives it"""
     notes: tuple[str, ...]
-    reference: Reference
+    reference: NullDistribution
     """the distribution of the statistics"""
     ratio: bool = False
     """whether the statistics are likelihood ratios; Wald's otherwise"""
@@ -151,7 +151,7 @@ def exclusion_test(
         rows = [_row(fit, tested, out) | put_back(fit, read, tested) for tested, out in tests]
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
     table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
-    reference = reference_of(fit)
+    reference = distribution_of(fit)
     notes = (*_notes(fit, method, len(tests)), *reference.notes(joint=True))
     return ExclusionTest(method, fit.spec.cov_type, table, notes, reference, ratio)
 
@@ -301,7 +301,7 @@ def _wald(
 ) -> Wald:
     """Test the coefficients of some features; the intercept comes before ``features``."""
     positions = [1 + list(features).index(feature) for feature in tested]
-    return reference_of(fit).wald(coef[positions], covariance[np.ix_(positions, positions)])
+    return distribution_of(fit).wald(coef[positions], covariance[np.ix_(positions, positions)])
 
 
 def _listed(names: Sequence[Any]) -> str:

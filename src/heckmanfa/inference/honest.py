@@ -33,10 +33,10 @@ from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.newton import elsewhere, read_start
+from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.text.progress import progress_line
@@ -63,7 +63,7 @@ class Honest(HonestSplits, Report):
         share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(n_errors, np.nan)])
         table = pd.DataFrame({"term": ["Intercept", *self.names, *self.error_terms]})
         table["chosen"] = share
-        reference = Reference(self.n_clusters)
+        reference = NullDistribution(self.n_clusters)
         table = table.assign(
             **reference.columns(self.medians(), self.std_errors(), conf_level, tests=False)
         )
@@ -100,7 +100,7 @@ class Honest(HonestSplits, Report):
         target = tell(None, "honest_target", "caution").sentence
         return [
             Section("Honest estimates", facts=tuple(facts)),
-            Section(table=self.tidy(), notes=(target, *Reference(self.n_clusters).notes())),
+            Section(table=self.tidy(), notes=(target, *NullDistribution(self.n_clusters).notes())),
         ]
 
     def findings(self) -> list[Fact]:

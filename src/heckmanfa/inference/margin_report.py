@@ -13,8 +13,8 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.inference.formula_variables import level_words
+from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.results.document import Section
-from heckmanfa.results.reference import Reference, check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest
@@ -112,7 +112,7 @@ class Margins(Report):
     """levels before and after each change within a cell; None for a slope"""
     predictions: bool
     """whether these are expectations, and not effects on them"""
-    reference: Reference
+    reference: NullDistribution
     averaged: bool
     """whether estimates are averaged over assignments"""
 

@@ -40,9 +40,8 @@ from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.results.catalogue import sentences_of
-from heckmanfa.results.effect_words import class_label, scale_notes
-from heckmanfa.results.naming import name_on_scale
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.results.distribution import check_level, distribution_of
+from heckmanfa.results.naming import class_label, name_on_scale, scale_notes
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, nearest, weighing
@@ -72,7 +71,7 @@ def margins(
     where = read_where(at, over, what)
     if where.predictions and features is not None:
         raise InputError("features have effects, not predictions: drop features, or what")
-    reference = reference_of(fit)
+    reference = distribution_of(fit)
     check_level(conf_level)
     estimates = Estimates.of(
         fit,

@@ -30,7 +30,7 @@ from heckmanfa.inference.log_means import own_scale_mean, transform_of
 from heckmanfa.model.normal import inverse_mills, log_cdf, selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
-from heckmanfa.results.reference import Reference, check_level, reference_of, tails
+from heckmanfa.results.distribution import NullDistribution, check_level, distribution_of, tails
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -260,7 +260,7 @@ def interval(
         transform=None if new else transform,
     )
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
-    wider = reference_of(fit).quantile(conf_level) / Reference().quantile(conf_level)
+    wider = distribution_of(fit).quantile(conf_level) / NullDistribution().quantile(conf_level)
     limits_of, level = RowLimits(fit, estimates, conf_level), estimates.level(kind)
     groups = limits_of.groups
 

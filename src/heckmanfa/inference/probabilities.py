@@ -37,7 +37,7 @@ from heckmanfa.inference.prediction import (
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level
+from heckmanfa.results.distribution import check_level
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 

@@ -17,10 +17,10 @@ from scipy.interpolate import CubicHermiteSpline
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.likelihood import rho_text
 from heckmanfa.plots.rho_curves import ProfileCurve
+from heckmanfa.results.distribution import check_level
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number
@@ -270,7 +270,7 @@ class RhoProfile(ProfileReport):
                 str(len(self.maxima)),
                 case="profiled",
                 other=rho_text(float(self.maxima["rho"].iloc[0])),
-                found=f"{listed}, the highest first"
+                places=f"{listed}, the highest first"
                 + (", which is not the one reported" if lower else ""),
             )
         ]

@@ -27,11 +27,11 @@ from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 
@@ -237,7 +237,7 @@ class _Coefficients:
         fit = self.evidence.fit
         unit = EffectWords.of(fit, self.evidence.naming.outcome).factor
         centre = unit * self.curve.estimate(rho)[:, place]
-        reach = unit * reference_of(fit).quantile(CONF_LEVEL)
+        reach = unit * distribution_of(fit).quantile(CONF_LEVEL)
         error = reach * self.curve.std_error(rho)[:, place]
         return [
             RhoPoint(float(r), float(c), float(c - e), float(c + e))

@@ -51,11 +51,9 @@ from heckmanfa.plots.selection_rows import (
     SelectionMargins,
     SelectionProfiles,
 )
-from heckmanfa.results.effect_words import class_label
-from heckmanfa.results.naming import Naming
-from heckmanfa.text.numerals import figure
+from heckmanfa.results.naming import Naming, class_label
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import listed
+from heckmanfa.text.wording import figure, listed
 
 _WEIGHTED = {
     "frequency": " Each row counts as often as its weight says.",

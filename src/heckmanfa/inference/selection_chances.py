@@ -27,7 +27,7 @@ from heckmanfa.inference.prediction import (
 )
 from heckmanfa.model.expectation_parts import Parts, selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level
+from heckmanfa.results.distribution import check_level
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 

@@ -20,7 +20,7 @@ from heckmanfa.inference.effect_cells import Change
 from heckmanfa.inference.expectations import Estimates, with_ones
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.model.expectation_parts import selection_parts
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.distribution import distribution_of
 
 CONF_LEVEL = 0.95
 
@@ -261,6 +261,6 @@ def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions) -> Floats
     with one_blas_thread():
         effects, errors, limits, _ = judged(fit, estimates, effects_at, conf_level=CONF_LEVEL)
     if limits is None:
-        reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+        reach = distribution_of(fit).quantile(CONF_LEVEL) * errors
         limits = np.column_stack([effects - reach, effects + reach])
     return np.column_stack([effects, limits])

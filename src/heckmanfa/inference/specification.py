@@ -48,8 +48,8 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.effect_words import held_value
-from heckmanfa.results.reference import Reference
+from heckmanfa.results.distribution import NullDistribution
+from heckmanfa.results.naming import held_value
 from heckmanfa.results.search_facts import search_notes
 
 # An added column with less than this share outside the span of the others adds nothing: its digits
@@ -251,7 +251,7 @@ def _added_test(
     if not np.all(np.isfinite(covariance)) or not np.linalg.eigvalsh(covariance)[0] > 0:
         note = "the two-step covariance is not positive definite, or the selected rows are too few"
         return SpecificationTest(name, float("nan"), len(kept), note)
-    wald = Reference().wald(fit.coef[block], covariance)
+    wald = NullDistribution().wald(fit.coef[block], covariance)
     return SpecificationTest(name, wald.statistic, wald.df, note)
 
 

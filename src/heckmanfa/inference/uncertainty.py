@@ -27,14 +27,14 @@ from heckmanfa.inference.profile_points import Likelihood
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
+from heckmanfa.results.distribution import NullDistribution, check_level, distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.results.headline import LITTLE_RHO
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
@@ -59,7 +59,7 @@ class UncertaintyInterval(Report):
     n_selected: int | float
     curve: OverRhoCurve
     notes: tuple[str, ...]
-    reference: Reference
+    reference: NullDistribution
     """the distribution of confidence intervals"""
     held_rho: float | None = None
     """the value at which the model holds rho; None if it estimates rho"""
@@ -298,8 +298,8 @@ def _interval(
         rho_hat=fit.rho,
         n_selected=fit.n_selected,
         curve=curve,
-        notes=(*_notes(fit), *reference_of(fit).notes()),
-        reference=reference_of(fit),
+        notes=(*_notes(fit), *distribution_of(fit).notes()),
+        reference=distribution_of(fit),
         held_rho=fit.held_rho,
         averaged=fit.way.is_average,
     )

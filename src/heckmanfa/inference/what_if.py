@@ -28,17 +28,17 @@ from heckmanfa.inference.fit_rows import (
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.two_step import TwoStep, solve_two_step
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
-from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import p_equals
+from heckmanfa.text.wording import ONLY_NORMALITY, p_equals
 
-_NO_EXCLUSION = "no exclusion is left: only normality identifies it"
+_NO_EXCLUSION = f"no exclusion is left: {ONLY_NORMALITY}"
 _FIRST = ["change", "feature", "t", "p_value", "rho", "rho_shift"]
 _LAST = ["n_excluded", "most_moved", "most_moved_by", "note"]
 _TERMS = ["change", "feature", "term", "before", "after", "shift", "shift_in_se"]
@@ -264,7 +264,7 @@ def _what_if(
     """
     differs = classical and fit.spec.errors_differ
     excluded, moments, chosen = excluded_features(fit), fit.moments, fit.features
-    probit, reference = moments.probit, reference_of(fit)
+    probit, reference = moments.probit, distribution_of(fit)
     assert probit is not None
     out = [feature for feature in moments.columns if feature not in chosen]
     alternatives = [("put back", unit, sorted([*chosen, *unit])) for unit in units_of(fit, out)]
@@ -358,7 +358,7 @@ def _summary(
     base: Alternative, other: Alternative, unit: list[int], terms: pd.DataFrame, fit: Fit
 ) -> dict[str, Any]:
     """Return the numbers of a change; the test is from the equation that holds the feature."""
-    holder, reference = base if unit[0] in base.features else other, reference_of(fit)
+    holder, reference = base if unit[0] in base.features else other, distribution_of(fit)
     positions = [1 + holder.features.index(feature) for feature in unit]
     if len(unit) == 1:
         with np.errstate(invalid="ignore"):
