@@ -110,7 +110,7 @@ def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
             f"Input X contains infinity in {_listed(_counted(labels, infinite))}: correct these "
             f"values, or mark them {MISSING}"
         )
-    return Gaps(table.shape[0], n_missing, _counted(labels, empty))
+    return Gaps(table.n_rows, n_missing, _counted(labels, empty))
 
 
 def _counted(labels: list[str], counts: NDArray[np.int64]) -> dict[str, int]:

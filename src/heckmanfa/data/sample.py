@@ -237,7 +237,7 @@ def read_sample(
     else:
         read = read_rows(
             y,
-            table.shape[0],
+            table.n_rows,
             selected,
             sample_weight,
             beside=source if table.tensors else None,
@@ -266,7 +266,7 @@ def read_sample(
         features = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, features, everywhere)
     public = counts.public(incomplete=lost is not None)
-    levels = table.fitted("").rows_by_level(columns, features.ones, features.zeros)
+    levels = table.columns.rows_by_level(columns, features.ones, features.zeros)
     return Sample(rows, public, n_groups, counts.unselected == 0, classes, lost, levels)
 
 
@@ -306,9 +306,9 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)
     counts = count_rows(RowStatus(rows.selected, kept), rows.outcome)
     check_rows(counts, n_selection, sample.classes)
-    part = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
+    others = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
     public = sample.row_counts | {"selected": counts.selected, "unselected": counts.unselected}
-    return Sample(part, public, 0, counts.unselected == 0, sample.classes)
+    return Sample(others, public, 0, counts.unselected == 0, sample.classes)
 
 
 def _vector(values: Any, what: str) -> NDArray[Any]:

@@ -52,7 +52,6 @@ from heckmanfa.text.option_types import OnProblem
 class RowsRead:
     """The data of a fit, after the row rules."""
 
-    estimator: str
     table: FeatureTable
     sample: Sample
     selection: list[int]
@@ -67,7 +66,7 @@ class RowsRead:
     @property
     def columns(self) -> FittedColumns:
         """The columns of X, and how they become numbers."""
-        return self.table.fitted(self.estimator)
+        return self.table.columns
 
     @property
     def labels(self) -> list[str]:
@@ -140,7 +139,6 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
     ) -> RowsRead:
         """Return rows with the columns of each equation, by the names that they have now."""
         return RowsRead(
-            type(self).__name__,
             table,
             sample,
             resolve(table, selection_features, "selection_features"),
@@ -423,8 +421,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
                 refuse_moved(read.table, changed, asked)
                 table, sample = re_encode(read.table, read.sample, changed.encoding)
                 read = self._resolved(table, sample, self.selection_features, read.selected_given)
-        if read.table.raw is not None:
-            read = replace(read, table=replace(read.table, raw=left.columns))
+        read = replace(read, table=replace(read.table, columns=left.columns))
         probit = fitted.probit
         weighting["selection_coef_"] = np.zeros(read.table.shape[1])
         weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]

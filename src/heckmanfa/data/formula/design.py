@@ -170,8 +170,8 @@ class FormulaDesign:
                 f"the prediction formula {quoted(prediction)} has no left side: write 'outcome ~ "
                 "...'"
             )
-        for part in (left, right, who, drivers):
-            check_variables(part, frame)
+        for side in (left, right, who, drivers):
+            check_variables(side, frame)
         outcome = _outcome(left, frame, labels)
         chosen = ~missing_in(outcome) if who is None else selected_rows(who, frame)
         _refuse_known_only(drivers, frame, chosen)
@@ -313,9 +313,9 @@ class FormulaDesign:
                 check_kinds(learned.numeric, learned.encodings, frame, self.dropped_levels)
                 rows = complete_rows(spec.formula, frame)
                 if rows.any():
-                    part, _ = matrix_of(spec, frame[rows], equation)
-                    refuse_infinity(part)
-                    result.loc[rows, list(part.columns)] = part.to_numpy()
+                    matrix, _ = matrix_of(spec, frame[rows], equation)
+                    refuse_infinity(matrix)
+                    result.loc[rows, list(matrix.columns)] = matrix.to_numpy()
         return result
 
     def without_unseen(self, data: Any) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from formulaic import Formula
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.values import label_of, with_columns
+from heckmanfa.data.fitted_levels import level_named, reference_first
 from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_factor
 from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
@@ -56,7 +57,7 @@ def factors_in(formulas: Iterable[Formula], frame: pd.DataFrame) -> dict[str, bo
     The values say whether their first level is the reference, so no formula names contrasts.
     """
     factors: dict[str, bool] = {}
-    for expression in [part for formula in formulas for part in expressions_of(formula)]:
+    for expression in [factor for formula in formulas for factor in expressions_of(formula)]:
         column = column_of(expression, frame, ("C",))
         bare = expression in frame
         if column is None or is_time(column) or (bare and is_numeric(column)):
@@ -92,13 +93,7 @@ def read_references(
                 f"choose: write C({name}, contr.treatment({value!r}))"
             )
         levels = {label_of(level): level for level in frame[name].dropna().unique()}
-        if label_of(value) not in levels:
-            hint = nearest(label_of(value), levels)
-            raise InputError(
-                f"{option('reference')}: {quoted(name)} has no level {quoted(value)}"
-                + (hint or f"; it has {quoted_list(sorted(levels), _SHOWN)}")
-            )
-        asked[name] = levels[label_of(value)]
+        asked[name] = level_named(name, value, dict(sorted(levels.items())))
     return asked
 
 
@@ -112,13 +107,7 @@ def with_fitted_levels(
         have = _in_order(column, fitted)
         if not have:
             continue
-        first = asked.get(name, have[0])
-        if first not in have:
-            raise InputError(
-                f"{option('reference')}: no row of the fit has the level {quoted(first)} of "
-                f"{quoted(name)}, so it cannot be the reference; rows of the fit have "
-                f"{quoted_list(have, _SHOWN)}"
-            )
+        order = reference_first(name, have, asked)
         lost = column.notna() & ~column.isin(have)
         declared = isinstance(column.dtype, pd.CategoricalDtype)
         unused = declared and len(column.cat.categories) > len(have)
@@ -127,7 +116,6 @@ def with_fitted_levels(
         # Rows that are not fitted may hold anything.
         values = column.astype(object if declared else column.dtype).mask(lost, have[0])
         if declared or name in asked:
-            order = [first, *(level for level in have if level != first)]
             values = pd.Series(pd.Categorical(values, order), index=frame.index, name=name)
         new[name] = values
     return with_columns(frame, new) if new else frame

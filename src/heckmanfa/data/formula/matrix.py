@@ -129,13 +129,13 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
             )
 
 
-def refuse_infinity(part: pd.DataFrame) -> None:
+def refuse_infinity(matrix: pd.DataFrame) -> None:
     """Refuse columns that functions made infinite, naming them."""
-    counts = np.isinf(part.to_numpy()).sum(axis=0)
+    counts = np.isinf(matrix.to_numpy()).sum(axis=0)
     if counts.any():
         listed = ", ".join(
             f"{quoted(name)} ({count} rows)"
-            for name, count in zip(part.columns, counts, strict=True)
+            for name, count in zip(matrix.columns, counts, strict=True)
             if count
         )
         raise MissingValueError(
@@ -261,18 +261,18 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
                 f"{shown(text[0])} == {quoted(frame[text[0]].dropna().iloc[0])}"
             )
         try:
-            part, _ = _evaluate(formula, frame[rows])
+            matrix, _ = _evaluate(formula, frame[rows])
         except (HeckmanfaError, MemoryError):
             raise
         except Exception as error:
             raise FormulaError(
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
-        if part.shape[1] != 1:
+        if matrix.shape[1] != 1:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number per row"
             )
-        values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
+        values[rows] = matrix.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
 
 
