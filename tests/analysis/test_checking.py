@@ -10,7 +10,8 @@ import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.analysis import Question, analyse, refits
-from heckmanfa.analysis.refits import N_BOOT, NOT_IN_MEMORY
+from heckmanfa.analysis.fitted_question import NOT_IN_MEMORY
+from heckmanfa.analysis.refits import N_BOOT
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of

@@ -59,11 +59,11 @@ def test_a_number_below_the_least_is_refused(shell, option):
 @pytest.mark.parametrize(
     ("command", "own"),
     [
-        ("compare", {"weights", "folds", "repeats", "ru", "out", "force"}),
+        ("compare", {"folds", "repeats", "ru", "out", "force"}),
         (
             "predict",
             {"model", "data", "out", "kind", "interval", "no_interval", "scale", "keep_columns"}
-            | {"missing", "unknown", "decimal", "force"},
+            | {"missing", "unknown", "force"},
         ),
     ],
 )

@@ -15,6 +15,7 @@ from heckmanfa.analysis.comparison import compare_methods, methods
 from heckmanfa.analysis.method_scores import judge_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
+from heckmanfa.fit.family import family_named
 from heckmanfa.model_selection import SelectionKFold
 
 
@@ -124,7 +125,7 @@ def test_a_method_that_cannot_be_fitted_is_said():
 @pytest.mark.parametrize("kind", ["linear", "binary"])
 def test_methods_may_search_both_equations(kind):
     options = {"search_in": "both", "selection_always": ["c"], "selection_never": ["b"]}
-    found = methods(kind=kind, equations=options)
+    found = methods(family=family_named(kind), equations=options)
     both = {name for name, one in found.items() if getattr(one, "search_in", None) == "both"}
     assert both == {"best subset", "average by AIC", "average by BIC"}
     for name in both:

@@ -491,7 +491,7 @@ def test_a_stream_that_ends_before_a_part_that_it_had_is_refused(kept):
 
 @pytest.mark.parametrize("part_rows", [10**6, 100])
 def test_an_error_of_a_task_comes_out_as_it_is(kept, part_rows, monkeypatch):
-    monkeypatch.setattr(arrow_rows.EngineRows, "part_rows", part_rows)
+    monkeypatch.setattr(arrow_rows.ArrowRows, "part_rows", part_rows)
     rows = scan(Stream(pa.table({"y": kept["y"], "x": kept["x0"]})), "y")
 
     def fails(part, chunks):

@@ -40,7 +40,7 @@ def models():
 
 
 def held(fit, rho):
-    return replace(fit.with_errors(rho=rho), spec=replace(fit.spec, rho=rho))
+    return replace(fit.with_errors(rho=rho), spec=replace(fit.spec, held={"rho": rho}))
 
 
 def strengths(models, patch):

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ from heckmanfa.errors import (
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.ru import RURegressor
-from heckmanfa.fit.family import family_named
+from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
@@ -51,44 +51,16 @@ if TYPE_CHECKING:
 
 
 class Uncorrected(BaseEstimator):
-    """A model of the selected rows, without a correction for selection.
-
-    ``model`` is a selection model, which corrects for nothing if no outcome is missing.
-    """
+    """A selection model of the selected rows alone, which then corrects for nothing."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Self:
-        """Fit the rows that are selected and have an outcome, NaN in y where it is missing."""
+    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Any:
+        """Return the model, fitted to the selected rows with an outcome; a missing one is NaN."""
         kept = selected & ~np.isnan(y)
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        self.model_ = clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
-        return self
-
-    def predict_proba(self, X: pd.DataFrame) -> Floats:
-        """Return the probabilities of both classes, (n, 2), for anyone."""
-        return np.asarray(self.model_.predict_proba(X))
-
-    @property
-    def coef_(self) -> Floats:
-        """Coefficients, (K,)."""
-        return np.asarray(self.model_.coef_)
-
-    @property
-    def intercept_(self) -> float:
-        """The intercept."""
-        return float(self.model_.intercept_)
-
-    @property
-    def support_(self) -> Mask:
-        """Which columns predict, (K,)."""
-        return np.asarray(self.model_.support_)
-
-    @property
-    def prediction_features_(self) -> list[Any]:
-        """Names of the columns that predict."""
-        return list(self.model_.prediction_features_)
+        return clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
 
 
 _METHODS: dict[Method, str] = {"two-step": "two-step", "ml": "ML"}
@@ -167,17 +139,18 @@ def methods(
     seed: int = 0,
     ru: bool | None = None,
     on_separation: OnProblem = "error",
-    kind: str = USUAL_KIND,
+    family: Family | None = None,
     equations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
-    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. An
-    outcome of classes has other methods. The best subset and the averages take ``equations``:
-    ``search_in``, ``selection_always`` and ``selection_never``.
+    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. The
+    ``family`` of the outcome says which methods there are. The best subset and the averages take
+    ``equations``: ``search_in``, ``selection_always`` and ``selection_never``.
     """
-    family, estimators = family_named(kind), OUTCOME_MODELS[kind].estimators
+    family = family or family_named(USUAL_KIND)
+    estimators = OUTCOME_MODELS[family.name].estimators
     made = {search: class_named(name) for search, name in estimators.items()}
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
@@ -252,18 +225,19 @@ def compare_methods(
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
-    kind, has_classes = outcome_kind, family_named(outcome_kind).has_classes
-    rows = _read(X, y, selected, sample_weight, has_classes=has_classes)
-    measure = CLASSES if has_classes else AMOUNTS
-    equations = {"search_in": search_in, "selection_always": selection_always}
-    equations["selection_never"] = selection_never
-    if estimators is not None and search_in != "prediction":
+    family, own = family_named(outcome_kind), estimators is None
+    rows = _read(X, y, selected, sample_weight, has_classes=family.has_classes)
+    if estimators is None:
+        equations = {
+            "search_in": search_in,
+            "selection_always": selection_always,
+            "selection_never": selection_never,
+        }
+        estimators = methods(seed=random_state, family=family, equations=equations)
+    elif search_in != "prediction":
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
-    own = estimators is None
-    if estimators is None:
-        estimators = methods(seed=random_state, kind=kind, equations=equations)
     folds = _folds(X, rows, n_folds, n_repeats, random_state)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
@@ -272,6 +246,7 @@ def compare_methods(
         if isinstance(estimator, SelectionModel)
     }
     _refuse_all([error for _, error, _ in wholes.values()], options=own)
+    measure = CLASSES if family.has_classes else AMOUNTS
     records: list[dict[str, Any]] = []
     fitted, errors = {}, {}
     for name, estimator in estimators.items():
@@ -285,7 +260,7 @@ def compare_methods(
             errors[name], judged = measure.judge(held, n_repeats)
             records[-1] |= {"n_features": len(whole.prediction_features_), "rho": rho, **judged}
     share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
-    usual = _USUAL.get(OUTCOME_MODELS[kind].usual, "")
+    usual = _USUAL.get(OUTCOME_MODELS[family.name].usual, "")
     verdict = judge_methods(errors, list(wholes), share, measure, usual)
     return Comparison(
         table=_table(records, verdict, measure),
@@ -304,9 +279,9 @@ def compare_methods(
 def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measure) -> pd.DataFrame:
     """Return the records of methods as a table, with their differences from the verdict's."""
     for record in records:
-        found = verdict.differences.get(record["method"])
-        if found is not None:
-            record |= {"difference": found.mean, "difference_se": found.std_error}
+        difference = verdict.differences.get(record["method"])
+        if difference is not None:
+            record |= {"difference": difference.mean, "difference_se": difference.std_error}
     scores = [score for name in measure.columns for score in (name, f"{name}_sd")]
     return pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST])
 
@@ -327,14 +302,14 @@ def _folds(
 def _read(
     X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
 ) -> RowColumns:
-    given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
-    for name, values in given.items():
+    arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
+    for name, values in arguments.items():
         if is_dask(values):
             raise InputTypeError(
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
-    match_rows(given)
+    match_rows(arguments)
     rows = read_rows(y, len(X), selected, sample_weight, binary=has_classes)
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
@@ -357,17 +332,17 @@ def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:
 
 
 def _fit(
-    estimator: Any, X: pd.DataFrame, rows: RowColumns, part: Any
+    estimator: Any, X: pd.DataFrame, rows: RowColumns, chosen: Any
 ) -> tuple[Any, HeckmanfaError | None, float]:
     """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
     start = time.perf_counter()
     model, failure = clone(estimator), None
-    options = {} if rows.weight is None else {"sample_weight": rows.weight[part]}
+    options = {} if rows.weight is None else {"sample_weight": rows.weight[chosen]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            selected = rows.status.selected[part]
-            model.fit(X.iloc[part], rows.outcome[part], selected=selected, **options)
+            selected = rows.status.selected[chosen]
+            model = model.fit(X.iloc[chosen], rows.outcome[chosen], selected=selected, **options)
         except HeckmanfaError as error:
             model, failure = None, error
     return model, failure, time.perf_counter() - start
@@ -387,7 +362,7 @@ def _held(
         return None
     test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
     weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-    kind = {} if isinstance(model, ObservedRegressor | Uncorrected) else {"kind": "selected"}
+    kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
     if hasattr(model, "predict_proba"):
         predicted = np.asarray(model.predict_proba(X.iloc[test], **kind))[:, 1]
     else:

@@ -79,24 +79,19 @@ class Question(Options):
         return self.method or ("ml" if self.search_in == "both" else self.family.methods[0])
 
     @property
-    def kind(self) -> str:
-        """The kind of outcome: as asked, or the usual one."""
-        return self.outcome_kind or USUAL_KIND
+    def asked_family(self) -> Family | None:
+        """The model of the kind of outcome, if that is asked for."""
+        return None if self.outcome_kind is None else family_named(self.outcome_kind)
+
+    @property
+    def family(self) -> Family:
+        """The model of the kind of outcome: as asked, or the usual one."""
+        return self.asked_family or family_named(USUAL_KIND)
 
     @property
     def models(self) -> OutcomeModel:
         """The estimators of the kind of outcome."""
-        return OUTCOME_MODELS[self.kind]
-
-    @property
-    def family(self) -> Family:
-        """The model of the kind of outcome."""
-        return family_named(self.kind)
-
-    @property
-    def asked_family(self) -> Family | None:
-        """The same, if the kind of outcome is given; the outcome itself says it otherwise."""
-        return None if self.outcome_kind is None else self.family
+        return OUTCOME_MODELS[self.family.name]
 
     @property
     def fitted(self) -> str:
@@ -209,10 +204,10 @@ def _options_of(rows: ArrowRows) -> dict[str, Any]:
 def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
     """Split lists of columns at commas; a name with a comma goes in double quotes."""
     return tuple(
-        part.strip()
+        name.strip()
         for value in values or ()
-        for part in next(csv.reader([value], skipinitialspace=True), [])
-        if part.strip()
+        for name in next(csv.reader([value], skipinitialspace=True), [])
+        if name.strip()
     )
 
 
@@ -301,7 +296,7 @@ def _check_start(question: Question) -> None:
 
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
-    kind = question.kind
+    kind = question.family.name
     for name in ("positive", "rho_range", "outcome_transform", "search", "method", "criterion"):
         value = getattr(question, name)
         if value is None or _takes(kind, name, value):
@@ -333,17 +328,17 @@ def _words(kind: str, name: str) -> Sequence[str]:
     return words.get(name, ())
 
 
-def question_of_kind(question: Question, kind: str) -> Question:
+def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, outcome_kind=kind)
+    known = replace(question, outcome_kind=family.name)
     check_question(known)
-    return question if kind == USUAL_KIND else known
+    return question if family.name == USUAL_KIND else known
 
 
-def refuse_text_options(question: Question, what: str) -> None:
+def refuse_text_options(options: Mapping[str, Any], what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
     for name in ("decimal", "thousands", "sheet", "header_row"):
-        if getattr(question, name) is not None:
+        if options[name] is not None:
             raise InputError(f"{option(name)} is for text and Excel files, and the data is {what}")
 
 
@@ -390,7 +385,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
 
 def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
     """Return the reference that a question names for each of some categories."""
-    found: dict[str, str] = {}
+    levels: dict[str, str] = {}
     for item in question.reference:
         pair = split_item(item, columns, option("reference"))
         if pair is None or not pair[1]:
@@ -398,8 +393,8 @@ def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
                 f"{option('reference')} names a column and its level, as in region=north; got "
                 f"{quoted(item)}"
             )
-        found[pair[0]] = pair[1]
-    return found
+        levels[pair[0]] = pair[1]
+    return levels
 
 
 def _refuse_unknown(

@@ -137,7 +137,7 @@ def _kept(columns: Sequence[_Column], names: Sequence[str], width: int) -> list[
     name = min(max(map(cell_len, names), default=0), _LONGEST_NAME // 2)
     while len(kept) > 1:
         spare = max(kept, key=lambda column: column.spare)
-        needed = _INDENT + max(name, _SHORTEST_NAME) + sum(one.width + _GAP for one in kept)
+        needed = _INDENT + max(name, _SHORTEST_NAME) + sum(column.width + _GAP for column in kept)
         if needed <= width or not spare.spare:
             break
         kept.remove(spare)

@@ -391,9 +391,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
                 "hold an infinite one; leave them out"
             )
-        terms = fit.family.log_missing(index)
-        given = index[seen], mean[seen], outcome[seen]
-        terms[seen] = fit.family.log_density(*given, fit.rho, fit.sigma)
+        errors = fit.error_values
+        terms = fit.family.log_missing(index, errors)
+        terms[seen] = fit.family.log_density(index[seen], mean[seen], outcome[seen], errors)
         return float(weight @ terms), count
 
     def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:

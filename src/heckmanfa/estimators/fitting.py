@@ -237,9 +237,9 @@ def make_spec(
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
         outcome_kind=estimator.family.name,
-        # Some families have no transform, and searches no fixed rho.
+        # Some families have no transform, and searches hold nothing.
         outcome_transform=getattr(estimator, "outcome_transform", None),
-        rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
+        held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
     )
 

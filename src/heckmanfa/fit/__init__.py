@@ -2,9 +2,17 @@
 
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
-from heckmanfa.fit.fitted import Choice, Choose, FirstStep, Fit, Fitted, Origin, Spec, label_terms
-from heckmanfa.fit.from_sample import compress_sample, fit_model
+from heckmanfa.fit.fitted import Fit, Fitted, Origin, Spec
 from heckmanfa.fit.linear import LINEAR
+from heckmanfa.fit.making import (
+    Choice,
+    Choose,
+    FirstStep,
+    Inputs,
+    compress_sample,
+    fit_model,
+    label_terms,
+)
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "FirstStep",
     "Fit",
     "Fitted",
+    "Inputs",
     "Origin",
     "Spec",
     "Way",

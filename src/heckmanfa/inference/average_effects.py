@@ -23,7 +23,6 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.fit.fitted import error_estimates
 from heckmanfa.inference.choosing import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
@@ -84,14 +83,9 @@ def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float)
     jacobian = np.zeros((len(terms), len(group.estimates)))
     jacobian[:n, :n] = np.eye(n)
     jacobian[n:, n:] = slopes
-    errors = dict(zip(fit.spec.error_terms, terms[n:], strict=True))
+    errors = dict(zip(fit.spec.error_terms, map(float, terms[n:]), strict=True))
     own = replace(
-        with_equations(fit, group.estimates),
-        errors=error_estimates(
-            float(errors.get("imr", errors["rho"])),
-            float(errors["rho"]),
-            float(errors.get("sigma", fit.sigma)),
-        ),
+        with_equations(fit, group.estimates).with_errors(**errors),
         covariance=jacobian @ group.covariance @ jacobian.T,
         support=np.isin(np.arange(fit.n_features), fit.equation),
         average=None,

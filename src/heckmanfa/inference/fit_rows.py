@@ -215,6 +215,8 @@ def refit_by_likelihood(
     # Start from the rho of the model's own start, so both reach the same maximum.
     start = elsewhere(read_start(fit.spec.start, fit.spec.method))
     rows = read.moments, read.probit, read.rows
+    fit.family.require("refits")
+    assert fit.family.refit is not None
     return fit.family.refit(*rows, sorted(features), kind, start, alone=alone)
 
 

@@ -28,7 +28,7 @@ from heckmanfa.errors import (
     sentence,
 )
 from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, fit_model
-from heckmanfa.fit.fitted import ErrorEstimate, error_estimates
+from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.model.covariance import check_clusters, count_clusters
@@ -242,10 +242,6 @@ def _with_medians(fit: Fit) -> Fit:
     coef[fit.support] = values[1 : k + 1][fit.support]
     terms = honest.error_terms
     positions = {"Intercept": 0} | {term: k + 1 + i for i, term in enumerate(terms)}
-    rho = float(values[positions["rho"]])
-    # What has no estimate stays as it is known.
-    imr_coef = float(values[positions["imr"]]) if "imr" in positions else rho
-    sigma = float(values[positions["sigma"]]) if "sigma" in positions else fit.sigma
     spread = np.sqrt(np.diag(fit.covariance))
     honest_spread = spread.copy()
     positions |= {fit.labels[column]: 1 + column for column in fit.features}
@@ -254,7 +250,8 @@ def _with_medians(fit: Fit) -> Fit:
             honest_spread[i] = errors[positions[term]]
     ratio = honest_spread / spread
     before = np.array([fit.intercept, *fit.coef[fit.features]])
-    estimates = error_estimates(imr_coef, rho, sigma)
+    # What has no estimate stays as it is known.
+    estimates = {term: ErrorEstimate(float(values[positions[term]])) for term in terms}
     for parameter in fit.family.likelihood_terms:
         name, transform = parameter.name, parameter.transform
         # A rho that is held has no error, nor has one of two steps.
@@ -263,8 +260,7 @@ def _with_medians(fit: Fit) -> Fit:
             transformed = transform.to(value), error / transform.slope(value)
             estimates[name] = ErrorEstimate(value, transformed)
     fit = replace(
-        fit.with_equation("prediction", coef, float(level - coef @ means)),
-        errors=estimates,
+        fit.with_equation("prediction", coef, float(level - coef @ means)).with_errors(**estimates),
         covariance=fit.covariance * ratio * ratio[:, None],
     )
     moved = np.array([fit.intercept, *fit.coef[fit.features]]) - before

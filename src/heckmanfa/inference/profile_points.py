@@ -70,6 +70,8 @@ class Likelihood:
         holds at a value stays there if it is to be ``held``.
         """
         probit = probit_of(fit, "there is no selection to examine")
+        fit.family.require("profiles")
+        assert fit.family.begin is not None
         begun = fit.family.begin(fit.moments, probit, fit.features, rows)
         problem, starts, usual = begun.problem, begun.starts, begun.usual
         held = held and fit.held_rho is not None

@@ -16,7 +16,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.likelihood import rho_text
-from heckmanfa.plots.rho_curves import ProfileCurve, draw_profile
+from heckmanfa.plots.rho_curves import ProfileCurve
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
@@ -147,7 +147,7 @@ class ProfileReport(Report):
 
     def plot(self, ax: Any = None, conf_level: float = 0.95) -> Any:
         """Draw the profile on a new figure or on ``ax``; see `heckmanfa.plots.rho_profile`."""
-        return draw_profile(self.curve(conf_level), ax)
+        return self.curve(conf_level).draw(ax)
 
     def _curve(
         self, conf_level: float, name: str, limits: tuple[float, float] | None

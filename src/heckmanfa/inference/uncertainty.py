@@ -136,7 +136,7 @@ class UncertaintyInterval(Report):
     def curves(self) -> RhoCurves:
         """Return what the picture shows."""
         path, bounds, zero = self.path(), self.tidy(), self.curve.zero_name
-        return RhoCurves(path, bounds, self.rho, self.conf_level, self.rho_hat, zero)
+        return RhoCurves(path, bounds, self.rho, self.conf_level, zero)
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""

@@ -131,7 +131,8 @@ class Chances(Picture):
 
     def _caption(self) -> str:
         lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
-        return " ".join(filter(None, (lines, self.about, first_lines(len(self.rows)))))
+        rest = first_lines(len(self.rows), f"pictures().{self.kind}.rows")
+        return " ".join(filter(None, (lines, self.about, rest)))
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""

@@ -16,7 +16,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
-from heckmanfa.data.files.outputs import ending_of, words_of
+from heckmanfa.data.files.outputs import ending_of
 from heckmanfa.data.files.paths import existing, local_path, refuse_foreign_links
 from heckmanfa.data.files.sizes import refuse_claim, refuse_inflated_batches
 from heckmanfa.data.scan.arrow_columns import tidy_columns
@@ -259,14 +259,21 @@ def _open(
     # A damaged file can make a reader fail in any way.
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"{shown(path)} cannot be read: {words_of(error)}") from error
+            raise DataError(f"{shown(path)} cannot be read: {_words_of(error)}") from error
         raise DataError(
-            f"{shown(path)} cannot be read as {ending}: {words_of(error)}; it is damaged, cut "
+            f"{shown(path)} cannot be read as {ending}: {_words_of(error)}; it is damaged, cut "
             "off, or not what its name says"
         ) from error
     if len(table.frame) == 0:
         raise InputError(f"{shown(path)} has names of columns but no rows")
     return table
+
+
+def _words_of(error: Exception) -> str:
+    """Return the first sentence of an error's message."""
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = message.strip().splitlines()
+    return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
 
 
 class _Place(NamedTuple):

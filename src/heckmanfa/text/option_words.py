@@ -67,6 +67,11 @@ def instead(python: str, asked: str) -> str:
     return _marked(_pick(python, _PARAMETERS), _pick(asked, _KEYWORDS), _pick(asked, _FLAGS))
 
 
+def only_flag(name: str, python: str) -> str:
+    """Name an option that only the command line has; in Python, what does the same there."""
+    return _marked(python, python, flag(name))
+
+
 def told(text: str, *, keywords: bool = False) -> str:
     """Return a text in the words of its reader.
 

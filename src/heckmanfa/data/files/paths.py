@@ -194,41 +194,30 @@ def _would_match(pattern: str, path: Path) -> bool:
 _MOST_LINKS = 40
 
 
-def refuse_foreign_links(path: str | os.PathLike[str]) -> None:
+def refuse_foreign_links(path: PathLike, links: int = _MOST_LINKS) -> None:
     """Refuse a path that leads through a link of another user in a folder open to all.
 
-    What is missing or leads in circles is left to whoever opens it.
+    What is missing, or leads through more than ``links`` links, is left to whoever opens it.
     """
-    if not hasattr(os, "geteuid"):
+    if not hasattr(os, "geteuid") or not links:
         return
-    parts = list(reversed(Path(path).absolute().parts))
-    here, links = Path(parts.pop()), 0
-    while parts:
-        part = parts.pop()
-        if part == "..":
-            here = here.parent
-            continue
-        step = here / part
+    place = Path(path).absolute()
+    for step in (*reversed(place.parents), place):
         try:
             status = step.lstat()
             if not stat.S_ISLNK(status.st_mode):
-                here = step
                 continue
-            folder, target = here.stat(), Path(os.readlink(step))  # noqa: PTH115
+            folder, target = step.parent.stat(), step.parent / step.readlink()
         except OSError:
             return
         if _is_foreign(status, folder):
             raise InputError(
                 f"{shown(step)} is a link that another user made in a folder where everybody may "
-                f"write, and it is not followed; name the file itself, {shown(here / target)}, if "
-                "you trust it"
+                f"write, and it is not followed; name the file itself, {shown(target)}, if you "
+                "trust it"
             )
-        links += 1
-        if links > _MOST_LINKS:
-            return
-        if target.is_absolute():
-            here = Path(target.anchor)
-        parts += reversed([name for name in target.parts if name != target.anchor])
+        refuse_foreign_links(target / place.relative_to(step), links - 1)
+        return
 
 
 def _is_foreign(link: os.stat_result, folder: os.stat_result) -> bool:

@@ -21,7 +21,7 @@ from heckmanfa.data.scan.arrow_columns import (
     tidy_columns,
     tidy_schema,
 )
-from heckmanfa.data.scan.arrow_rows import ArrowRows, EngineRows
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.engines import DuckDBEngine, Engine, PolarsEngine
 from heckmanfa.data.scan.parquet_files import Constant, partition_columns, scan_files
 from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
@@ -128,7 +128,7 @@ def scan(
     )
     if isinstance(engine, ParquetEngine):
         return ParquetRows(engine, asked, sources, learned)
-    return EngineRows(engine, asked, sources, learned)
+    return ArrowRows(engine, asked, sources, learned)
 
 
 def scan_parquet(
