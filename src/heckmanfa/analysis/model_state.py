@@ -25,7 +25,7 @@ from heckmanfa.estimators.fitting import attributes, publish, take_columns
 from heckmanfa.fit import Fit, label_terms
 from heckmanfa.fit.family import is_family
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.probability_effects import probability_of
+from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Errors, Form
 from heckmanfa.text.printable import quoted

@@ -57,6 +57,7 @@ from heckmanfa.model.probit_likelihood import (
 )
 from heckmanfa.model.two_step import refuse_unidentified
 from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
 _ROUNDED = 1e-12
 
@@ -321,7 +322,7 @@ BINARY = register(
             "identified. Look for a stronger exclusion, or let fewer features predict."
             f"{instead(' See profile_rho().', '')} Standard errors would be those of a known rho, "
             "and are not given.",
-            only_normality="Only normality of the errors identifies the model, and a binary "
+            only_normality=f"{capitalised(ONLY_NORMALITY)}, and a binary "
             "outcome says little about their shape: rho and all effects rest on an assumption that "
             "these data can hardly contradict.",
             if_not_normal="Report the range over rho beside the estimate, and do not lean on "

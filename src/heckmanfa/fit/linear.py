@@ -61,6 +61,7 @@ from heckmanfa.model.own_scale import (
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step, solve_two_step
 from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +303,7 @@ LINEAR = register(
             near_one=", which usually means that the model does not fit: look for outliers and "
             "skewness in the outcome (take its logarithm?), look for a stronger exclusion, and "
             "compare with the two-step estimates. Do not rely on its standard error.",
-            only_normality="Only normality of the errors identifies the model; estimates are often "
-            "unstable.",
+            only_normality=f"{capitalised(ONLY_NORMALITY)}; estimates are often unstable.",
             if_not_normal=f"Do not lean on {option('method', 'ml')} or on p-values near 5%. If "
             "the outcome is skewed, transform it, and report the range over rho.",
             other_estimates=f"use {option('method', 'two-step')}",

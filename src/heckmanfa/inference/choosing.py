@@ -50,7 +50,7 @@ from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_types import CovType, Criterion
 from heckmanfa.text.option_words import IN_NEVER, OUT_OF_PREDICTION, option
-from heckmanfa.text.wording import listed
+from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY, listed
 
 # The same fit gets the same chance.
 _SEED = 0
@@ -60,8 +60,7 @@ _COULD_IDENTIFY = f"A feature that drives selection alone, named {IN_NEVER}, wou
 def _warn_no_exclusion(what: str, advice: str) -> None:
     """Warn that nothing is excluded; ``what`` says of every selection feature that it predicts."""
     warn(
-        f"every selection feature {what}: with no excluded feature, only the normality of the "
-        f"errors identifies the model. {advice}",
+        f"every selection feature {what}: {NO_EXCLUSION}, and {ONLY_NORMALITY}. {advice}",
         NoExclusionWarning,
     )
 
