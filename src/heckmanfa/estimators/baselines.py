@@ -41,8 +41,7 @@ from heckmanfa.estimators.fitting import publish
 from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
 from heckmanfa.estimators.rows_elsewhere import map_rows
 from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor, check_selected
-from heckmanfa.model.equations import check_prediction, fit_selection
-from heckmanfa.model.leakage import refuse_leakage
+from heckmanfa.model.equations import check_prediction, fit_selection, refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.text.option_types import OnProblem
