@@ -158,9 +158,8 @@ def test_it_is_drawn_and_goes_into_the_summary(model, profile):
     pytest.importorskip("matplotlib")
     panel = profile.plot()
     assert panel.get_xlabel() == "coefficient of educ"
-    (shade,) = panel.patches
-    ends = shade.get_extents().transformed(panel.transData.inverted()).intervalx
-    np.testing.assert_allclose(ends, profile.interval())
+    (shade,) = panel.collections
+    np.testing.assert_allclose(shade.get_paths()[0].get_extents().intervalx, profile.interval())
 
 
 def test_the_end_of_an_interval_is_a_root(profile):
