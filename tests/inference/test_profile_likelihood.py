@@ -253,9 +253,7 @@ def test_heights_are_those_of_a_plain_maximisation(data, over_educ):
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
-def test_the_interval_of_a_coefficient_ends_where_the_ratio_test_rejects(
-    data, model, over_educ, level
-):
+def test_a_coefficients_interval_ends_where_the_ratio_test_rejects(data, model, over_educ, level):
     fall = chi2.ppf(level, 1) / 2
     low, high = over_educ.interval(level)
     assert low < model.coef_[list(data.X).index("educ")] < high
