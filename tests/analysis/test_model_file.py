@@ -495,3 +495,22 @@ def test_a_file_whose_estimates_are_side_by_side_is_read(rewritten, saved, fitte
 
     rewritten(saved, flatten)
     pd.testing.assert_frame_equal(load_model(saved).model.tidy(), fitted.tidy())
+
+
+@pytest.mark.parametrize("rho", [None, 0.3])
+def test_a_file_with_guards_and_a_held_rho_apart_is_read(rewritten, simulated, tmp_path, rho):
+    """Fits of earlier files have guards beside the details, and their specs a field for rho."""
+    model = Heckman([0, 2, 3], method="ml", rho=rho).fit(simulated.X, simulated.y)
+    path = tmp_path / "m.heckmanfa"
+    heckmanfa.save(model, path)
+
+    def as_before(document):
+        fit = fit_in(document)
+        fit["guards"] = fit["details"]["LinearDetails"].pop("guards")
+        fit["spec"]["Spec"]["rho"] = fit["spec"]["Spec"].pop("held").get("rho")
+
+    rewritten(path, as_before)
+    loaded = heckmanfa.load(path).fit_
+    assert loaded.held_rho == rho
+    assert (loaded.guards is None) == (model.fit_.guards is None) == (rho is not None)
+    assert rho is not None or loaded.guards.variance == model.fit_.guards.variance

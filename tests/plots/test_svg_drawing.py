@@ -12,9 +12,9 @@ import pytest
 
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, Drawing, escape, legend_mark, px
-from heckmanfa.text.numerals import figure, interval, signed
-from heckmanfa.text.shortening import cells, cut
+from heckmanfa.text.printable import cells, cut
 from heckmanfa.text.table import LegendItem
+from heckmanfa.text.wording import figure, interval, signed
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

@@ -40,19 +40,19 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers, find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import find_device
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.missing_codes import (
     Suspicion,
     blank,
     codes_of,
-    columns_named,
+    columns_with_codes,
     find_suspicions,
     notes_on_codes,
     notes_on_suspicions,
 )
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import frame_as_declared
-from heckmanfa.data.devices import find_device
 from heckmanfa.data.fitted_levels import (
     count_levels_in,
     read_references,
@@ -237,7 +237,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
-        literal=columns_named(question.na_values, columns),
+        literal=columns_with_codes(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append(f"{option('dates')} does nothing here: no feature holds dates.")

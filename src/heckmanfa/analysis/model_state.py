@@ -22,11 +22,10 @@ from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, label_terms
 from heckmanfa.fit.family import is_family
-from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.probability_effects import probability_of
+from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Errors, Form
 from heckmanfa.text.printable import quoted
@@ -202,8 +201,7 @@ def _check_fit(fit: Fit) -> None:
     named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
     _require(named, "it has other equations")
     _require(np.isfinite(fit.intercept), "its intercept is not finite")
-    errors = {"imr", "rho", "sigma", *fit.spec.error_terms}
-    _require(fit.errors.keys() >= errors, "an error term is missing")
+    _require(fit.errors.keys() >= {*fit.spec.error_terms}, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features
     known = {*moments.columns}
@@ -214,7 +212,7 @@ def _check_fit(fit: Fit) -> None:
     possible = [("errors", term) for term in fit.spec.error_terms]
     _require([*shown] == possible[: len(shown)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
-    n_params = sum(sizes) + 1 + fit.family.has_sigma
+    n_params = sum(sizes) + len(fit.family.likelihood_terms)
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")

@@ -30,7 +30,7 @@ from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.plots.selection_rows import SelectionDriver
 from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
-from heckmanfa.results.answer_card import card_html, card_or_summary
+from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.effects import UNKNOWN, Effect

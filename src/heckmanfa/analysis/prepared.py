@@ -19,8 +19,8 @@ from heckmanfa.analysis.targets import Target
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import to_device
 from heckmanfa.data.columns.missing_codes import Suspicion
-from heckmanfa.data.devices import to_device
 from heckmanfa.data.fitted_levels import LevelsChangedError, recoded
 from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only

@@ -22,7 +22,7 @@ from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, la
 from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
 from heckmanfa.fit.family import Family, family_named
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.tables.marks import amount
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown

@@ -9,11 +9,11 @@ from typing import Any
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.evidence import BestAssignment
-from heckmanfa.results.inclusion import inclusion_frame
-from heckmanfa.results.reference import reference_of
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.summary_facts import likelihood_name
+from heckmanfa.results.headline import rivals_of
+from heckmanfa.results.search_report import inclusion_frame
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_words import told
 
@@ -76,7 +76,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
-        "reference_distribution": reference_of(model.fit_).name,
+        "reference_distribution": distribution_of(model.fit_).name,
         "converged": model.converged_,
         "diagnostics": [
             {
@@ -118,13 +118,13 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
 
 def _selection(analysis: Analysis) -> dict[str, Any]:
     """Whether selection mattered, as a value: every sentence about it follows from this."""
-    decided, judged = verdict(analysis.evidence), analysis.evidence.judgement
+    judged = analysis.evidence.judgement
     whole = judged.all_features
     return {
-        "verdict": decided.kind,
-        "chance": decided.chance,
-        "chance_by": None if decided.chance is None else CHANCES_BY,
-        "rivals": str(decided.rivals),
+        "verdict": judged.kind,
+        "chance": judged.chance,
+        "chance_by": None if judged.chance is None else CHANCES_BY,
+        "rivals": str(rivals_of(analysis.evidence)),
         "doubt": judged.doubt,
         "p_value": None if judged.test is None else judged.test.p_value,
         "all_features_p_value": None if whole is None else whole.test.p_value,

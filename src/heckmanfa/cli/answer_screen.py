@@ -11,10 +11,10 @@ from rich.text import Text
 
 from heckmanfa.analysis import Analysis
 from heckmanfa.results.checks import Check, count_words, fine_words
-from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, plural, rest_text

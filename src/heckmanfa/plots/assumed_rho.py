@@ -25,11 +25,10 @@ from heckmanfa.plots.scene import (
     Rule,
     with_interval,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import effects, with_minus
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""

@@ -26,7 +26,7 @@ from heckmanfa.plots.scene import (
     Runs,
     Scene,
 )
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import LegendItem
 
 # Characters of a name.

@@ -11,8 +11,7 @@ from heckmanfa.plots.picture import Picture, first_lines
 from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 

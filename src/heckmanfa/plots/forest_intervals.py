@@ -13,8 +13,7 @@ from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import SERIES, Axis, Interval, Mark, Point, Row, Rows, Rule, Shape
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, quoted, shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
 from heckmanfa.text.wording import effects, plural
 

@@ -16,9 +16,8 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots.picture import Picture, weight_words
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import Axis, Band, Bar, Curve, Group, Mark, Panel, Panels, Rule
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import count, figure, plural
 
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)

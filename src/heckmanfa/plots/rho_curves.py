@@ -27,11 +27,10 @@ from heckmanfa.plots.scene import (
     Rule,
     Shape,
 )
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import effects, plural
+from heckmanfa.text.wording import effects, figure, plural
 
 # Height of a panel, room above it and at its left, in px.
 _HEIGHT, _ROOM, _LEFT = 170.0, 22.0, 60.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from heckmanfa.text.numerals import signed as with_sign
-from heckmanfa.text.numerals import with_minus
+from heckmanfa.text.wording import signed as with_sign
+from heckmanfa.text.wording import with_minus
 
 _STEPS = (1, 2, 5)
 # Axes from here on are written with exponents.

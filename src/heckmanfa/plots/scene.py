@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heckmanfa.text.shortening import cut, cut_names
+from heckmanfa.text.printable import cut, cut_names
 from heckmanfa.text.table import LegendItem, PictureText
 
 Floats = tuple[float, ...]

@@ -34,12 +34,10 @@ from heckmanfa.plots.scene import (
     Rule,
 )
 from heckmanfa.search.searched import Search
-from heckmanfa.text.numerals import figure, with_minus
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, quoted, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import CRITERIA, listed, nearest, plural
+from heckmanfa.text.wording import CRITERIA, figure, listed, nearest, plural, with_minus
 
 # Dots beyond so many are small.
 _FEW = 300

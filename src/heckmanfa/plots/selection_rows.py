@@ -10,13 +10,11 @@ from typing import ClassVar
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, with_interval
-from heckmanfa.text.numerals import figure, signed, with_minus
 from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import listed, plural
+from heckmanfa.text.wording import figure, listed, plural, signed, with_minus
 
 MOST_ROWS = 15
 """features that the pictures of selection show; their tables have more"""

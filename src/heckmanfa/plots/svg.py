@@ -30,7 +30,7 @@ from heckmanfa.plots.scene import (
     Span,
 )
 from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut
 
 # Room below an axis, at the right, and between panels; heights of a heading and of a row below.
 _BOTTOM, _RIGHT, _BETWEEN, _HEAD, _BELOW = 42.0, 14.0, 12.0, 26.0, 16.0

@@ -34,8 +34,7 @@ from typing import Literal
 
 from heckmanfa.plots.scale import Scale, Tick
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import printable
-from heckmanfa.text.shortening import cells
+from heckmanfa.text.printable import cells, printable
 from heckmanfa.text.table import LegendItem
 
 WIDE, NARROW = 540, 358

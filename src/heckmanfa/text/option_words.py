@@ -102,7 +102,7 @@ def _marked(*words: str) -> str:
 
 
 def _pick(text: str, reader: int) -> str:
-    return _MARKED.sub(lambda found: found[reader], text)
+    return _MARKED.sub(lambda match: match[reader], text)
 
 
 def _in_python(name: str, value: object) -> str:
