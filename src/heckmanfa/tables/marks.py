@@ -12,17 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import (
     DECIMALS,
     NUMBER_MARKS,
+    Levels,
     Shape,
     as_number,
     levels_of,
@@ -48,64 +47,45 @@ def other_mark(mark: str | None) -> str:
     return "," if mark == "." else "."
 
 
-class SpelledNumber(NamedTuple):
-    """A distinct text of a column, and the number that it may spell."""
-
-    label: str
-    """as it is written"""
-    text: str
-    """without its currency sign"""
-    sign: str
-    """the currency sign, empty if it has none"""
-    shape: Shape | None
-    """None if it is not a number, or may be a code of digits and blanks"""
-
-    @property
-    def is_percent(self) -> bool:
-        """Whether it ends in a per cent sign."""
-        return self.label.rstrip().endswith("%")
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether it says that a number is missing."""
-        return self.label.lower() in NUMBER_MARKS
-
-
 @dataclass
 class Evidence:
     """A column of text in which (nearly) all cells are numbers of some country."""
 
     name: str
-    codes: NDArray[np.intp]
-    """(n,) place of each cell among the spellings; -1 for what is not text"""
-    spellings: list[SpelledNumber]
-    plain: Mask | None
-    """(n,) which cells are numbers already; None if the column holds nothing but text"""
+    levels: Levels
+    """levels of the text; cells that are numbers already have none"""
+    shapes: list[Shape | None]
+    """shape of each level; None if it is not a number, or may be a code of digits and blanks"""
+    percent: list[bool]
+    """which levels end in a per cent sign"""
+    texts: list[str]
+    """the levels without their currency signs"""
+    money: list[str]
+    """the currency sign of each level, empty if it has none"""
+    plain: bool = True
+    """whether some cells are numbers already"""
+    numbers: Mask | None = None
+    """(n,) which cells are, if the column holds objects"""
 
-    @property
-    def has_plain(self) -> bool:
-        """Whether some cells are numbers already."""
-        return self.plain is not None and bool(self.plain.any())
+    def example(self, decimal: str | None = None, thousands: str | None = None) -> str | None:
+        """Return a level in which a mark is the decimal mark, or separates thousands."""
+        for label, shape in zip(self.levels.labels, self.shapes, strict=True):
+            if shape is None:
+                continue
+            if decimal is not None and shape.decimal == decimal:
+                return label
+            if thousands is not None and shape.thousands == thousands:
+                return label
+        return None
 
-    @cached_property
-    def numbers(self) -> list[tuple[SpelledNumber, Shape]]:
-        """The spellings that are numbers, with their shapes."""
-        return [(spelling, spelling.shape) for spelling in self.spellings if spelling.shape]
-
-    def of_cells(self, values: Sequence[Any], other: Any) -> NDArray[Any]:
-        """Return the value of each cell, given that of each spelling, and of other cells."""
-        return np.array([*values, other])[self.codes]
-
-    def says(self, decimal: str) -> bool:
-        """Whether a spelling shows that a mark is the decimal mark."""
-        thousands = other_mark(decimal)
-        return any(
-            shape.decimal == decimal or shape.thousands == thousands for _, shape in self.numbers
-        )
+    def says(self, decimal: str) -> str | None:
+        """Return a level that shows that a mark is the decimal mark."""
+        return self.example(decimal, other_mark(decimal))
 
     def either(self) -> str | None:
-        """Return a text whose mark may be the decimal mark or separate thousands."""
-        return next((spelling.text for spelling, shape in self.numbers if shape.either), None)
+        """Return a level whose mark may be the decimal mark or separate thousands."""
+        pairs = zip(self.texts, self.shapes, strict=True)
+        return next((text for text, shape in pairs if shape is not None and shape.either), None)
 
 
 def read_evidence(frame: pd.DataFrame, *, blanks: bool) -> dict[str, Evidence]:
@@ -124,40 +104,34 @@ def _read(series: pd.Series[Any], name: str, *, blanks: bool) -> Evidence | None
     first = [text for text in series.dropna().head(5 * _FIRST).unique() if isinstance(text, str)]
     if not first or 2 * sum(_may_be_number(text) for text in first[:_FIRST]) < len(first[:_FIRST]):
         return None
-    n_plain, plain = 0, None
+    n_plain, numbers = 0, None
     if series.dtype == object:
         is_text = series.map(lambda cell: isinstance(cell, str)).to_numpy(dtype=bool)
         rest = series[~is_text].dropna()
         n_plain = sum(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in rest)
         if n_plain < len(rest):
             return None
-        plain = ~is_text & series.notna().to_numpy(dtype=bool)
+        numbers = ~is_text & series.notna().to_numpy(dtype=bool)
         series = series.where(is_text)
     try:
         levels = levels_of(series)
     except TypeError:
         return None
-    spellings = [_spelling(label) for label in levels.labels]
-    if not blanks and not _has_blanks([spelling.shape for spelling in spellings]):
-        spellings = [
-            spelling._replace(shape=None)
-            if spelling.shape and spelling.shape.thousands == BLANK
-            else spelling
-            for spelling in spellings
-        ]
+    money = [currency(label) for label in levels.labels]
+    texts = [
+        amount(label) if sign else label for label, sign in zip(levels.labels, money, strict=True)
+    ]
+    shapes = [shape_of(text) for text in texts]
+    if not blanks and not _has_blanks(shapes):
+        shapes = [None if shape and shape.thousands == BLANK else shape for shape in shapes]
+    percent = [label.rstrip().endswith("%") for label in levels.labels]
     counts = levels.counts()
-    missing = np.array([spelling.is_missing for spelling in spellings], dtype=bool)
-    good = np.array([spelling.shape is not None for spelling in spellings], dtype=bool)
+    missing = np.array([label.lower() in NUMBER_MARKS for label in levels.labels], dtype=bool)
+    good = np.array([shape is not None for shape in shapes], dtype=bool)
     n_given = int(counts[~missing].sum()) + n_plain
     if not _enough(int(counts[good].sum()) + n_plain, n_given):
         return None
-    return Evidence(name, levels.codes, spellings, plain)
-
-
-def _spelling(label: str) -> SpelledNumber:
-    sign = currency(label)
-    text = amount(label) if sign else label
-    return SpelledNumber(label, text, sign, shape_of(text))
+    return Evidence(name, levels, shapes, percent, texts, money, n_plain > 0, numbers)
 
 
 def _enough(good: int, n_given: int) -> bool:
@@ -244,9 +218,8 @@ class NumberFormat:
     doubts: dict[str, str] = field(default_factory=dict)
     """what is wrong with a column, by its name"""
 
-    def number(self, spelling: SpelledNumber) -> float | None:
-        """Return the number that a text spells, or None."""
-        shape = spelling.shape
+    def number(self, text: str, shape: Shape | None) -> float | None:
+        """Return the number that a text spells, given its shape, or None."""
         if shape is None:
             return None
         decimal, thousands = shape.decimal, shape.thousands
@@ -259,7 +232,7 @@ class NumberFormat:
                 thousands = shape.either
         if decimal not in (None, self.decimal) or (thousands or "") not in self.thousands:
             return None
-        digits = tidy(spelling.text).removesuffix("%").strip()
+        digits = tidy(text).removesuffix("%").strip()
         if thousands is not None:
             digits = digits.replace(thousands, "")
         return as_number(digits if decimal is None else digits.replace(decimal, "."))
@@ -314,21 +287,34 @@ def _doubt(
 ) -> str | None:
     """Explain what is wrong with a column; None if nothing is."""
     name = quoted(column.name)
-    currencies = {spelling.sign: spelling.label for spelling, _ in column.numbers}
-    if len(currencies) > 1:
+    currencies = {
+        sign: label
+        for label, sign, shape in zip(
+            column.levels.labels, column.money, column.shapes, strict=True
+        )
+        if shape is not None
+    }
+    if len(currencies) > 1 and set(currencies) != {""}:
         pair = " and ".join(quoted(label) for label in list(currencies.values())[:2])
         return (
             f"column {name} holds {pair}, of which not all have the same currency sign; write all "
             f"of them one way, or name the column in {option('categorical')} to take them as "
             "levels"
         )
-    if column.has_plain and currencies and "" not in currencies:
+    if column.plain and currencies and "" not in currencies:
         return (
             f"column {name} holds {quoted(next(iter(currencies.values())))} and numbers without a "
             "currency sign; write all of them one way"
         )
-    n_percent = sum(spelling.is_percent for spelling, _ in column.numbers)
-    if n_percent and (n_percent < len(column.numbers) or column.has_plain):
+    signs = [
+        label
+        for label, is_percent, shape in zip(
+            column.levels.labels, column.percent, column.shapes, strict=True
+        )
+        if is_percent and shape is not None
+    ]
+    numbers = [shape for shape in column.shapes if shape is not None]
+    if signs and (len(signs) < len(numbers) or column.plain):
         return f"column {name} holds {_mixture(column)}; write all of them one way"
     if decided.decimal is None:
         text = column.either()
@@ -340,7 +326,13 @@ def _doubt(
             f"{quoted(mark)} is the decimal mark or separates thousands; pass "
             f"{option('decimal', mark)} or {option('decimal', other_mark(mark))}"
         )
-    bad = [spelling.label for spelling, _ in column.numbers if decided.number(spelling) is None]
+    bad = [
+        label
+        for label, text, shape in zip(
+            column.levels.labels, column.texts, column.shapes, strict=True
+        )
+        if shape is not None and decided.number(text, shape) is None
+    ]
     if not bad:
         return None
     mark = decided.decimal
@@ -369,11 +361,12 @@ def _doubt(
 
 def _mixture(column: Evidence) -> str:
     """Count the numbers with and without a percent sign, and name the first of the fewer."""
-    good = column.of_cells([spelling.shape is not None for spelling in column.spellings], False)
-    signed = good & column.of_cells([each.is_percent for each in column.spellings], False)
+    codes = column.levels.codes
+    good = np.array([*(shape is not None for shape in column.shapes), False], dtype=bool)[codes]
+    signed = np.array([*column.percent, False], dtype=bool)[codes] & good
     unsigned = good & ~signed
-    if column.plain is not None:
-        unsigned |= column.plain
+    if column.numbers is not None:
+        unsigned |= column.numbers
     n_signed, n_plain = int(np.count_nonzero(signed)), int(np.count_nonzero(unsigned))
     fewer, what = (signed, "with one") if n_signed <= n_plain else (unsigned, "without")
     return (
@@ -387,21 +380,27 @@ def convert(series: pd.Series[Any], column: Evidence, decided: NumberFormat) -> 
 
     A column in which some text is not a number, and the rest has no marks, is returned unchanged.
     """
-    values = [decided.number(spelling) for spelling in column.spellings]
-    pairs = list(zip(values, column.spellings, strict=True))
-    lost = [value is None and not spelling.is_missing for value, spelling in pairs]
-    has_marks = any(
-        value is not None and as_number(spelling.label) != value for value, spelling in pairs
+    labels, codes = column.levels.labels, column.levels.codes
+    values = [
+        decided.number(text, shape) for text, shape in zip(column.texts, column.shapes, strict=True)
+    ]
+    lost = [
+        value is None and label.lower() not in NUMBER_MARKS
+        for value, label in zip(values, labels, strict=True)
+    ]
+    marks = any(
+        value is not None and as_number(label) != value
+        for value, label in zip(values, labels, strict=True)
     )
-    if any(lost) and not has_marks:
+    if any(lost) and not marks:
         return series
-    numbers = column.of_cells([np.nan if value is None else value for value in values], np.nan)
-    if column.has_plain:
-        text = column.codes >= 0
+    numbers = np.array([np.nan if value is None else value for value in values] + [np.nan])[codes]
+    if column.plain:
+        text = codes >= 0
         numbers = np.where(text, numbers, pd.to_numeric(series.where(~text)).to_numpy(np.float64))
     if not any(lost):
         return pd.Series(numbers, index=series.index, name=series.name)
-    stays = column.of_cells(lost, False)
+    stays = np.array([*lost, False])[codes]
     mixed = pd.Series(numbers, index=series.index, name=series.name).astype(object)
     return mixed.where(~stays, series.astype(object)).where(stays | ~np.isnan(numbers), None)
 
@@ -430,7 +429,7 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberForm
     """Read text that spells numbers as numbers, given what `read_evidence` found in it."""
     sure = {name: column for name, column in columns.items() if name not in decided.doubts}
     new = {name: convert(frame[name], column, decided) for name, column in sure.items()}
-    shapes = [shape for column in columns.values() for _, shape in column.numbers]
+    shapes = [shape for column in columns.values() for shape in column.shapes if shape is not None]
     used = {shape.thousands for shape in shapes} | {
         shape.either for shape in shapes if shape.either != decided.decimal
     }
@@ -439,16 +438,11 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberForm
         decided=decided,
         seen=any(shape.decimal or shape.thousands or shape.either for shape in shapes),
         thousands="".join(mark for mark in MARKS if mark in used),
-        percent=tuple(
-            name
-            for name, column in sure.items()
-            if any(spelling.is_percent for spelling in column.spellings)
-        ),
+        percent=tuple(name for name, column in sure.items() if any(column.percent)),
         money={
-            name: spelling.sign
+            name: next(sign for sign in column.money if sign)
             for name, column in sure.items()
-            for spelling in reversed(column.spellings)
-            if spelling.sign
+            if any(column.money)
         },
     )
 
