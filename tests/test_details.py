@@ -36,17 +36,17 @@ from heckmanfa.errors import (
 )
 from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
-from heckmanfa.inference.likelihood_over_rho import _places
+from heckmanfa.inference.ml_over_rho import _places
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.claims import _chance
+from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.feature_evidence import CHOSEN
 from heckmanfa.results.headline import _of_halves
-from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.results.selection_words import _without_correction
+from heckmanfa.results.section_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.results.weight_facts import _weight
 from heckmanfa.search import form as forms
@@ -225,7 +225,7 @@ def test_tables_of_latex_align_words_left_and_numbers_right(honest):
 
 
 def test_more_restrictions_than_clusters_cannot_be_tested():
-    reference = Reference(4)
+    reference = NullDistribution(4)
     assert np.isnan(reference.wald(np.ones(4), np.eye(4)).p_value)
     assert np.isfinite(reference.wald(np.ones(3), np.eye(3)).p_value)
 
@@ -416,7 +416,7 @@ def test_a_table_beside_other_models_has_words_in_its_first_column(data):
 
 
 def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
-    monkeypatch.setattr(what_if, "reference_of", lambda _: Reference())
+    monkeypatch.setattr(what_if, "distribution_of", lambda _: NullDistribution())
     base = SimpleNamespace(features=[0], estimates=np.ones(2), errors=np.ones(2), rho=0.1)
     other = SimpleNamespace(features=[], rho=0.3, criteria={})
     terms = pd.DataFrame({"term": ["Intercept", "rho"], "shift_in_se": [0.5, 1.0]})

@@ -23,8 +23,8 @@ from heckmanfa.errors import HeckmanfaError
 from heckmanfa.report import write_report
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import CHANCES_BY, COVERAGE
 from heckmanfa.text.wording import chance_text
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.results.shared import fitted, on_one_line
 
 from heckmanfa import (
     Heckman,
@@ -21,7 +20,6 @@ from heckmanfa import (
     HeckmanProbitBestSubset,
 )
 from heckmanfa.datasets import load_mroz, make_selection
-from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
@@ -31,16 +29,6 @@ from heckmanfa.text.wording import share_text
 
 K = 7
 NOT_FEATURES = ["lfp", "hours", "wage", "repwage", "mtr", "faminc", "lwage"]
-
-
-def on_one_line(printed):
-    return re.sub(r"\s+", " ", str(printed))
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")

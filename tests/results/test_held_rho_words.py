@@ -13,8 +13,7 @@ from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.selection_words import selection_words
+from heckmanfa.results.section_words import selection_words
 
 PREDICTION = ["educ", "exper"]
 SELECTION = ["educ", "exper", "age", "kids5"]
@@ -67,7 +66,7 @@ def test_diagnostics_have_no_test_of_rho_and_ask_for_no_exclusion(model):
 
 def test_an_answer_does_not_ask_whether_selection_mattered(model):
     evidence = evidence_of(model.fit_)
-    assert verdict(evidence).kind == "not asked"
+    assert evidence.judgement.kind == "not asked"
     assert not evidence.no_exclusion
     answer = answer_of(evidence)
     assert str(answer.headline).startswith("With rho held at \u22120.3, ")

@@ -12,8 +12,9 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
 from heckmanfa.model.likelihood import rho_text
 from heckmanfa.results.diagnostics import measure
-from heckmanfa.results.fit_facts import exclusion_fact, rho_fact
-from heckmanfa.results.reference import Reference
+from heckmanfa.results.distribution import NullDistribution
+from heckmanfa.results.exclusions import exclusion_fact
+from heckmanfa.results.fit_facts import rho_fact
 
 SILENT = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -232,7 +233,7 @@ def test_exclusions_whose_joint_test_does_not_reject_are_not_said_to_drive_weakl
 
 def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength(simulated):
     # F(1, 2) = 18 is a chi-squared statistic above 10, and has p = 0.051.
-    test = Reference(3).wald([np.sqrt(18.0)], [[1.0]])
+    test = NullDistribution(3).wald([np.sqrt(18.0)], [[1.0]])
     assert test.p_value > 0.05
     fit = Heckman([0, 2, 3]).fit(simulated.X, simulated.y).fit_
     numbers = replace(measure(fit), n_excluded=1, excluded_features=("z",), excluded_wald=test)
@@ -241,7 +242,7 @@ def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength(simulated)
 
 
 def test_a_covariance_that_is_not_positive_tests_nothing():
-    test = Reference().wald([1.0], [[-2.0]])
+    test = NullDistribution().wald([1.0], [[-2.0]])
     assert np.isnan(test.p_value)
     assert str(test) == "not tested: the covariance of the estimates is not positive definite"
 

@@ -83,7 +83,7 @@ def class_named(name: str) -> Any:
 
 _RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
-_GONE = {"Average.correction_excess", "Average.n_fixed"}
+_GONE = {"Average.correction_excess", "Average.n_fixed", "Goal.column_penalty"}
 """fields of earlier files that follow from others"""
 _FLAT = {
     "equations": {
@@ -109,19 +109,31 @@ def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
         for key, value in content.items()
         if f"{name}.{key}" not in _GONE
     }
-    if name == "Fit":
-        _tell_form(fields)
-    if name != "Fit" or "coef" not in fields:
+    if name == "Spec" and "rho" in fields:
+        rho = fields.pop("rho")
+        fields["held"] = {} if rho is None else {"rho": rho}
+    if name != "Fit":
         return fields
+    _tell_form(fields)
+    guards = fields.pop("guards", None)
+    if "coef" in fields:
+        _gather_flat(fields)
+    if guards is not None:
+        (details,) = (fields.get("details") or {"LinearDetails": {}}).values()
+        fields["details"] = {"LinearDetails": details | {"guards": guards}}
+    return fields
+
+
+def _gather_flat(fields: dict[str, Any]) -> None:
+    """Put what earlier files have side by side where it is now."""
     for place, parts in _FLAT.items():
         fields[place] = {
-            part: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
-            for part, (kind, names) in parts.items()
+            name_now: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
+            for name_now, (kind, names) in parts.items()
         }
     linear = {key: fields.pop(key) for key in ("own_scale", "rho_scores") if key in fields}
     binary = [fields.pop(key) for key in ("binary", "probability") if key in fields]
     fields["details"] = next((kept for kept in binary if kept), {"LinearDetails": linear})
-    return fields
 
 
 def _tell_form(fit: dict[str, Any]) -> None:
@@ -145,8 +157,8 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "2 K + 5",
-    "P": "2 K + 4",
+    "T": "2 K + 9",
+    "P": "2 K + 8",
     "d": "2 K + 5",
     "q": "K + 2",
     "f": "2 K + 1",
@@ -211,8 +223,12 @@ Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 def _declared() -> dict[str, dict[str, str]]:
     """Read the declarations: a class, and its fields with theirs."""
     entries = re.findall(r"^(\w+): (.*(?:\n .*)*)", _DECLARED, re.MULTILINE)
-    fields = {name: [part.split(maxsplit=1) for part in text.split(";")] for name, text in entries}
-    return {name: {part[0]: " ".join(part[1:]) for part in parts} for name, parts in fields.items()}
+    fields = {
+        name: [field.split(maxsplit=1) for field in text.split(";")] for name, text in entries
+    }
+    return {
+        name: {field[0]: " ".join(field[1:]) for field in parts} for name, parts in fields.items()
+    }
 
 
 FIELDS = _declared()

@@ -22,11 +22,10 @@ from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, label_terms
 from heckmanfa.fit.family import is_family
-from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.probability_effects import probability_of
+from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Errors, Form
 from heckmanfa.text.printable import quoted
@@ -80,12 +79,12 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
     ((name, content),) = node.items()
     kind = class_named(name)
     allowed, names = {*signature(kind).parameters}, stored_attributes(kind)
-    given, kept = content["parameters"], content["attributes"]
-    if not given.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
+    stated, kept = content["parameters"], content["attributes"]
+    if not stated.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
         raise UnsoundError(f"{name} has missing or unknown attributes")
     hints = hints_of(kind.__init__)
     parameters = {}
-    for parameter, value in given.items():
+    for parameter, value in stated.items():
         # Others may be of any type that scikit-learn's checks of them allow.
         hint = hints[parameter] if _has_words(hints.get(parameter)) else Any
         try:
@@ -99,7 +98,7 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
 
 
 def _has_words(hint: Any) -> bool:
-    return any(get_origin(part) is Literal for part in (hint, *get_args(hint)))
+    return any(get_origin(kind) is Literal for kind in (hint, *get_args(hint)))
 
 
 def finish_model(model: Any, labels: Sequence[str]) -> None:
@@ -202,8 +201,7 @@ def _check_fit(fit: Fit) -> None:
     named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
     _require(named, "it has other equations")
     _require(np.isfinite(fit.intercept), "its intercept is not finite")
-    errors = {"imr", "rho", "sigma", *fit.spec.error_terms}
-    _require(fit.errors.keys() >= errors, "an error term is missing")
+    _require(fit.errors.keys() >= {*fit.spec.error_terms}, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features
     known = {*moments.columns}
@@ -214,7 +212,7 @@ def _check_fit(fit: Fit) -> None:
     possible = [("errors", term) for term in fit.spec.error_terms]
     _require([*shown] == possible[: len(shown)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
-    n_params = sum(sizes) + 1 + fit.family.has_sigma
+    n_params = sum(sizes) + len(fit.family.likelihood_terms)
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")

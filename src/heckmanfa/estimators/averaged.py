@@ -11,7 +11,7 @@ from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.choosing import Averaging
 from heckmanfa.results.average_tables import assignments_frame
-from heckmanfa.results.inclusion import inclusion_frame
+from heckmanfa.results.search_report import inclusion_frame
 from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,

@@ -26,12 +26,12 @@ from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.sample import Sample, check_parameters, find_row_source
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
+from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
-from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -84,19 +84,7 @@ def fit_estimator(
         spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
-            sample = read_sample(
-                table,
-                y,
-                selected=selected,
-                sample_weight=sample_weight,
-                groups=groups,
-                sampling=spec.weight_kind == "sampling",
-                selection=spec.selection,
-                prediction=spec.prediction,
-                required=spec.required,
-                binary=spec.family.has_classes,
-                transform=spec.outcome_transform,
-            )
+            sample = sample_of(spec, table, PassedRows(X, y, selected, sample_weight, groups))
         # Formulas have settled the levels of theirs.
         reference = estimator.reference if design is None else None
         names = table.names
@@ -125,7 +113,7 @@ def fit_estimator(
         warn(
             f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
             f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {Reference(fit.n_clusters).name} distribution used here",
+            f"often, even with the {NullDistribution(fit.n_clusters).name} distribution used here",
             FewClustersWarning,
         )
     # Last: a warning may be an error, and a fit that fails changes nothing.
@@ -237,9 +225,9 @@ def make_spec(
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
         outcome_kind=estimator.family.name,
-        # Some families have no transform, and searches no fixed rho.
+        # Some families have no transform, and searches hold nothing.
         outcome_transform=getattr(estimator, "outcome_transform", None),
-        rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
+        held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
     )
 

@@ -23,7 +23,7 @@ from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
 from heckmanfa.inference.choosing import Searching
 from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.results.answer_card import card_html, card_or_summary
+from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of

@@ -24,10 +24,9 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, label_terms
-from heckmanfa.fit.fitted import error_estimates
+from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Inputs, Spec, label_terms
 from heckmanfa.fit.full_form import form_of_fit, form_of_two_steps
-from heckmanfa.fit.linear import LinearDetails
+from heckmanfa.fit.linear import with_linear_details
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.held_two_step import gather_rho_scores
 from heckmanfa.model.moments import Moments
@@ -51,7 +50,7 @@ from heckmanfa.search.strategies import SearchProblem, Strategy
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_types import CovType, Criterion
 from heckmanfa.text.option_words import IN_NEVER, OUT_OF_PREDICTION, option
-from heckmanfa.text.wording import listed
+from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY, listed
 
 # The same fit gets the same chance.
 _SEED = 0
@@ -61,8 +60,7 @@ _COULD_IDENTIFY = f"A feature that drives selection alone, named {IN_NEVER}, wou
 def _warn_no_exclusion(what: str, advice: str) -> None:
     """Warn that nothing is excluded; ``what`` says of every selection feature that it predicts."""
     warn(
-        f"every selection feature {what}: with no excluded feature, only the normality of the "
-        f"errors identifies the model. {advice}",
+        f"every selection feature {what}: {NO_EXCLUSION}, and {ONLY_NORMALITY}. {advice}",
         NoExclusionWarning,
     )
 
@@ -283,7 +281,7 @@ class Averaging(Choose):
             return fit
         probit, rows = first.selection.probit, first.selection.rows
         scores = gather_rho_scores(fit.moments, probit, features, first.kind, rows)
-        return replace(fit, details=LinearDetails(rho_scores=scores))
+        return with_linear_details(fit, rho_scores=scores)
 
     @property
     def by_covariance(self) -> bool:
@@ -306,10 +304,13 @@ def _with_form(fit: Fit, first: FirstStep, *, both: bool) -> tuple[Fit, Form]:
     except NotIdentifiedError:
         if fit.atanh_rho is None:
             raise
-    spec = replace(fit.spec, rho=0.0, start=None)
-    choice = Choice(tuple(fit.features), everything=True)
-    given = spec, first.selection, fit.moments, choice, first.kind, fit.row_counts
-    held: Fit = fit.family.estimate(*given)
+    inputs = Inputs(
+        replace(fit.spec, held={"rho": 0.0}, start=None),
+        *(first.selection, fit.moments, first.kind),
+        choice=Choice(tuple(fit.features), everything=True),
+        counts=fit.row_counts,
+    )
+    held: Fit = fit.family.estimate(inputs)
     form = form_of_fit(held, both=both)
     warn(
         "the likelihood of all features has no maximum with rho inside (-1, 1) that standard "
@@ -350,11 +351,9 @@ def _with_averages(fit: Fit, outcome: AverageOutcome, *, errors: bool) -> Fit:
         covariance = outcome.interval_members.term_covariance()[1]
     adjusted_r2 = _adjusted_r2(fit.moments, members) if fit.family.has_imr else nan
     imr_coef = mixture.free[len(form.columns)] if form.errors == "two-step" else members.mean_imr
+    imr = {"imr": float(imr_coef)} if fit.family.has_imr else {}
     fit = replace(
-        fit,
-        errors=error_estimates(
-            float(imr_coef) if fit.family.has_imr else mixture.rho, mixture.rho, mixture.sigma
-        ),
+        fit.with_errors(**imr, rho=mixture.rho, sigma=mixture.sigma),
         adjusted_r2=adjusted_r2,
         aic=nan,
         bic=nan,

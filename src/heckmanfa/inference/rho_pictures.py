@@ -17,21 +17,21 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
-from heckmanfa.inference.likelihood_profile import profile_of
-from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.inference.ml_over_rho import MLOverRho, OverRhoCurve
+from heckmanfa.inference.profile_likelihood import profile_of
 from heckmanfa.inference.profile_report import RhoProfile
+from heckmanfa.inference.profiler import Likelihood
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 
@@ -175,7 +175,7 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None
             likelihood = Likelihood.build(_alone(fit, mask), rows)
             terms = ["", *labels]
             effects = fit.family.has_classes
-            curve = LikelihoodOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
+            curve = MLOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
         except HeckmanfaError:
             return None, False
     return curve, clustered
@@ -237,7 +237,7 @@ class _Coefficients:
         fit = self.evidence.fit
         unit = EffectWords.of(fit, self.evidence.naming.outcome).factor
         centre = unit * self.curve.estimate(rho)[:, place]
-        reach = unit * reference_of(fit).quantile(CONF_LEVEL)
+        reach = unit * distribution_of(fit).quantile(CONF_LEVEL)
         error = reach * self.curve.std_error(rho)[:, place]
         return [
             RhoPoint(float(r), float(c), float(c - e), float(c + e))

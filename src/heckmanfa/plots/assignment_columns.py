@@ -15,12 +15,19 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, listed, p_value, plural, sets_count, share_text, some
+from heckmanfa.text.wording import (
+    count,
+    listed,
+    p_value,
+    plural,
+    sets_count,
+    share_text,
+    some,
+    with_minus,
+)
 
 MOST_COLUMNS = 400
 SHOWN_WEIGHT = 0.9

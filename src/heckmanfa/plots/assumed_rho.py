@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from heckmanfa.plots.correction_pictures import outside_window
 from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import (
     Axis,
     Band,
@@ -22,14 +23,12 @@ from heckmanfa.plots.scene import (
     Point,
     Row,
     Rule,
-    Scale,
     with_interval,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import effects, with_minus
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""
@@ -284,7 +283,7 @@ class OverRho(Picture):
             below.append(Row(bar.label, marks, f"95% interval of rho: {bar.words}"))
         x = Axis(*self.ends, "rho that is assumed", grid=False)
         panels = tuple(self._panel(panel) for panel in self.panels)
-        return Panels(x, panels, below=tuple(below), left=_LEFT, several=True)
+        return Panels(x, panels, below=tuple(below), left=_LEFT, axes="beside")
 
     def _panel(self, panel: RhoPanel) -> Panel:
         values = [end for point in panel.points for end in (point.low, point.high)]

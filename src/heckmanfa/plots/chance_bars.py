@@ -11,8 +11,7 @@ from heckmanfa.plots.picture import Picture, first_lines
 from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 
@@ -131,7 +130,8 @@ class Chances(Picture):
 
     def _caption(self) -> str:
         lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
-        return " ".join(filter(None, (lines, self.about, first_lines(len(self.rows)))))
+        rest = first_lines(len(self.rows), f"pictures().{self.kind}.rows")
+        return " ".join(filter(None, (lines, self.about, rest)))
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""

@@ -24,10 +24,9 @@ from heckmanfa.plots.scene import (
     Rule,
     with_interval,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import chance_text, effects, plural, share_text, some
+from heckmanfa.text.wording import chance_text, effects, plural, share_text, some, with_minus
 
 BIN = 0.05
 """width of a bin of rho"""

@@ -24,10 +24,9 @@ from heckmanfa.plots.scene import (
     Point,
     Rule,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import count, plural, with_minus
 
 BIN = 0.5
 """width of a bin, in standard deviations"""

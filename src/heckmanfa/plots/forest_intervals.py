@@ -7,18 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from heckmanfa.errors import InputError
-from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
-from heckmanfa.plots.picture import Picture, first_lines
-from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scale, Shape
+from heckmanfa.plots.picture import Picture, first_lines, wanted_terms
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import SERIES, Axis, Interval, Mark, Point, Row, Rows, Rule, Shape
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, quoted, shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import effects, plural
 
 MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
@@ -29,9 +26,12 @@ _ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
 # Between the marks of a row, in its height.
 _APART = 13.0 / _ROW
 _PAD = 0.1
-_MODEL_INCHES = 0.09
+# Of coefficients: inches of a row for each model, and its least height in px.
+_MODEL_INCHES, _LINE = 0.09, 28.0
 # Of the height of a row, what the dots of several models share.
 _SPREAD = 0.7
+# Their number and that of colours have no common factor, so a pair repeats only after 28 models.
+_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond")
 _MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
 
 
@@ -57,6 +57,9 @@ class Estimate:
     def __str__(self) -> str:
         value, ends = self.words
         return f"{value} ({ends})" if ends else value
+
+
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class Forest(Picture):
             parts.append(f"Hollow: {self.hollow}.")
         if self.n_features > len(self.drawn):
             parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
-        parts.append(first_lines(len(self.rows)))
+        parts.append(first_lines(len(self.rows), "pictures().forest.rows"))
         return " ".join(filter(None, parts))
 
     def _runs_on(self) -> bool:
@@ -293,36 +296,81 @@ def coefficients(
         Coefficients to draw, which may include "Intercept"; all others by default, in the order
         in which the models have them.
     """
-    tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
-    known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
-    wanted = wanted_terms(known, terms)
-    count = len(tables)
-    height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
-    offsets = (np.arange(count) - (count - 1) / 2.0) * _SPREAD / count
-    marks: dict[str, Any] = {}
-    with canvas(ax, height) as drawn:
-        (panel,) = drawn.axes
-        panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        for k, (name, table) in enumerate(tables.items()):
-            held = table.loc[[term for term in wanted if term in table.index]]
-            marks[name] = panel.errorbar(
-                held["estimate"],
-                [wanted.index(term) + offsets[k] for term in held.index],
-                xerr=held[["below", "above"]].to_numpy().T,
-                fmt=MARKERS[k % len(MARKERS)],
-                color=COLORS[k % len(COLORS)],
-                markersize=3.5,
-                markeredgecolor="black",
-                markeredgewidth=0.4,
-                elinewidth=1.0,
-                zorder=3,
-            )
-        panel.set_yticks(range(len(wanted)), [label_of(term) for term in wanted])
-        panel.set_ylim(len(wanted) - 0.5, -0.5)
-        panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
-        if count > 1:
-            drawn.legend(marks)
-    return panel
+    estimates = {name: _estimates(model, conf_level) for name, model in _named(models).items()}
+    known = list(dict.fromkeys(term for by_term in estimates.values() for term in by_term))
+    wanted = tuple(wanted_terms(known, terms))
+    return Coefficients(wanted, tuple(estimates.items()), conf_level).draw(ax)
+
+
+@dataclass(frozen=True)
+class Coefficients(Picture):
+    """Coefficients of the prediction equation by one or several models."""
+
+    kind: ClassVar[str] = "coefficients"
+
+    terms: tuple[str, ...]
+    models: tuple[tuple[str, Mapping[str, Estimate]], ...]
+    """the name of each model, and its estimates by term"""
+    conf_level: float
+
+    def _title(self) -> str:
+        return "Coefficients of the prediction equation"
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.conf_level:g}% interval"
+
+    def _looks(self) -> Iterator[tuple[str, Shape, str, Mapping[str, Estimate]]]:
+        """Return the colour and the shape of each model, its name and its estimates."""
+        for number, (name, estimates) in enumerate(self.models):
+            yield SERIES[number % len(SERIES)], _SHAPES[number % len(_SHAPES)], name, estimates
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        if len(self.models) == 1:
+            return ()
+        return tuple(
+            LegendItem(name, f"-{shape}", color) for color, shape, name, _ in self._looks()
+        )
+
+    def _alt(self) -> str:
+        models = plural(len(self.models), "model")
+        return f"{plural(len(self.terms), 'coefficient')} by {models}, each with a {self._level}."
+
+    def _caption(self) -> str:
+        return "Each coefficient is in the units of its feature."
+
+    def _table(self) -> Table:
+        columns = [Column("Feature", is_number=False, is_feature=True)]
+        for name, _ in self.models:
+            columns += (Column(title, group=name) for title in ("Estimate", self._level))
+        lines = []
+        for term in self.terms:
+            numbers = [estimates.get(term, _UNKNOWN).words for _, estimates in self.models]
+            lines.append((Name(term).key, *(words for pair in numbers for words in pair)))
+        return Table(tuple(columns), tuple(lines), self._title(), "coefficients-table")
+
+    def _body(self) -> Rows:
+        """Return a row for each coefficient, with its estimates from top to bottom."""
+        rows, ends, count = [], [], len(self.models)
+        for term in self.terms:
+            marks: list[Mark] = []
+            lines = [shown(term)]
+            for number, (color, shape, name, estimates) in enumerate(self._looks()):
+                if term not in estimates:
+                    continue
+                estimate, at = estimates[term], (number - (count - 1) / 2) * _SPREAD / count
+                marks += [
+                    Interval(estimate.low, estimate.high, at, color),
+                    Point(estimate.value, at, color, shape),
+                ]
+                lines.append(f"{estimate} by {name}")
+                ends += [estimate.value, estimate.low, estimate.high]
+            rows.append(Row(term, tuple(marks), "\n".join(lines), term))
+        axis = Scale.over([0.0, *ends], 0.0, 1.0, pad=0.05)
+        x = Axis(axis.low, axis.high, f"coefficient, with {self._level}", numbers="signed")
+        inches = 0.8 + len(rows) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
+        height = max(_LINE, _APART * _ROW * count + 10.0)
+        return Rows(x, tuple(rows), height, inches, (Rule(0.0),))
 
 
 def _named(models: Any) -> dict[str, EstimatedModel]:
@@ -353,11 +401,9 @@ def _is_model(value: Any) -> bool:
     return hasattr(type(value), "fit_")
 
 
-def _table(model: EstimatedModel, conf_level: float) -> Any:
-    """Return the estimates by term, and how far their intervals reach below and above."""
+def _estimates(model: EstimatedModel, conf_level: float) -> dict[str, Estimate]:
+    """Return the estimates of the prediction equation by term."""
     table = model.tidy(conf_level)
     table = table[table["equation"] == "prediction"].set_index("term")
-    return table.assign(
-        below=(table["estimate"] - table["ci_low"]).abs(),
-        above=(table["ci_high"] - table["estimate"]).abs(),
-    )
+    numbers = table[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float).tolist()
+    return {term: Estimate(*ends) for term, ends in zip(table.index, numbers, strict=True)}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scale, with_interval
-from heckmanfa.text.numerals import figure, signed, with_minus
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, with_interval
+from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import listed, plural
+from heckmanfa.text.wording import figure, listed, plural, signed, with_minus
 
 MOST_ROWS = 15
 """features that the pictures of selection show; their tables have more"""
@@ -135,7 +134,8 @@ class SelectionMargins(Picture):
             for change in driver.changes
         ]
         titles = ["Feature", "Change"], ["Points", "95% from", "to"]
-        caption = "Percentage points of the probability of being selected" + _cut_words(lines)
+        caption = "Percentage points of the probability of being selected"
+        caption += _cut_words(len(lines), "pictures(X, y).margins.drivers")
         return lay_out(*titles, lines[:MOST_LINES], caption, "margins-table")
 
     def tooltip(self, driver: SelectionDriver) -> str:
@@ -251,7 +251,8 @@ class SelectionProfiles(Picture):
             ]
             for one in self.profiles
         ]
-        caption = "Averages by whether there is an outcome" + _cut_words(lines)
+        caption = "Averages by whether there is an outcome"
+        caption += _cut_words(len(lines), "pictures(X, y).profiles.profiles")
         return lay_out(texts, numbers, lines[:MOST_LINES], caption, "profiles-table")
 
     def tooltip(self, one: Profile) -> str:
@@ -298,11 +299,11 @@ def points(value: float, largest: float) -> str:
     return signed(text) if float(f"{value:.{decimals}f}") else text.removeprefix("\N{MINUS SIGN}")
 
 
-def _cut_words(lines: Sequence[object]) -> str:
-    """Say that a table was cut."""
-    if len(lines) <= MOST_LINES:
+def _cut_words(count: int, rest: str) -> str:
+    """Say that a table of so many lines was cut; ``rest`` has all of them in Python."""
+    if count <= MOST_LINES:
         return ""
-    return f" (the first {MOST_LINES} of {len(lines):,}; the rest: `--save-table`)"
+    return told(f" (the first {MOST_LINES} of {count:,}; all: {only_flag('save_table', rest)})")
 
 
 def _numbers(change: SelectionChange) -> tuple[float, float, float]:

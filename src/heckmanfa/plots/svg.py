@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from heckmanfa.plots.scale import Scale, Tick, apart, spread
 from heckmanfa.plots.scene import (
     Above,
     Axis,
     Band,
     Bar,
     Curve,
+    Dots,
     Group,
     Interval,
     Mark,
@@ -24,13 +26,11 @@ from heckmanfa.plots.scene import (
     Rows,
     Rule,
     Runs,
-    Scale,
     Scene,
     Span,
-    Tick,
 )
 from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut
 
 # Room below an axis, at the right, and between panels; heights of a heading and of a row below.
 _BOTTOM, _RIGHT, _BETWEEN, _HEAD, _BELOW = 42.0, 14.0, 12.0, 26.0, 16.0
@@ -39,6 +39,8 @@ _LEAD = 6.0
 _COARSE = 1000
 """Runs of cells beyond which they are rounded to half a px."""
 _APART = 14.0
+# Between a curve's end and its name, and from name to name.
+_LEADER, _LINE = 16.0, 16.0
 _HATCH = 8.0
 
 
@@ -58,6 +60,10 @@ def _ticks(axis: Axis, scale: Scale, width: int) -> list[Tick]:
         hundred = Scale(100.0 * scale.low, 100.0 * scale.high, scale.start, scale.end)
         return list(hundred.ticks(most, unit="%"))
     ticks = scale.ticks(most, signed=axis.numbers == "signed")
+    if axis.numbers == "count":
+        return [
+            replace(tick, text=f"{tick.value:,.0f}") for tick in ticks if tick.value.is_integer()
+        ]
     return [tick if tick.value else replace(tick, text=axis.zero or tick.text) for tick in ticks]
 
 
@@ -80,6 +86,9 @@ class _Painter:
         match mark:
             case Point():
                 self._point(mark, y)
+            case Dots(x=xs, y=ys):
+                places = [(x(a), y(b)) for a, b in zip(xs, ys, strict=True)]
+                drawing.dots(places, mark.shape, "small " * mark.small + mark.color)
             case Interval(upright=True):
                 at = x(mark.at)
                 drawing.line(at, y(mark.low), at, y(mark.high), f"interval {mark.color}")
@@ -90,8 +99,9 @@ class _Painter:
             case Runs():
                 drawing.path(self._strokes(mark.spans, y(0.0)), f"cell {mark.color}")
             case Curve():
-                places = [x(value) for value in mark.x], [y(value) for value in mark.y]
-                drawing.curve(*places, f"curve {mark.color}")
+                kind = "curve" if mark.line == "solid" else f"curve {mark.line}"
+                along = [x(value) for value in mark.x], [y(value) for value in mark.y]
+                drawing.curve(*along, f"{kind} {mark.color}")
             case Band():
                 lows, highs = [y(value) for value in mark.low], [y(value) for value in mark.high]
                 drawing.ribbon([x(value) for value in mark.x], lows, highs, f"band {mark.color}")
@@ -102,11 +112,11 @@ class _Painter:
 
     def rule(self, rule: Rule, y: Scale) -> None:
         """Draw a line across, or from top to bottom."""
-        x, drawing = self.x, self.drawing
+        x, drawing, kind = self.x, self.drawing, f"{rule.kind} {rule.color}".rstrip()
         if rule.y is not None:
-            drawing.line(x.start, y(rule.y), x.end, y(rule.y), rule.kind)
+            drawing.line(x.start, y(rule.y), x.end, y(rule.y), kind)
         elif rule.x is not None and x.low <= rule.x <= x.high:
-            drawing.line(x(rule.x), y.end, x(rule.x), y.start, rule.kind)
+            drawing.line(x(rule.x), y.end, x(rule.x), y.start, kind)
 
     def _point(self, point: Point, y: Scale) -> None:
         drawing, at = self.drawing, y(point.y)
@@ -273,7 +283,11 @@ class _PanelPicture:
 
     def __init__(self, body: Panels, alt: str, width: int) -> None:
         self._body = body
-        self._x = Scale(body.x.low, body.x.high, body.left, width - _RIGHT)
+        names = [end.name for panel in body.panels for end in panel.ends]
+        self._cells = 2 * label_cells(width)
+        longest = max((label_px(cut(name, self._cells)) for name in names), default=0.0)
+        right = _RIGHT + _LEADER + longest if names else _RIGHT
+        self._x = Scale(body.x.low, body.x.high, body.left, width - right)
         self._tops, y = [], 0.0
         for panel in body.panels:
             self._tops.append(y + panel.room)
@@ -322,7 +336,7 @@ class _PanelPicture:
             drawing.line(x.start, tick.at, x.end, tick.at, "line")
             drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
         if panel.y.title:
-            drawing.text(2, 14, panel.y.title, "title")
+            drawing.text(2, top - panel.room + 14, panel.y.title, "title")
         for mark in panel.marks:
             if isinstance(mark, Group):
                 left, right = (x(end) for end in mark.x)
@@ -347,6 +361,19 @@ class _PanelPicture:
             drawing.text(x(at), 27, words, "tick", "middle")
             drawing.line(x(at), 31, x(at), 35, "axis")
         self._above(panel.above)
+        self._at_ends(panel, top)
+
+    def _at_ends(self, panel: Panel, top: float) -> None:
+        """Write the names of curves at their right, moved up or down where two would overlap."""
+        drawing, x, bottom = self._drawing, self._x, top + panel.height
+        y = Scale(panel.y.low, panel.y.high, bottom, top)
+        # From the bottom up, since of two at the same height the first stays the higher.
+        heights = [bottom - y(end.y) for end in panel.ends]
+        places = spread(heights, _LINE, 0.0, panel.height) if heights else []
+        for end, height, place in zip(panel.ends, heights, places, strict=True):
+            drawing.line(x.end, bottom - height, x.end + _LEADER, bottom - place, end.color)
+            words = cut(end.name, self._cells)
+            drawing.text(x.end + _LEADER + 4, bottom - place + 4.5, words, "lab")
 
     def _above(self, notes: Sequence[Above]) -> None:
         """Write words above the bars, moved where two would overlap."""
@@ -390,17 +417,3 @@ def _ends(row: Row, x: Scale) -> Span:
     low = min((mark.low for mark in found), default=x.low)
     high = max((mark.high for mark in found), default=x.high)
     return x.clipped(low)[0], x.clipped(high)[0]
-
-
-def apart(
-    a: float, b: float, half_a: float, half_b: float, ends: tuple[float, float]
-) -> tuple[float, float]:
-    """Place two words of these half widths at a and b, or beside them so that both can be read."""
-    room = half_a + half_b + 12.0
-    if b - a < room:
-        middle = (a + b) / 2
-        a, b = middle - room / 2, middle + room / 2
-    moved = max(ends[0] + half_a - a, 0.0)
-    a, b = a + moved, max(b, a + moved + room)
-    moved = max(b + half_b - ends[1], 0.0)
-    return min(a, b - moved - room), b - moved

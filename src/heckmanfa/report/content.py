@@ -8,18 +8,17 @@ from heckmanfa.fit import Fit
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
-from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.results.summary_facts import likelihood_name
-from heckmanfa.text.numerals import figure, interval
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import chance_text, count, number, p_value, percent
+from heckmanfa.text.wording import chance_text, count, figure, interval, number, p_value, percent
 
 _TERMS = {
     "imr": "lambda",
@@ -138,7 +137,7 @@ def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float,
     fit = reported.fit
     if fit.average is None:
         return {}
-    reach = reference_of(fit).quantile(CONF_LEVEL)
+    reach = distribution_of(fit).quantile(CONF_LEVEL)
     return {
         term: (value - reach * error, value + reach * error)
         for term, (value, error) in zip(fit.terms, all_features_terms(fit), strict=True)
@@ -147,7 +146,7 @@ def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float,
 
 def _titles(reported: Reported) -> list[str]:
     """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
-    letter = reference_of(reported.fit).letter
+    letter = distribution_of(reported.fit).letter
     return list((_ESTIMATES | {"statistic": letter}).values())
 
 

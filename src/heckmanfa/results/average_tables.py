@@ -23,7 +23,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.reference import check_level, reference_of, tails
+from heckmanfa.results.distribution import check_level, distribution_of, tails
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import Average, AverageOutcome
 from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA
@@ -162,7 +162,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
         if form.shows_imr:
             frame["imr"] = members.terms[:, form.correction]
         frame["imr_statistic"] = np.where(states[:, -2], values / error, np.nan)
-    frame["imr_p_value"] = reference_of(fit).p_value(frame["imr_statistic"].to_numpy())
+    frame["imr_p_value"] = distribution_of(fit).p_value(frame["imr_statistic"].to_numpy())
     return frame
 
 
@@ -215,13 +215,13 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     The selection equation of two-step fits is not averaged, so it keeps its tests.
     """
     check_level(conf_level)
-    reference = reference_of(fit)
+    distribution = distribution_of(fit)
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
     table = table.assign(
-        **reference.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
+        **distribution.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
     )
     mixture, averaged, chances = TermMixture.of(fit), averaged_terms(fit), term_chances(fit)
-    limits = mixture.intervals(tails(conf_level), reference.df, chances[averaged])
+    limits = mixture.intervals(tails(conf_level), distribution.df, chances[averaged])
     # Quantiles may lie beyond any correlation, or below any deviation.
     for place, term in enumerate(reversed(fit.family.error_terms), 1):
         limits[-place] = limits[-place].clip(term.lowest, term.highest)

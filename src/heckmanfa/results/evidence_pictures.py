@@ -21,14 +21,13 @@ from heckmanfa.plots.chance_bars import ChanceRow, Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, selection_role
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, true_minus
+from heckmanfa.text.wording import chance_text, figure, true_minus
 
 _SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.
@@ -296,7 +295,7 @@ def _drawn(mixture: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask,
 
 def _imr_p(evidence: Evidence, effects: Sequence[Effect]) -> Floats:
     """Return the p-values of lambda's coefficients, from their intervals."""
-    reference = reference_of(evidence.fit)
+    reference = distribution_of(evidence.fit)
     reach = np.array([0.5 * (effect.high - effect.low) for effect in effects])
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = reach / reference.quantile(CONF_LEVEL)

@@ -12,6 +12,7 @@ from heckmanfa.results.document import Part, Section
 from heckmanfa.results.facts import UNTESTED, Fact
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
+from heckmanfa.text.wording import capitalised
 
 BY_CLASSICAL = " by classical standard errors"
 """appended to classical tests if the model has other standard errors"""
@@ -86,7 +87,7 @@ def report_or_why(
         return make(*given, **options)
     except NotIdentifiedError as error:
         said = str(error).rstrip(".")
-        return Untested(of, key, name, f"{said[:1].upper()}{said[1:]}.")
+        return Untested(of, key, name, f"{capitalised(said)}.")
 
 
 def read_reports(include: Any) -> list[Report]:

@@ -15,9 +15,9 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.plots.selection_rows import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.selection_words import (
+from heckmanfa.results.section_words import (
     roles_rule,
     selection_words,
     which_words,
