@@ -28,7 +28,7 @@ from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
+from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -287,7 +287,7 @@ def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measu
 
 
 def _folds(
-    X: pd.DataFrame, rows: RowColumns, n_folds: int, n_repeats: int, seed: int
+    X: pd.DataFrame, rows: DecidedRows, n_folds: int, n_repeats: int, seed: int
 ) -> list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
     """Return the repeat, the rows to fit and the held-out rows of each fold."""
     return [
@@ -301,7 +301,7 @@ def _folds(
 
 def _read(
     X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
-) -> RowColumns:
+) -> DecidedRows:
     arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in arguments.items():
         if is_dask(values):
@@ -332,7 +332,7 @@ def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:
 
 
 def _fit(
-    estimator: Any, X: pd.DataFrame, rows: RowColumns, chosen: Any
+    estimator: Any, X: pd.DataFrame, rows: DecidedRows, chosen: Any
 ) -> tuple[Any, HeckmanfaError | None, float]:
     """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
     start = time.perf_counter()
@@ -351,7 +351,7 @@ def _fit(
 def _held(
     estimator: Any,
     X: pd.DataFrame,
-    rows: RowColumns,
+    rows: DecidedRows,
     repeat: int,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
