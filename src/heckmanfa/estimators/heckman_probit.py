@@ -13,7 +13,6 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.fit import BINARY, Family
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale, check_kind
@@ -309,11 +308,9 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         self = self._reading(unknown)
         if return_interval is not None:
             check_probability_interval(return_interval, conf_level)
-        options: dict[str, Any] = {"missing": missing, "return_interval": return_interval}
         if is_dask(X):
-            columns = self._columns()
-            options["conf_level"] = conf_level
-            return predict_lazily(self, X, "predict_joint", "probability", columns, **options)
+            options = {"return_interval": return_interval, "conf_level": conf_level}
+            return self._lazily(X, "predict_joint", "probability", missing=missing, **options)
         return predict_probability(self.fit_, X, "joint", missing, return_interval, conf_level)
 
     def _check_prediction(self, kind: str, missing: str) -> None:

@@ -29,19 +29,19 @@ def predict_lazily(
     model: Any,
     X: Any,
     method: str,
-    name: str,
+    name: str | list[str],
     columns: FittedColumns | None,
     *,
     return_interval: str | None = None,
     return_std: bool = False,
     **options: Any,
 ) -> Any:
-    """Call a method that predicts, lazily; it has checked the options.
+    """Call a method of a fitted model, lazily; it has checked the options.
 
     ``name`` is that of the values. These, intervals and standard errors come from the same
     partitions, so computing all at once reads X once.
     """
-    if return_interval is None and not return_std:
+    if isinstance(name, list) or (return_interval is None and not return_std):
         return map_rows(model, X, method, name, columns, **options)
     names, parts = [name], [slice(0, 1)]
     if return_interval is not None:
