@@ -268,12 +268,12 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         check_probability_interval(return_interval, conf_level)
         if is_dask(X):
             names = ["negative", "positive", "lower", "upper"]
-            found = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
-            if hasattr(found, "columns"):
+            columns = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
+            if hasattr(columns, "columns"):
                 # Labels may be any texts, such as "lower".
                 labels = dict(zip(names, map(str, self.classes_.tolist()), strict=False))
-                return found[names[:2]].rename(columns=labels), found[names[2:]]
-            return found[:, :2], found[:, 2:]
+                return columns[names[:2]].rename(columns=labels), columns[names[2:]]
+            return columns[:, :2], columns[:, 2:]
         columns = self._with_limits(X, conf_level=conf_level, **options)
         return _in_columns(columns[:2]), _in_columns(columns[2:])
 
@@ -335,7 +335,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
     def _both_probabilities(self, X: Any, kind: str, missing: str) -> tuple[Array, ...]:
         """Return the probabilities of the negative and of the positive class."""
         both = self._both_logarithms(X, kind, missing)
-        return tuple(namespace(one).exp(one) for one in both)
+        return tuple(namespace(logarithm).exp(logarithm) for logarithm in both)
 
     def _with_limits(self, X: Any, kind: str, missing: str, conf_level: float) -> tuple[Array, ...]:
         """Return `_both_probabilities`, and the limits of the second."""
