@@ -167,20 +167,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         self,
         X: Any,
         kind: Kind = ...,
-        *,
-        return_interval: IntervalKind,
-        conf_level: float = ...,
-        scale: Scale = ...,
-        missing: Missing = ...,
-        unknown: Unknown | None = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict(
-        self,
-        X: Any,
-        kind: Kind,
-        return_interval: IntervalKind,
+        return_interval: IntervalKind = ...,
         conf_level: float = ...,
         *,
         scale: Scale = ...,

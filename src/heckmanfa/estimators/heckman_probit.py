@@ -201,19 +201,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         self,
         X: Any,
         kind: Kind = ...,
-        *,
-        return_interval: Literal["confidence"],
-        conf_level: float = ...,
-        missing: Missing = ...,
-        unknown: Unknown | None = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict_proba(
-        self,
-        X: Any,
-        kind: Kind,
-        return_interval: Literal["confidence"],
+        return_interval: Literal["confidence"] = ...,
         conf_level: float = ...,
         *,
         missing: Missing = ...,
