@@ -203,9 +203,9 @@ class TermMixture:
                 continue
             held = (self.centres[:, term] != 0.0) & (self.weight > 0.0)
             if held.any() and not held.all():
-                part = self.weight[held] / self.weight[held].sum()
+                share = self.weight[held] / self.weight[held].sum()
                 own = self.centres[held][:, [term]], self.errors[held][:, [term]]
-                ends[term] = mixture_quantiles(part, *own, levels, df)[0]
+                ends[term] = mixture_quantiles(share, *own, levels, df)[0]
         return ends
 
 
