@@ -36,7 +36,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
-from heckmanfa.inference.likelihood_over_rho import _places
+from heckmanfa.inference.ml_over_rho import _places
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer

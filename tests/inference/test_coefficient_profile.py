@@ -12,7 +12,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     UnknownFeatureError,
 )
-from heckmanfa.inference.profile_points import Point, Profiler
+from heckmanfa.inference.profiler import Point, Profiler
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from scipy.stats import norm, truncnorm
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
-from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.fit import PassedRows
+from heckmanfa.inference.rows_of_fit import read_fit_rows
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
@@ -135,7 +136,7 @@ def given_their_probit(mroz, ours):
         coef=gamma,
         inner_coef=solve_upper(model.fit_.probit.coordinates.back(), gamma),
     )
-    rows = read_fit_rows(model.fit_, mroz.X, mroz.y).rows
+    rows = read_fit_rows(model.fit_, PassedRows(mroz.X, mroz.y)).rows
     moments = gather_moments(rows, model.fit_.moments.columns, model.n_features_in_, probit)
     features = np.flatnonzero(model.support_)
     curve = TwoStepOverRho.build(moments, features, ours.curve.terms)

@@ -18,7 +18,7 @@ from heckmanfa.analysis import load_model, save_model
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, RhoUncertainWarning, SecondMaximumWarning
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.likelihood import maximize

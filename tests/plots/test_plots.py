@@ -22,7 +22,7 @@ from heckmanfa.errors import (
     NotSearchedError,
     UnknownFeatureError,
 )
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 MANY = [*SELECTION, "city", "unem", "motheduc", "fatheduc", "huseduc", "husage", "huswage"]

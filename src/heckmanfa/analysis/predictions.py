@@ -19,7 +19,7 @@ from heckmanfa.estimators.fitting import encoded_model
 from heckmanfa.fit import Fit
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import check_interval, check_kind, extrapolates
-from heckmanfa.inference.probabilities import check_probability_interval, predict_probability
+from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.results.naming import EffectWords, name_on_scale
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.option_words import option
@@ -111,7 +111,7 @@ def check_model(model: Any, request: Request) -> None:
                 "outcome are probabilities"
             )
         if interval is not None:
-            check_probability_interval(interval, request.conf_level)
+            check_interval(interval, request.conf_level, "class")
     elif kind == "joint":
         raise InputError(
             "kind 'joint' is the probability of a class together with selection, and "

@@ -28,11 +28,11 @@ from heckmanfa.estimators.reported import Reported
 from heckmanfa.estimators.rows_elsewhere import frames_to_score, map_rows, predict_lazily
 from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
-from heckmanfa.inference import prediction, selection_chances
+from heckmanfa.inference import prediction
 from heckmanfa.inference.choosing import GivenFeatures
-from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
 from heckmanfa.text.option_types import CovType
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -275,7 +275,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         """
         check_missing(missing)
         self = self._reading(unknown)
-        selection_chances.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
+        prediction.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
         if is_dask(X):
             name = "index" if scale == "link" else "probability"
             options = {"scale": scale, "conf_level": conf_level, "missing": missing}
@@ -289,7 +289,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 return_std=return_std,
                 **options,
             )
-        return selection_chances.predict_selection(
+        return prediction.predict_selection(
             self.fit_, X, missing, scale, return_interval, return_std, conf_level
         )
 
@@ -304,7 +304,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         self = self._reading(unknown)
         if is_dask(X):
             return self._lazily(X, "inverse_mills", "imr", missing=missing)
-        return selection_chances.predict_imr(self.fit_, X, missing)
+        return prediction.predict_imr(self.fit_, X, missing)
 
     def missing_features(
         self, X: Any, kind: str = "marginal", *, unknown: Unknown | None = None

@@ -26,9 +26,9 @@ from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.sample import Sample, check_parameters, find_row_source
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
+from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
 from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
@@ -84,19 +84,7 @@ def fit_estimator(
         spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
-            sample = read_sample(
-                table,
-                y,
-                selected=selected,
-                sample_weight=sample_weight,
-                groups=groups,
-                sampling=spec.weight_kind == "sampling",
-                selection=spec.selection,
-                prediction=spec.prediction,
-                required=spec.required,
-                binary=spec.family.has_classes,
-                transform=spec.outcome_transform,
-            )
+            sample = sample_of(spec, table, PassedRows(X, y, selected, sample_weight, groups))
         # Formulas have settled the levels of theirs.
         reference = estimator.reference if design is None else None
         names = table.names

@@ -244,9 +244,9 @@ class Heckman(ScoredRegressor, SelectionModel):
         self = self._reading(unknown)
         fit = self.fit_
         check_missing(missing)
+        prediction.check_kind(fit, kind)
         if return_interval is not None:
             prediction.check_interval(return_interval, conf_level, kind)
-        prediction.check_kind(fit, kind)
         check_scale(scale)
         if is_dask(X):
             options: dict[str, Any] = {

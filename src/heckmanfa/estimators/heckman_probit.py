@@ -16,9 +16,15 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.fit import BINARY, Family
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale, check_kind
+from heckmanfa.inference.prediction import (
+    IntervalKind,
+    Kind,
+    Missing,
+    Scale,
+    check_interval,
+    check_kind,
+)
 from heckmanfa.inference.probabilities import (
-    check_probability_interval,
     predict_log_probabilities,
     predict_probability,
     predict_with_limits,
@@ -266,7 +272,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         options = {"kind": kind, "missing": missing}
         if return_interval is None:
             return self._beside_each_other(X, "_both_probabilities", **options)
-        check_probability_interval(return_interval, conf_level)
+        check_interval(return_interval, conf_level, "class")
         if is_dask(X):
             names = ["negative", "positive", "lower", "upper"]
             found = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
@@ -308,7 +314,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         check_missing(missing)
         self = self._reading(unknown)
         if return_interval is not None:
-            check_probability_interval(return_interval, conf_level)
+            check_interval(return_interval, conf_level, "class")
         options: dict[str, Any] = {"missing": missing, "return_interval": return_interval}
         if is_dask(X):
             columns = self._columns()

@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.assessment import diagnose_fit, is_quick
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.effect_cells import What
-from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margin_report import Margins
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
+from heckmanfa.inference.profile_likelihood import profile_coefficient, profile_rho
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
@@ -112,9 +112,7 @@ class Reported:
         CoefficientProfile
             With `tidy`, ``maxima``, `plot`, and likelihood-ratio `regions` and `interval`.
         """
-        return profile_coefficient(
-            self, X, y, term, grid=grid, selected=selected, sample_weight=sample_weight
-        )
+        return profile_coefficient(self.fit_, PassedRows(X, y, selected, sample_weight), term, grid)
 
     def bootstrap(
         self,
@@ -155,12 +153,9 @@ class Reported:
         return bootstrap(
             self.fit_,
             self._refit(),
-            X,
-            y,
+            PassedRows(X, y, selected, sample_weight),
             n_boot=n_boot,
             unit=unit,
-            selected=selected,
-            sample_weight=sample_weight,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
@@ -246,8 +241,8 @@ class Reported:
 
         ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
         """
-        rows = {"selected": selected, "sample_weight": sample_weight}
-        return prediction.mills_ratios(self.fit_, X, y, X_new, **rows)
+        rows = PassedRows(X, y, selected, sample_weight)
+        return prediction.mills_ratios(self.fit_, rows, X_new)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Both equations as a table, with row counts and warnings; prints and shows HTML.

@@ -9,9 +9,11 @@ from heckmanfa.fit.making import (
     Choose,
     FirstStep,
     Inputs,
+    PassedRows,
     compress_sample,
     fit_model,
     label_terms,
+    sample_of,
 )
 from heckmanfa.fit.way import Way, WayName, WayWords
 
@@ -26,6 +28,7 @@ __all__ = [
     "Fitted",
     "Inputs",
     "Origin",
+    "PassedRows",
     "Spec",
     "Way",
     "WayName",
@@ -33,4 +36,5 @@ __all__ = [
     "compress_sample",
     "fit_model",
     "label_terms",
+    "sample_of",
 ]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.fitted_levels import LevelsLeft
+from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Positions, Rows
-from heckmanfa.data.sample import Sample
+from heckmanfa.data.sample import Sample, read_sample
 from heckmanfa.errors import AllObservedWarning, SeparationError, warn
 from heckmanfa.fit.fitted import EquationEstimate, ErrorEstimate, Fit, Origin, Spec
 from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
@@ -106,6 +108,36 @@ class Inputs(FirstStep):
         """Number of rows, as `count` has it."""
         n_rows = self.counts["unselected"] + self.counts["selected"]
         return count(self.probit.n, n_rows, self.kind)
+
+
+class PassedRows(NamedTuple):
+    """Rows as a user passes them to ``fit``, and again to methods that need them."""
+
+    X: Any = None
+    y: Any = None
+    selected: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+
+
+def sample_of(
+    spec: Spec, table: FeatureTable, passed: PassedRows, classes: Classes | None = None
+) -> Sample:
+    """Read the rows that a model uses, given X as a table; ``classes`` are those of a fit."""
+    return read_sample(
+        table,
+        passed.y,
+        selected=passed.selected,
+        sample_weight=passed.sample_weight,
+        groups=passed.groups,
+        sampling=spec.weight_kind == "sampling",
+        selection=spec.selection,
+        prediction=spec.prediction,
+        required=spec.required,
+        binary=spec.family.has_classes,
+        classes=classes,
+        transform=spec.outcome_transform,
+    )
 
 
 def fit_model(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.exclusion_tests import ExclusionTest
 from heckmanfa.inference.honest import Honest
-from heckmanfa.inference.likelihood_profile import profile_rho
 from heckmanfa.inference.margin_report import MarginDifferences, Margins
+from heckmanfa.inference.profile_likelihood import profile_rho
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.specification_report import (
     BinarySpecificationTests,

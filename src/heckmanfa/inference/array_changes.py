@@ -16,10 +16,10 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.effect_cells import (
-    PREDICTION,
     Blocks,
     Change,
     EffectRows,
+    NamedChange,
     RowGroup,
     Where,
     cells_of,
@@ -30,8 +30,8 @@ from heckmanfa.inference.effect_cells import (
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates, design_blocks
-from heckmanfa.inference.fit_rows import take_column, weights_of
 from heckmanfa.inference.prediction import read_rows
+from heckmanfa.inference.rows_of_fit import take_column, weights_of
 from heckmanfa.text.printable import quoted, quoted_list
 
 
@@ -39,20 +39,11 @@ from heckmanfa.text.printable import quoted, quoted_list
 class _Move:
     """A change in a column of X, or in the dummies of a category."""
 
-    term: str
-    words: str
+    named: NamedChange
     after: dict[int, float]
     """values of columns of the model after the change"""
     before: dict[int, float] | None = None
     """values before it; None for the slope of a single column"""
-    contrast: tuple[Any, Any] | None = None
-
-    @property
-    def moved(self) -> frozenset[int]:
-        before = self.before or {}
-        return frozenset(
-            column for column, value in self.after.items() if before.get(column) != value
-        )
 
     def change(self, design: Floats, positions: dict[int, int]) -> Change:
         """Return what the change does to a design, given the positions of columns in it."""
@@ -98,10 +89,7 @@ def array_rows(
     fixed = [_fixed_columns(fit, table, name, values) for name, values in where.fixed]
 
     def changes(design: Floats) -> Iterator[Change]:
-        if where.predictions:
-            yield Change(after=design)
-        for move in moves:
-            yield move.change(design, positions)
+        return (move.change(design, positions) for move in moves)
 
     def blocks(group: RowGroup, values: dict[int, float]) -> Blocks:
         average = []
@@ -121,13 +109,11 @@ def array_rows(
 
     fixings = [dict(ChainMap(*columns)) for columns in product(*(values for _, values in fixed))]
     return EffectRows(
-        changes=PREDICTION if where.predictions else [(move.term, move.words) for move in moves],
-        moved=[move.moved for move in moves],
+        changes=[move.named for move in moves],
         n_rows=n,
         cells=cells_of(row_groups(over, weight), where, fixings, blocks),
         total=total,
-        notes=() if where.predictions else tuple(_merged_levels(fit, moves)),
-        contrasts=tuple(move.contrast for move in moves),
+        notes=tuple(_merged_levels(fit, moves)),
         fixed=tuple(name for name, _ in fixed),
     )
 
@@ -147,15 +133,17 @@ def _moves(
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
     moves = []
     for column, discrete in zip(wanted, binary, strict=True):
-        if column in categories:
-            category = categories[column]
+        moved, category = frozenset({column}), categories.get(column)
+        if category is not None:
             pair = (category.levels[0], category.level(column))
             before, after = (category.values(level) for level in pair)
-            moves.append(_Move(category.name, " to ".join(pair), after, before, pair))
+            change = NamedChange(category.name, " to ".join(pair), moved, pair)
+            moves.append(_Move(change, after, before))
         elif discrete:
-            moves.append(_Move(table.label(column), "0 to 1", {column: 1.0}, {column: 0.0}))
+            change = NamedChange(table.label(column), "0 to 1", moved)
+            moves.append(_Move(change, {column: 1.0}, {column: 0.0}))
         else:
-            moves.append(_Move(table.label(column), "slope", {column: 1.0}))
+            moves.append(_Move(NamedChange(table.label(column), "slope", moved), {column: 1.0}))
     return moves
 
 
@@ -199,7 +187,7 @@ def _categories(fit: Fit) -> list[_Category]:
 
 def _merged_levels(fit: Fit, moves: Sequence[_Move]) -> Iterator[str]:
     """Say which levels a model does not tell from the reference, since it has no dummy for them."""
-    terms = {move.term for move in moves}
+    terms = {move.named.term for move in moves}
     for name, levels, dummies, known in _categories(fit):
         merged = [
             level

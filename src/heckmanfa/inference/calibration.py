@@ -117,5 +117,5 @@ def _groups(probability: Floats, weight: Floats, n_bins: int) -> list[NDArray[np
     middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     # Rows without weight are in no group of their own.
     group = np.minimum((n_bins * middle).astype(int), n_bins - 1)[place]
-    rows = [np.flatnonzero((group == one) & (weight > 0)) for one in range(n_bins)]
-    return [one for one in rows if len(one)]
+    groups = [np.flatnonzero((group == bin_) & (weight > 0)) for bin_ in range(n_bins)]
+    return [rows for rows in groups if len(rows)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -163,8 +163,10 @@ class Change:
 
     def average(self, weight: Floats) -> Change:
         """Average over the rows, by weights that sum to one."""
-        parts = (self.slopes, self.before, self.after)
-        return Change(*(None if part is None else weight[None, :] @ part for part in parts))
+        designs = (self.slopes, self.before, self.after)
+        return Change(
+            *(None if columns is None else weight[None, :] @ columns for columns in designs)
+        )
 
 
 EffectBlock = tuple[Floats, Floats, Iterator[Change]]
@@ -184,14 +186,24 @@ class Cell:
     """label of the group; None if all rows are in one"""
 
 
+class NamedChange(NamedTuple):
+    """A change whose effect is asked for."""
+
+    term: str
+    words: str
+    """"slope", or the values before and after"""
+    moved: frozenset[int]
+    """columns of X that it moves"""
+    contrast: tuple[Any, Any] | None = None
+    """levels before and after, of a variable or a category; None for a slope"""
+
+
 @dataclass(frozen=True)
 class EffectRows:
     """Rows at which effects are evaluated, and the changes whose effects are asked for."""
 
-    changes: list[tuple[str, str]]
-    """term, and the change in words; of predictions, a single entry"""
-    moved: list[frozenset[int]]
-    """columns of X that each change moves"""
+    changes: list[NamedChange]
+    """none of predictions"""
     n_rows: int
     cells: list[Cell]
     """groups in their order, and in each every combination of fixed values"""
@@ -200,8 +212,6 @@ class EffectRows:
     n_left_out: int = 0
     """rows in which a variable is missing"""
     notes: tuple[str, ...] = ()
-    contrasts: tuple[tuple[Any, Any] | None, ...] = ()
-    """levels before and after each change of a variable; None for a slope"""
     fixed: tuple[str, ...] = ()
     """names of the columns that are fixed"""
 
@@ -209,10 +219,6 @@ class EffectRows:
         """Return the blocks of rows that are all in one cell."""
         (cell,) = self.cells
         return cell.blocks()
-
-
-PREDICTION = [("", "")]
-"""the changes of `EffectRows`, if predictions are asked for"""
 
 
 @dataclass(frozen=True)

@@ -161,13 +161,13 @@ class HonestSearch(Choose):
         # The halves depend neither on the draws of the search nor on the search in all rows.
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)
-        parts: list[tuple[Floats, Floats] | str] = []
+        splits: list[tuple[Floats, Floats] | str] = []
         with progress_line(self.verbose, "honest", "splits", self.n_splits) as show:
             for done, stream in enumerate(streams):
                 if show is not None:
                     show(done, "")
-                parts.append(_split(spec, search, rows, np.random.default_rng(stream)))
-        good, failures = without_failures(parts)
+                splits.append(_split(spec, search, rows, np.random.default_rng(stream)))
+        good, failures = without_failures(splits)
         if 2 * len(good) < self.n_splits:
             raise NoFeasibleAssignmentError(
                 f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
@@ -179,8 +179,8 @@ class HonestSearch(Choose):
             names=spec.labels,
             candidates=spec.prediction,
             n_splits=self.n_splits,
-            estimates=np.array([part[0] for part in good]),
-            variances=np.array([part[1] for part in good]),
+            estimates=np.array([split[0] for split in good]),
+            variances=np.array([split[1] for split in good]),
             failures=failures,
             n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
             error_terms=spec.error_terms,
@@ -196,12 +196,12 @@ def _split(
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
             first = search(_part(rows, half), source)
-            given = replace(
+            chosen = replace(
                 spec,
                 prediction=tuple(first.features),
                 start=elsewhere(read_start(spec.start, spec.method)),
             )
-            second = fit_model(given, _part(rows, ~half), GivenFeatures())
+            second = fit_model(chosen, _part(rows, ~half), GivenFeatures())
         except HeckmanfaError as error:
             return sentence(type(error))
     if not (first.converged and second.converged):

@@ -12,9 +12,9 @@ import numpy as np
 
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError
-from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of, shown_model
 from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step

@@ -17,11 +17,11 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
-from heckmanfa.inference.likelihood_profile import profile_of
-from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.inference.ml_over_rho import MLOverRho, OverRhoCurve
+from heckmanfa.inference.profile_likelihood import profile_of
 from heckmanfa.inference.profile_report import RhoProfile
+from heckmanfa.inference.profiler import Likelihood
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
@@ -175,7 +175,7 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None
             likelihood = Likelihood.build(_alone(fit, mask), rows)
             terms = ["", *labels]
             effects = fit.family.has_classes
-            curve = LikelihoodOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
+            curve = MLOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
         except HeckmanfaError:
             return None, False
     return curve, clustered

@@ -16,21 +16,21 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Block, Mask, Rows, held
 from heckmanfa.data.sample import read_weights
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.inference.effect_cells import Where
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import (
+from heckmanfa.inference.formula_changes import formula_rows
+from heckmanfa.inference.formula_variables import level_words
+from heckmanfa.inference.margins import sum_effects
+from heckmanfa.inference.rows_of_fit import (
     FitRows,
     ReadRows,
     column_or_values,
     rows_for_pictures,
     weights_of,
 )
-from heckmanfa.inference.formula_changes import formula_rows
-from heckmanfa.inference.formula_variables import level_words
-from heckmanfa.inference.margins import sum_effects
 from heckmanfa.inference.selection_moves import (
     GroupMeans,
     Moved,
@@ -76,7 +76,8 @@ class PictureRows:
 
     @cached_property
     def _read(self) -> tuple[Rows, ReadRows | FitRows]:
-        return rows_for_pictures(self.fit, self.X, self.y, self.selected, self.sample_weight)
+        passed = PassedRows(self.X, self.y, self.selected, self.sample_weight)
+        return rows_for_pictures(self.fit, passed)
 
     @property
     def in_memory(self) -> bool:
@@ -328,11 +329,11 @@ def _from_formulas(
     ends = effect_ends(
         fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks())
     )
-    names = [name for name, _ in read.changes]
+    names = [change.term for change in read.changes]
     found = []
     for name in dict.fromkeys(names):
         places = [place for place, other in enumerate(names) if other == name]
-        contrasts = [read.contrasts[place] for place in places]
+        contrasts = [read.changes[place].contrast for place in places]
         averages = partial(group_means, selected=selected, weight=weights)
         found.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
     return found

@@ -90,13 +90,13 @@ class GroupMeans:
 def group_means(values: Floats, selected: Mask, weight: Floats | None) -> GroupMeans:
     """Return the means of columns (n, k) among rows that are selected, and others."""
     weight = np.ones(len(values)) if weight is None else weight
-    parts = []
+    sums = []
     for chosen in (~selected, selected):
-        own, part = weight[chosen], values[chosen]
+        own, rows = weight[chosen], values[chosen]
         size = float(own.sum())
-        mean = own @ part / size if size > 0 else np.zeros(values.shape[1])
-        parts.append((size, mean, own @ (part - mean) ** 2))
-    sizes, means, squares = zip(*parts, strict=True)
+        mean = own @ rows / size if size > 0 else np.zeros(values.shape[1])
+        sums.append((size, mean, own @ (rows - mean) ** 2))
+    sizes, means, squares = zip(*sums, strict=True)
     binary = np.all((values == 0) | (values == 1), axis=0)
     return GroupMeans(np.array(sizes), np.array(means), np.array(squares), binary)
 
@@ -105,10 +105,10 @@ def _block_means(block: Block) -> GroupMeans:
     return group_means(block.features, block.selected, block.weight)
 
 
-def _joined(parts: list[GroupMeans]) -> GroupMeans:
-    first, *others = parts
-    for part in others:
-        first = first + part
+def _joined(blocks: list[GroupMeans]) -> GroupMeans:
+    first, *others = blocks
+    for block in others:
+        first = first + block
     return first
 
 
@@ -168,9 +168,9 @@ def _block_effects(
             continue
         if sums is None:
             changes = (step.change(values, k) for step in some)
-            parts = [(weight, design, changes)]
+            block_changes = [(weight, design, changes)]
             effects[wanted], gradients[wanted] = sum_effects(
-                estimates, ["selection"], len(some), parts
+                estimates, ["selection"], len(some), block_changes
             )
         else:
             effects[wanted], own = sums(weight, design, estimates.selection_coef, some)
@@ -237,7 +237,7 @@ def selection_effects(
                     place[column],
                     tuple(place[other] for other in feature.columns if other != column),
                     tuple(
-                        (place[product.column], tuple(place[one] for one in product.factors))
+                        (place[product.column], tuple(place[factor] for factor in product.factors))
                         for product in feature.products
                     ),
                     discrete,
@@ -252,8 +252,8 @@ def selection_effects(
         return values, gradients
 
     table = effect_ends(fit, estimates, effects_at) * np.array(scales)[:, None]
-    found = iter(table)
-    return [[next(found) for _ in feature.columns] for feature in moved]
+    rows_left = iter(table)
+    return [[next(rows_left) for _ in feature.columns] for feature in moved]
 
 
 def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions) -> Floats:

@@ -10,7 +10,7 @@ from scipy.stats import chi2, norm
 
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.errors import InputError
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
 
 
 @pytest.fixture(scope="module")

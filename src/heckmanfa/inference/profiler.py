@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.newton import (
     LARGEST_ATANH,
@@ -113,7 +113,7 @@ class Point:
 
 def in_order(points: Iterable[Point]) -> list[Point]:
     """Sort points by their value, and keep one of each."""
-    return sorted({point.value: point for point in points}.values(), key=lambda one: one.value)
+    return sorted({point.value: point for point in points}.values(), key=lambda point: point.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class Profiler:
                 reached += [(state, free)] if converged else []
         if not reached:
             return Point(value, float("nan"), float("nan"), state)
-        state, left = max(reached, key=lambda found: found[0].log_likelihood)
+        state, left = max(reached, key=lambda candidate: candidate[0].log_likelihood)
         # The gain that Newton's last step, which is not taken, would add.
         step = newton_step(state, left)
         gain = 0.5 * float(step @ state.gradient)
@@ -222,7 +222,7 @@ class Profiler:
 
     def peaks(self, points: list[Point]) -> list[Point]:
         """Find the maxima between points: where the slope turns from up to down."""
-        found = [] if self.top is None else [self.top]
+        peaks = [] if self.top is None else [self.top]
         known = [point for point in points if np.isfinite(point.slope)]
         for left, right in pairwise(known):
             # A value of the grid may be the top itself, to the last digit.
@@ -236,8 +236,8 @@ class Profiler:
                 except _NoMaximumError:
                     # Between two branches of the likelihood, the slope may jump.
                     continue
-                found.append(self.held(float(root), near))
-        return found
+                peaks.append(self.held(float(root), near))
+        return peaks
 
     def reach(self, peak: Point, fall: float) -> float:
         """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
