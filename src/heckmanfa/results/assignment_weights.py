@@ -175,11 +175,6 @@ class AssignmentWeights:
         return max(low, -1.0), min(high, 1.0)
 
     @property
-    def index(self) -> dict[WeightCriterion, float] | None:
-        """Share of weight that holds the index; None if it was not offered."""
-        return self.mixture.index_share if self.mixture.has_index else None
-
-    @property
     def best(self) -> float:
         """BIC weight of the heaviest assignment."""
         return self.mixture.best_weight["bic"]
