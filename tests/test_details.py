@@ -203,7 +203,8 @@ def test_an_honest_headline_names_the_one_feature_or_the_features_that_were_chos
         evidence = SimpleNamespace(
             outcome="y",
             way=SimpleNamespace(n_halves=10),
-            ordered=lambda: list(features),
+            weighed=list(features),
+            chosen_by_halves=[one for one in features if one.role == CHOSEN],
             share_words=lambda feature: f"{round(10 * feature.chance)} of 10",
         )
         return on_one_line(_of_halves(evidence))
@@ -459,7 +460,7 @@ def test_the_feature_whose_chance_moves_most_is_named_if_the_stand_in_has_none()
     moved = SimpleNamespace(name="b", chance=0.2, chance_least_squares=0.9, columns=(1,))
     without = SimpleNamespace(name="a", chance=None, chance_least_squares=None, columns=(0,))
     evidence = SimpleNamespace(
-        features=[without, moved],
+        weighed=[moved],
         stand_in=SimpleNamespace(columns=(0,)),
         of_column=lambda column: without,
     )
@@ -484,6 +485,6 @@ def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, wo
 def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
     sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999, role="predicts")
     unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4, role="cannot be told")
-    found = SimpleNamespace(ordered=lambda: [sure, unsure], outcome="y", window=None)
+    found = SimpleNamespace(weighed=[sure, unsure], outcome="y", window=None)
     said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
     assert words in said
