@@ -45,7 +45,7 @@ from heckmanfa.data.columns.missing_codes import (
     Suspicion,
     blank,
     codes_of,
-    columns_named,
+    columns_with_codes,
     find_suspicions,
     notes_on_codes,
     notes_on_suspicions,
@@ -236,7 +236,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
-        literal=columns_named(question.na_values, columns),
+        literal=columns_with_codes(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append(f"{option('dates')} does nothing here: no feature holds dates.")

@@ -83,7 +83,7 @@ def class_named(name: str) -> Any:
 
 _RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
-_GONE = {"Average.correction_excess", "Average.n_fixed"}
+_GONE = {"Average.correction_excess", "Average.n_fixed", "Goal.column_penalty"}
 """fields of earlier files that follow from others"""
 _FLAT = {
     "equations": {
