@@ -138,7 +138,7 @@ def test_honest_words_count_halves_and_name_no_chance():
     [
         (Heckman(prediction_features=["educ"]), "educ is taken to predict lwage", "chance"),
         (Heckman(), "age, kids5, city and huswage are taken to predict lwage", "chance"),
-        (HeckmanAverage(rho_range=(-0.3, 0.3)), "it tests nothing", "rival"),
+        (HeckmanAverage(rho_range=(-0.3, 0.3)), "rho tests nothing", "rival"),
         (HeckmanAverage(always=FEW), "always included", "chance of"),
     ],
 )

@@ -54,13 +54,15 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
 
 def _numbers(evidence: Evidence) -> Passage:
     """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
+    # The tile says at which value, or in which window.
+    if evidence.window is not None:
+        leave_out = f"leave out {option('rho_range')} to test it"
+        return passage(f"Kept in a window, rho tests nothing; {leave_out}.")
+    if evidence.held is not None:
+        leave_out = f"leave out {option('rho')} to estimate it"
+        return passage(f"Held at a value, rho tests nothing; {leave_out}.")
     if evidence.judgement.kind == "not asked":
-        cure = ""
-        if evidence.window is not None:
-            cure = f", so it tests nothing; leave out {option('rho_range')} to test it"
-        elif evidence.held is not None:
-            cure = f", so it tests nothing; leave out {option('rho')} to estimate it"
-        return passage(f"Not asked: {given_rho(evidence)}{cure}.")
+        return passage(f"Not asked: {given_rho(evidence)}.")
     verb = evidence.way.words.verb
     said = []
     if evidence.fit.family.has_imr:

@@ -12,7 +12,7 @@ from heckmanfa.results.facts import (
 )
 from heckmanfa.text.chances import BY, LOW
 from heckmanfa.text.option_words import instead, option
-from heckmanfa.text.wording import PSEUDO_WEIGHTS, capitalised
+from heckmanfa.text.wording import PSEUDO_WEIGHTS
 
 _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
@@ -193,7 +193,7 @@ SEARCH: dict[str, FactWords] = {
         "With sampling weights there are no chances.",
         "Report the averaged effects, and no chance. If the weights count rows, use "
         f"{option('weight_kind', 'frequency')}.",
-        why=f"{capitalised(PSEUDO_WEIGHTS)}.",
+        why=f"{PSEUDO_WEIGHTS.replace('sampling weights', 'They')}.",
         sentence=f"Chances are rough: {PSEUDO_WEIGHTS}.",
         claim="That features have known chances to predict",
         because=f"{PSEUDO_WEIGHTS}.",
