@@ -270,7 +270,7 @@ def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
         if higher is not None and test is measured.rho_lr:
             which, rho = "higher", higher[1]
         maximum = f" This is about the {which} maximum, rho {rho_text(rho)}."
-        words = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
+        words: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
         words["maximum"] = "" if higher is None else maximum
         claims = test is (measured.rho_lr or measured.rho_wald)
         facts.append(tell(fit, key, level, str(test), case=case, claims=claims, **words))
