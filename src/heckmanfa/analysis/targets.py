@@ -46,20 +46,8 @@ _LISTED = 6
 _SHORT = 30
 _MISSING_WORDS = frozenset(
     [
-        "not",
-        "unknown",
-        "missing",
-        "refused",
-        "pending",
-        "none",
-        "untested",
-        "declined",
-        "rejected",
-        "n/a",
-        "n.a.",
-        "?",
-        ".",
-        "-",
+        *("not", "unknown", "missing", "refused", "pending", "none", "untested", "declined"),
+        *("rejected", "n/a", "n.a.", "?", ".", "-"),
     ]
 )
 # Codes of questionnaires for no answer: 7, 8 and 9, 97 to 99, and negative ones.

@@ -165,7 +165,7 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
 def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
     """Arrange gradients, (q, ...) as `Estimates.covariance` has rows, as the terms of a fit."""
     assert fit.probit is not None
-    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    place = estimates.places
     k = 1 + len(estimates.columns)
     in_terms = np.zeros((len(gradient), len(fit.terms)))
     n = 1 + len(fit.equation)
