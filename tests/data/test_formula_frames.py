@@ -172,13 +172,9 @@ def test_what_is_neither_a_number_nor_a_category_gets_an_error_of_ours(data):
 def test_unseen_text_is_named_whole(data, term, dtype):
     model = fitted(data, f"educ + {term}", f"{DRIVERS} + {term}")
     new = pd.Series(["it's `new`. Really: {yes}", "north"], dtype=dtype)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"'region' .*unknown='missing'") as caught:
         model.predict(data.head(2).assign(region=new))
-    assert str(caught.value) == (
-        "column 'region' has categories that the model was not fitted with: "
-        "\"it's `new`. Really: {yes}\". Correct these cells, or pass unknown='missing' to count "
-        "them as missing: a row that lacks a feature gets no prediction"
-    )
+    assert ': "it\'s `new`. Really: {yes}". ' in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [70, 7.5])

@@ -33,6 +33,7 @@ from heckmanfa.analysis.request import (
     feature_names,
     question_of_family,
     references_in,
+    refuse_given,
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
@@ -45,7 +46,7 @@ from heckmanfa.data.columns.missing_codes import (
     Suspicion,
     blank,
     codes_of,
-    columns_named,
+    columns_with_codes,
     find_suspicions,
     notes_on_codes,
     notes_on_suspicions,
@@ -236,7 +237,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
-        literal=columns_named(question.na_values, columns),
+        literal=columns_with_codes(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append(f"{option('dates')} does nothing here: no feature holds dates.")
@@ -344,18 +345,11 @@ def _prepare_stream(
     question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]
 ) -> Prepared:
     """Learn the encoding of the features ``names`` in one pass over the files."""
-    if question.honest:
-        raise InputError(
-            f"{option('honest')} needs the rows in memory, and these are read in passes: leave it "
-            f"out, name fewer files, or pass a larger {option('stream_above')} to load the rows"
-        )
-    for name in ("na_values", "dates"):
-        if getattr(question, name):
-            raise InputError(
-                f"{option(name)} needs the rows in memory, and these are read in passes: store "
-                "missing values as null and dates as numbers, or pass a larger "
-                f"{option('stream_above')} to load the rows"
-            )
+    needed = "needs the rows in memory, and these are read in passes:"
+    larger = f"pass a larger {option('stream_above')} to load the rows"
+    refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
+    store = f"{needed} store missing values as null and dates as numbers, or {larger}"
+    refuse_given(question, ["na_values", "dates"], store)
     learned = learn_streamed(
         table,
         names,

@@ -83,7 +83,7 @@ def class_named(name: str) -> Any:
 
 _RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
-_GONE = {"Average.correction_excess", "Average.n_fixed"}
+_GONE = {"Average.correction_excess", "Average.n_fixed", "Goal.column_penalty"}
 """fields of earlier files that follow from others"""
 _FLAT = {
     "equations": {
@@ -157,8 +157,8 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "2 K + 5",
-    "P": "2 K + 4",
+    "T": "2 K + 9",
+    "P": "2 K + 8",
     "d": "2 K + 5",
     "q": "K + 2",
     "f": "2 K + 1",

@@ -22,7 +22,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.inference.profiler import Likelihood, Point, Profiler
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, sandwich
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.newton import newton_step
@@ -232,11 +232,9 @@ def _at_maximum(
     slope = sla.cho_solve(half, state.hessian[:free, -1])
     inverse = sla.cho_solve(half, np.eye(free))
     if kind.cov_type != "classical":
-        columns, size = problem.columns, len(theta)
-        squares = score_squares(
-            likelihood.rows, kind, scores_of, problem, theta, columns=columns, size=size
-        )
-        inverse = inverse @ squares[:free, :free] @ inverse
+        # The score of rho, which is held, moves nothing.
+        bread, scores = np.column_stack([inverse, np.zeros(free)]), (scores_of, problem, theta)
+        inverse = sandwich(likelihood.rows, kind, bread, *scores, columns=problem.columns)
     p, j = problem.sizes
     back, beta = problem.prediction_back * problem.scale, slice(p, p + j)
     return theta, back @ theta[beta], back @ slope[beta], back @ inverse[beta, beta] @ back.T

@@ -170,8 +170,8 @@ SELECTION = Separated(
     response="selection",
     equation="selection",
     between="selected from unselected rows",
-    among="{n:,} rows, of which {one:,} are selected",
-    counts="{one:,} are selected and {other:,} are not",
+    among="{n:,} rows, of which {positive:,} are selected",
+    counts="{positive:,} are selected and {other:,} are not",
     itself="Check for a column that is another form of the selection or of the outcome itself, and "
     f"leave it out{EXCLUDED}"
     + instead("", f", or name it with {option('selected')} if it says who is selected"),
@@ -181,8 +181,9 @@ OUTCOME = Separated(
     response="outcome",
     equation="prediction",
     between="the two classes of the outcome among the selected rows",
-    among="{n:,} selected rows, of which {one:,} have the positive class",
-    counts="of the selected rows, {one:,} have the positive class and {other:,} the negative one",
+    among="{n:,} selected rows, of which {positive:,} have the positive class",
+    counts="of the selected rows, {positive:,} have the positive class and {other:,} the negative "
+    "one",
     itself="Check for a column that is another form of the outcome, or is known only with it, and "
     f"leave it out{EXCLUDED}",
     fewer=FEWER_PREDICTING,
@@ -207,7 +208,7 @@ def refuse_separation(
     if len(separation.columns) <= 2 or (k < fewest and n > 2 * k):
         text = _separation_text(separation, features, labels, n, positive, words)
         raise SeparationError(text, [features[place] for place in separation.columns])
-    counts = words.counts.format(one=positive, other=n - positive)
+    counts = words.counts.format(positive=positive, other=n - positive)
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
     raise TooFewRowsError(
         f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
@@ -323,7 +324,7 @@ def _separation_text(
         return (
             f"{names} together separate {words.between} {how}, and none of them "
             f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {words.among.format(n=n, one=positive)}. {words.fewer}, or "
+            f"for {words.among.format(n=n, positive=positive)}. {words.fewer}, or "
             "collect more rows."
         )
     if separation.complete:

@@ -22,7 +22,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     warn,
 )
-from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.covariance import CovarianceKind, sandwich
 from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State, index_range, scores_of
 from heckmanfa.model.linalg import inverse_definite, symmetric
 from heckmanfa.model.moments import Moments
@@ -326,18 +326,17 @@ def _estimates(
         best = best + inverse @ state.gradient
     outer, back = outer_estimates(problem, best)
     if kind.cov_type == "classical":
-        middle = inverse
+        covariance = symmetric(back @ inverse @ back.T)
     else:
-        columns, size = problem.columns, len(best)
-        squares = score_squares(rows, kind, scores_of, problem, best, columns=columns, size=size)
-        middle = inverse @ squares @ inverse
+        args, columns = (scores_of, problem, best), problem.columns
+        covariance = sandwich(rows, kind, back @ inverse, *args, columns=columns)
     p, j = problem.sizes
     return {
         "features": features,
         "coef": outer[:j],
         "selection_coef": outer[j : j + p],
         "ends": outer[p + j :],
-        "covariance": symmetric(back @ middle @ back.T),
+        "covariance": covariance,
         "inner_params": best,
         "inner_covariance": inverse,
         "log_likelihood": float(state.log_likelihood),

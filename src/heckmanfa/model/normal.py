@@ -203,8 +203,8 @@ def _polynomial(probability: float, in_u: int, in_t: int, negative: bool) -> Flo
     exact = _cell_quantiles(probability, (in_u, in_t, negative), u, t)[0]
     coef = np.asarray(from_t @ exact @ from_u.T)
     checked, spread = _cell_quantiles(probability, (in_u, in_t, negative), _CHECKED, _CHECKED)
-    found = _chebyshev(_CHECKED, _IN_T).T @ coef @ _chebyshev(_CHECKED, _IN_U)
-    return coef if np.all(np.abs(found - checked) <= _ERROR * spread) else None
+    interpolated = _chebyshev(_CHECKED, _IN_T).T @ coef @ _chebyshev(_CHECKED, _IN_U)
+    return coef if np.all(np.abs(interpolated - checked) <= _ERROR * spread) else None
 
 
 def _cell_quantiles(probability: float, cell: Cell, u: Floats, t: Floats) -> tuple[Floats, Floats]:

@@ -171,9 +171,9 @@ class _Mixtures:
         ends = self._centre + self._error * self._standard_quantile(level)
         low, high = ends.min(axis=1), ends.max(axis=1)
         result = np.array(high)
-        low, high, found = self._between_jumps(level, low, high, result)
+        low, high, is_jump = self._between_jumps(level, low, high, result)
         base = self._below(low)
-        rows = np.flatnonzero(~found & (high > low))
+        rows = np.flatnonzero(~is_jump & (high > low))
         if len(rows):
             start = self._start(level, rows, low, high)
             result[rows] = self._root(level - base[rows], low[rows], high[rows], start, rows)
@@ -267,9 +267,9 @@ class _Mixtures:
         above = np.where(first < n_jumps, self._jumps[rows, np.minimum(first, n_jumps - 1)], np.inf)
         below = np.where(first > 0, self._jumps[rows, np.maximum(first - 1, 0)], -np.inf)
         before = self._smooth(np.where(np.isfinite(above), above, 0.0))[0] + self._below(below)
-        found = np.isfinite(above) & (before < level + _ROUNDING)
-        result[found] = above[found]
-        return np.maximum(low, below), np.minimum(high, above), found
+        is_jump = np.isfinite(above) & (before < level + _ROUNDING)
+        result[is_jump] = above[is_jump]
+        return np.maximum(low, below), np.minimum(high, above), is_jump
 
     def _distribution(self, where: Floats) -> Floats:
         """Distribution function of each mixture at one place; one at infinity."""

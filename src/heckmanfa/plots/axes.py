@@ -108,8 +108,8 @@ def _draw_panel(ax: Any, x: Axis, panel: Panel) -> None:
     for low, high in panel.shaded:
         ax.axvspan(low, high, color=LIGHT["absent"], linewidth=0, zorder=0)
     for number, mark in enumerate(panel.marks):
-        for part in mark.marks if isinstance(mark, Group) else (mark,):
-            _draw(ax, part, x, 0.0, 1.0 + 0.001 * number)
+        for inner in mark.marks if isinstance(mark, Group) else (mark,):
+            _draw(ax, inner, x, 0.0, 1.0 + 0.001 * number)
     ax.set_xlim(x.low, x.high)
     ax.set_ylim(panel.y.low, panel.y.high)
     _set_axis(ax.xaxis, x)

@@ -252,7 +252,7 @@ def specification_curve(
     if not hasattr(type(model), "fit_"):
         raise InputTypeError(f"model must be a fitted search; got a {type(model).__name__}")
     fit = model.fit_
-    if fit.average is not None:
+    if fit.way.is_average:
         raise NotSearchedError(
             f"{type(model).__name__} chooses no assignment to compare with others; assignments_ "
             "has the heaviest, or fit HeckmanBestSubset"

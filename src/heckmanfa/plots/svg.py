@@ -342,8 +342,8 @@ class _PanelPicture:
                 left, right = (x(end) for end in mark.x)
                 with drawing.group("row", None, mark.tip):
                     drawing.rect(left, top, right - left, panel.height, "hit")
-                    for part in mark.marks:
-                        self._painter.draw(part, y)
+                    for inner in mark.marks:
+                        self._painter.draw(inner, y)
             else:
                 self._painter.draw(mark, y)
         self._around(panel, top)
@@ -413,7 +413,7 @@ class _PanelPicture:
 
 def _ends(row: Row, x: Scale) -> Span:
     """Return where the intervals of a row begin and end, or the axis without any."""
-    found = [mark for mark in row.marks if isinstance(mark, Interval)]
-    low = min((mark.low for mark in found), default=x.low)
-    high = max((mark.high for mark in found), default=x.high)
+    intervals = [mark for mark in row.marks if isinstance(mark, Interval)]
+    low = min((mark.low for mark in intervals), default=x.low)
+    high = max((mark.high for mark in intervals), default=x.high)
     return x.clipped(low)[0], x.clipped(high)[0]

@@ -166,7 +166,7 @@ class Drawing:
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], cls: str) -> None:
         """Draw straight pieces from point to point, with gaps where a point has no place."""
-        pieces = ["M" + _points(part) for part in _whole(xs, ys) if len(part) > 1]
+        pieces = ["M" + _points(piece) for piece in _whole(xs, ys) if len(piece) > 1]
         self.path("".join(pieces), cls)
 
     def ribbon(
@@ -174,10 +174,10 @@ class Drawing:
     ) -> None:
         """Fill between two curves, with gaps where one of them has no place."""
         pieces = []
-        for part in _whole(xs, lows, highs):
-            if len(part) > 1:
-                there = [(x, low) for x, low, _ in part]
-                back = [(x, high) for x, _, high in reversed(part)]
+        for piece in _whole(xs, lows, highs):
+            if len(piece) > 1:
+                there = [(x, low) for x, low, _ in piece]
+                back = [(x, high) for x, _, high in reversed(piece)]
                 pieces.append(f"M{_points([*there, *back])}z")
         self.path("".join(pieces), cls)
 
@@ -335,15 +335,15 @@ def _is_near(*places: float) -> bool:
 
 def _whole(*values: Sequence[float]) -> Iterator[list[tuple[float, ...]]]:
     """Split points at those without a finite place."""
-    part: list[tuple[float, ...]] = []
+    piece: list[tuple[float, ...]] = []
     for point in zip(*values, strict=True):
         if _is_near(*point):
-            part.append(point)
-        elif part:
-            yield part
-            part = []
-    if part:
-        yield part
+            piece.append(point)
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _points(points: Sequence[tuple[float, ...]]) -> str:

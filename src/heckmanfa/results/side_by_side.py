@@ -174,10 +174,12 @@ def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
         apart = fit.probit.log_likelihood + naive.log_likelihood
         size = len(naive.coef) + len(fit.probit.coef) + 1
         _, bic = likelihood_criteria(apart, size, fit.n_obs)
+    errors = [
+        ("errors", term, value, naive.sigma if term == "sigma" else nan)
+        for term, value in fit.error_values.items()
+    ]
     return naive.coef, [
-        ("errors", "imr", fit.imr_coef, nan),
-        ("errors", "rho", fit.rho, nan),
-        ("errors", "sigma", fit.sigma, naive.sigma),
+        *errors,
         ("fit", "adjusted_r2", fit.adjusted_r2, naive.adjusted_r2),
         ("fit", "bic", fit.bic, bic),
     ]

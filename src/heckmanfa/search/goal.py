@@ -69,8 +69,6 @@ class Goal:
     known"""
     form: Form | None = None
     """what it costs to drop features, for the corrected BIC"""
-    column_penalty: float | None = None
-    """what a column costs in the corrected BIC; None is log m"""
 
     @classmethod
     def of(
@@ -115,7 +113,6 @@ class Goal:
             penalty = -np.log(np.maximum(m - j - 1.0, np.finfo(float).tiny))
         else:
             each = 2.0 if self.criterion == "aic" else np.log(m)
-            each = each if self.column_penalty is None else self.column_penalty
             penalty = (j if self.form is not None else j + 2.0) * each / m
         return np.where(m > j + 2, penalty, np.inf)
 

@@ -27,10 +27,10 @@ from heckmanfa.data.formula.expressions import (
 )
 from heckmanfa.data.formula.formula_levels import (
     FactorRows,
+    declare_fitted_levels,
     factor_rows,
     factors_in,
-    read_references,
-    with_fitted_levels,
+    read_factor_references,
 )
 from heckmanfa.data.formula.matrix import (
     check_kinds,
@@ -184,9 +184,9 @@ class FormulaDesign:
             )
         warn_of_lost(lost)
         factors = factors_in((drivers, right), frame)
-        asked = read_references(factors, frame, reference)
+        asked = read_factor_references(factors, frame, reference)
         unfitted = (chosen & missing_in(outcome)) | _weightless(frame, weight)
-        frame = with_fitted_levels(frame, factors, kept & ~unfitted, asked)
+        frame = declare_fitted_levels(frame, factors, kept & ~unfitted, asked)
         refuse_many_levels(drivers, frame[kept], "selection")
         refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
         # A stateful term (a center, a spline) learns from the rows that have its variables.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.values import label_of, with_columns
 from heckmanfa.data.fitted_levels import level_named, reference_first
-from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_factor
+from heckmanfa.data.formula.expressions import columns_in, parse_factor
 from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
 from heckmanfa.errors import InputError, UnknownFeatureError
@@ -57,10 +58,11 @@ def factors_in(formulas: Iterable[Formula], frame: pd.DataFrame) -> dict[str, bo
     The values say whether their first level is the reference, so no formula names contrasts.
     """
     factors: dict[str, bool] = {}
-    for expression in [factor for formula in formulas for factor in expressions_of(formula)]:
-        column = column_of(expression, frame, ("C",))
+    for expression, column in chain.from_iterable(
+        columns_in(formula, frame, "C") for formula in formulas
+    ):
         bare = expression in frame
-        if column is None or is_time(column) or (bare and is_numeric(column)):
+        if is_time(column) or (bare and is_numeric(column)):
             continue
         refuse_nested(column)
         # Numbers that became a category to move its reference would not be numbers elsewhere.
@@ -75,7 +77,7 @@ def _is_plain(expression: str) -> bool:
     return isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
 
 
-def read_references(
+def read_factor_references(
     factors: Mapping[str, bool], frame: pd.DataFrame, reference: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the level that the user names as the reference of each category, or refuse it."""
@@ -97,7 +99,7 @@ def read_references(
     return asked
 
 
-def with_fitted_levels(
+def declare_fitted_levels(
     frame: pd.DataFrame, factors: Mapping[str, bool], fitted: Mask, asked: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return a frame whose categories have the levels of the rows that are ``fitted``."""

@@ -37,12 +37,10 @@ from heckmanfa.search.averaging.result import (
 )
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
-    EVEN,
     MOST_COLUMNS,
     WEIGHT_CRITERIA,
     Columns,
     Correction,
-    Odds,
     Rule,
     WeightCriterion,
 )
@@ -66,7 +64,6 @@ def average(
     *,
     weights: str = "bic",
     correction: Correction = "optional",
-    odds: Odds = EVEN,
     all_features_share: float = ALL_FEATURES_SHARE,
     rho_range: Any = None,
     random_state: Any = None,
@@ -86,7 +83,7 @@ def average(
     ``random_state`` seeds the sampler, and the draw of components if there are too many
     assignments for intervals.
     """
-    columns = Columns.of(form, choices, correction, odds, selecting)
+    columns = Columns.of(form, choices, correction, selecting)
     rule = Rule.of(form.n_selected, columns.choices, weights, rho_range, form.n_fixed)
     _refuse_few_rows(rule, columns.choices)
     random, n_units = generator(random_state), len(columns.order)

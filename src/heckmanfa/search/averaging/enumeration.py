@@ -131,10 +131,9 @@ class _Steps:
         key = (kind, self.holds_index(outer), *(float(count) for count in counts))
         if key not in self._penalties:
             both = [mine + other for mine, other in zip(counts, self._counts, strict=True)]
-            found = self._columns.penalty(rule.penalties[kind], both, key[1])
             if len(self._penalties) == _PENALTIES:
                 self._penalties.clear()
-            self._penalties[key] = found
+            self._penalties[key] = self._columns.penalty(rule.penalties[kind], both, key[1])
         return self._penalties[key]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,36 @@ _LEAST_SLACK = 1e-9
 _MOST_SEEN = 2**14
 # Rounding allowed at the ends of the window while searching, as a share of its width.
 _END = 1e-6
+
+
+@dataclass
+class Batch:
+    """Arrays with a row for each of B things, such as nodes; None where these have no such part."""
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The fields, in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return sum(part.nbytes for part in self.arrays if part is not None)
+
+    def pick(self, rows: Any) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(None if part is None else part[rows] for part in self.arrays))
+
+    @classmethod
+    def join(cls, batches: list[Self]) -> Self:
+        """Concatenate batches."""
+        if len(batches) == 1:
+            return batches[0]
+        columns = zip(*(batch.arrays for batch in batches), strict=True)
+        return cls(*(None if part[0] is None else np.concatenate(part) for part in columns))
 
 
 class Penalties:
@@ -359,7 +390,7 @@ class Record:
             self._seen = [(rho[rows], bits[rows])]
             self._stride *= 2
 
-    def found(self) -> Mask:
+    def kept(self) -> Mask:
         """Return masks over the columns of X of the kept assignments, (N, K)."""
         if not self._kept:
             return np.zeros((0, self._choices.n_features), dtype=bool)

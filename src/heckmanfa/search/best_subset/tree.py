@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.record import Models, Penalties, Record, Words
+from heckmanfa.search.best_subset.record import Batch, Models, Penalties, Record, Words
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.goal import KEPT, Goal
 from heckmanfa.text.progress import EVERY
@@ -42,7 +42,7 @@ Progress = Callable[[int, float, float], None]
 
 
 @dataclass
-class Nodes:
+class Nodes(Batch):
     """B nodes with u free units, and c = u + 1 columns or, with groups, more."""
 
     sse: Floats
@@ -61,33 +61,6 @@ class Nodes:
     """(B, c, c) inverse Gram matrix of the free columns, then lambda"""
     coef: Floats | None
     """(B, c) their coefficients"""
-
-    def __len__(self) -> int:
-        return len(self.sse)
-
-    def pick(self, rows: Any) -> Nodes:
-        """Return some of the nodes."""
-        parts: list[Any] = [None if part is None else part[rows] for part in self.arrays]
-        return Nodes(*parts)
-
-    @property
-    def arrays(self) -> list[Any]:
-        """The fields, in order."""
-        return [getattr(self, field.name) for field in fields(self)]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        return sum(part.nbytes for part in self.arrays if part is not None)
-
-    @classmethod
-    def join(cls, parts: list[Nodes]) -> Nodes:
-        """Concatenate batches of nodes."""
-        if len(parts) == 1:
-            return parts[0]
-        columns = zip(*(part.arrays for part in parts), strict=True)
-        joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
-        return cls(*joined)
 
 
 class Tree:
@@ -232,7 +205,7 @@ class Tree:
         """Record assignments, (N, K)."""
         model, units = masks[:, self.models.columns], self.goal.count_units(masks)
         self.plant(model, np.zeros_like(model), units, np.zeros(len(model)))
-        self.record.found()
+        self.record.kept()
 
     def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
         """Add nodes whose groups are all decided: their models and free columns, both (B, k)."""
