@@ -64,7 +64,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
-    _two_step_cov_type: ClassVar[CovType | None] = None
+    two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
     def fit(

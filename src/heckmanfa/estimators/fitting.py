@@ -243,7 +243,7 @@ def _method(estimator: Any) -> Method:
 def _cov_type(estimator: Any) -> CovType | None:
     """Return the kind of covariance that a fit has."""
     if estimator.cov_type is None and _method(estimator) == "two-step":
-        default: CovType | None = estimator._two_step_cov_type
+        default: CovType | None = estimator.two_step_cov_type
         return default
     kind: CovType | None = estimator.cov_type
     return kind
