@@ -325,7 +325,7 @@ def test_what_is_not_a_coefficient_is_refused(model, data):
             model.profile(data.X, data.y, "educ", grid=grid)
 
 
-def test_it_is_drawn_and_goes_into_the_summary(model, over_educ):
+def test_a_coefficients_profile_is_drawn(over_educ):
     pytest.importorskip("matplotlib")
     panel = over_educ.plot()
     assert panel.get_xlabel() == "coefficient of educ"
