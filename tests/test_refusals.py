@@ -64,8 +64,7 @@ from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.search import Goal, full_model, refitted_subset
 from heckmanfa.search.training.gradient import psi_gradient
 from heckmanfa.tables import reading
-from heckmanfa.tables.delimited import read_delimited
-from heckmanfa.tables.marks import MarkOptions
+from heckmanfa.tables.delimited import ReadOptions, read_delimited
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -432,7 +431,7 @@ def test_files_that_are_not_what_they_say(tmp_path, content):
     path = tmp_path / "rows.csv"
     path.write_bytes(content)
     with pytest.raises((DataError, InputError), match=r"rows\.csv"):
-        read_delimited(path, None, MarkOptions())
+        read_delimited(path, ReadOptions())
 
 
 def test_scans_of_nothing_or_of_other_features(tmp_path, at):

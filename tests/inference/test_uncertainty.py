@@ -250,12 +250,13 @@ def test_bounds_and_the_union_of_intervals_are_extremes_of_the_path(simulated):
     assert len(interval.grid) == 401
     by_term = interval.path().groupby("term", sort=False)
     table = interval.tidy().set_index("term")
-    pd.testing.assert_series_equal(table["bound_low"], by_term["estimate"].min(), check_names=False)
-    pd.testing.assert_series_equal(
-        table["bound_high"], by_term["estimate"].max(), check_names=False
-    )
-    pd.testing.assert_series_equal(table["ui_low"], by_term["ci_low"].min(), check_names=False)
-    pd.testing.assert_series_equal(table["ui_high"], by_term["ci_high"].max(), check_names=False)
+    for name, extremes in (
+        ("bound_low", by_term["estimate"].min()),
+        ("bound_high", by_term["estimate"].max()),
+        ("ui_low", by_term["ci_low"].min()),
+        ("ui_high", by_term["ci_high"].max()),
+    ):
+        pd.testing.assert_series_equal(table[name], extremes, check_names=False)
 
 
 def crossings(function, reach):

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
+from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -181,6 +181,57 @@ def methods(
     return compared
 
 
+class _Fitted(NamedTuple):
+    """A method fitted to some rows."""
+
+    model: Any
+    """None if that failed"""
+    error: HeckmanfaError | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldedRows:
+    """Rows, and how they are split into folds."""
+
+    X: pd.DataFrame
+    rows: DecidedRows
+    splits: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]
+    """the repeat, the rows to fit and the held-out rows of each fold"""
+    n_folds: int
+    n_repeats: int
+
+    def fit(self, estimator: Any, chosen: Any = slice(None)) -> _Fitted:
+        """Fit a clone to all rows, or to some of them."""
+        start, rows = time.perf_counter(), self.rows
+        model, failure = clone(estimator), None
+        options = {} if rows.weight is None else {"sample_weight": rows.weight[chosen]}
+        options["selected"] = rows.status.selected[chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HeckmanfaWarning)
+            try:
+                model = model.fit(self.X.iloc[chosen], rows.outcome[chosen], **options)
+            except HeckmanfaError as error:
+                model, failure = None, error
+        return _Fitted(model, failure, time.perf_counter() - start)
+
+    def held(
+        self, estimator: Any, repeat: int, train: NDArray[np.intp], test: NDArray[np.intp]
+    ) -> HeldFold | None:
+        """Predict the selected rows of a fold by a fit to the others; None if that fails."""
+        model, rows = self.fit(estimator, train).model, self.rows
+        if model is None:
+            return None
+        test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
+        weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
+        kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
+        if hasattr(model, "predict_proba"):
+            predicted = np.asarray(model.predict_proba(self.X.iloc[test], **kind))[:, 1]
+        else:
+            predicted = np.asarray(model.predict(self.X.iloc[test], **kind))
+        return HeldFold(repeat, rows.outcome[test], predicted, weight)
+
+
 def compare_methods(
     X: pd.DataFrame,
     y: Any,
@@ -238,36 +289,54 @@ def compare_methods(
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
-    folds = _folds(X, rows, n_folds, n_repeats, random_state)
+    splits = [
+        (repeat, train, test)
+        for repeat in range(n_repeats)
+        for train, test in SelectionKFold(
+            n_folds, shuffle=True, random_state=random_state + repeat
+        ).split(X, rows.outcome, selected=rows.status.selected)
+    ]
+    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
-        name: _fit(estimator, X, rows, slice(None))
+        name: folded.fit(estimator)
         for name, estimator in estimators.items()
         if isinstance(estimator, SelectionModel)
     }
-    _refuse_all([error for _, error, _ in wholes.values()], options=own)
+    _refuse_all([whole.error for whole in wholes.values()], options=own)
+    return _compare(folded, estimators, wholes, family, say or (lambda words: None))
+
+
+def _compare(
+    folded: _FoldedRows,
+    estimators: Mapping[str, Any],
+    wholes: Mapping[str, _Fitted],
+    family: Family,
+    say: Callable[[str], None],
+) -> Comparison:
+    """Judge every method by its folds; ``wholes`` are the selection models, fitted to all rows."""
     measure = CLASSES if family.has_classes else AMOUNTS
     records: list[dict[str, Any]] = []
     fitted, errors = {}, {}
     for name, estimator in estimators.items():
-        if say is not None:
-            say(f"{name}: {len(folds)} folds")
-        whole, error, seconds = wholes.get(name) or _fit(estimator, X, rows, slice(None))
-        records.append({"method": name, "seconds": seconds, "note": str(error or "")})
-        if whole is not None:
-            fitted[name], rho = whole, getattr(whole, "rho_", np.nan)
-            held = [_held(estimator, X, rows, *fold) for fold in folds]
-            errors[name], judged = measure.judge(held, n_repeats)
-            records[-1] |= {"n_features": len(whole.prediction_features_), "rho": rho, **judged}
-    share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
+        say(f"{name}: {len(folded.splits)} folds")
+        whole = wholes.get(name) or folded.fit(estimator)
+        model = whole.model
+        records.append({"method": name, "seconds": whole.seconds, "note": str(whole.error or "")})
+        if model is not None:
+            fitted[name], rho = model, getattr(model, "rho_", np.nan)
+            held = [folded.held(estimator, *split) for split in folded.splits]
+            errors[name], judged = measure.judge(held, folded.n_repeats)
+            records[-1] |= {"n_features": len(model.prediction_features_), "rho": rho, **judged}
+    share = float(np.mean([len(test) / len(train) for _, train, test in folded.splits]))
     usual = _USUAL.get(OUTCOME_MODELS[family.name].usual, "")
     verdict = judge_methods(errors, list(wholes), share, measure, usual)
     return Comparison(
         table=_table(records, verdict, measure),
-        n_folds=n_folds,
-        n_repeats=n_repeats,
+        n_folds=folded.n_folds,
+        n_repeats=folded.n_repeats,
         features={name: list(model.prediction_features_) for name, model in fitted.items()},
-        coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
+        coefficients=_coefficients(fitted, [str(name) for name in folded.X.columns]),
         verdict=verdict,
         measure=measure,
         in_both=tuple(
@@ -286,22 +355,9 @@ def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measu
     return pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST])
 
 
-def _folds(
-    X: pd.DataFrame, rows: RowColumns, n_folds: int, n_repeats: int, seed: int
-) -> list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the repeat, the rows to fit and the held-out rows of each fold."""
-    return [
-        (repeat, train, test)
-        for repeat in range(n_repeats)
-        for train, test in SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat).split(
-            X, rows.outcome, selected=rows.status.selected
-        )
-    ]
-
-
 def _read(
     X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
-) -> RowColumns:
+) -> DecidedRows:
     arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in arguments.items():
         if is_dask(values):
@@ -329,45 +385,6 @@ def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:
     first = errors[0] if len(errors) > 1 else None
     if first is not None and all(type(error) is type(first) for error in errors):
         raise first
-
-
-def _fit(
-    estimator: Any, X: pd.DataFrame, rows: RowColumns, chosen: Any
-) -> tuple[Any, HeckmanfaError | None, float]:
-    """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
-    start = time.perf_counter()
-    model, failure = clone(estimator), None
-    options = {} if rows.weight is None else {"sample_weight": rows.weight[chosen]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        try:
-            selected = rows.status.selected[chosen]
-            model = model.fit(X.iloc[chosen], rows.outcome[chosen], selected=selected, **options)
-        except HeckmanfaError as error:
-            model, failure = None, error
-    return model, failure, time.perf_counter() - start
-
-
-def _held(
-    estimator: Any,
-    X: pd.DataFrame,
-    rows: RowColumns,
-    repeat: int,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-) -> HeldFold | None:
-    """Predict the selected rows of a fold by a fit to the others; None if that fails."""
-    model, _, _ = _fit(estimator, X, rows, train)
-    if model is None:
-        return None
-    test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
-    weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-    kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
-    if hasattr(model, "predict_proba"):
-        predicted = np.asarray(model.predict_proba(X.iloc[test], **kind))[:, 1]
-    else:
-        predicted = np.asarray(model.predict(X.iloc[test], **kind))
-    return HeldFold(repeat, rows.outcome[test], predicted, weight)
 
 
 def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:

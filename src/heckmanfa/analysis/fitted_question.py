@@ -202,6 +202,12 @@ class FittedQuestion(Prepared):
         except HeckmanfaError as error:
             return f"The best set cannot be fitted alone: {str(error).rstrip('.')}"
 
+    @property
+    def transform_ratio(self) -> tuple[float, float] | None:
+        """The ratio of outcomes fitted on the log to their means, with its standard error."""
+        model = self.ratio_model if self.question.outcome_transform is not None else ""
+        return None if isinstance(model, str) else model.fit_.transform_ratio
+
     def make(self, question: Question) -> Model:
         """Return the unfitted estimator of another question about the same columns."""
         return model_of(question, self.encoding)

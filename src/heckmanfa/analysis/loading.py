@@ -33,6 +33,7 @@ from heckmanfa.analysis.request import (
     feature_names,
     question_of_family,
     references_in,
+    refuse_given,
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
@@ -250,7 +251,7 @@ def _encode(
     suspicions, coded = _find_codes(question, encoding, X, outcome)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
-    made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
+    made_from = encoding.made_from
     lost = GapCounts.of(gaps).lost(made_from)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)
@@ -344,18 +345,11 @@ def _prepare_stream(
     question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]
 ) -> Prepared:
     """Learn the encoding of the features ``names`` in one pass over the files."""
-    if question.honest:
-        raise InputError(
-            f"{option('honest')} needs the rows in memory, and these are read in passes: leave it "
-            f"out, name fewer files, or pass a larger {option('stream_above')} to load the rows"
-        )
-    for name in ("na_values", "dates"):
-        if getattr(question, name):
-            raise InputError(
-                f"{option(name)} needs the rows in memory, and these are read in passes: store "
-                "missing values as null and dates as numbers, or pass a larger "
-                f"{option('stream_above')} to load the rows"
-            )
+    needed = "needs the rows in memory, and these are read in passes:"
+    larger = f"pass a larger {option('stream_above')} to load the rows"
+    refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
+    store = f"{needed} store missing values as null and dates as numbers, or {larger}"
+    refuse_given(question, ["na_values", "dates"], store)
     learned = learn_streamed(
         table,
         names,

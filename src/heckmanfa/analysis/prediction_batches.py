@@ -6,7 +6,6 @@ Rows leave in the order in which they come: to a file, as record batches, or as 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = instead(
     "pass missing='nan' to get null for these rows",
-    "pass --missing empty to get empty cells for these rows",
+    f"pass {option('missing', 'empty')} to get empty cells for these rows",
 )
 # A batch becomes a row group of a file.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
@@ -64,34 +63,13 @@ class Written:
 
 
 @dataclass(frozen=True, eq=False)
-class Batches(ABC):
-    """Rows to predict for, a batch at a time; those in memory are batches, too."""
+class _Asked:
+    """What is predicted for the rows of each batch."""
 
     model: Any
     request: Request
     encoding: Encoding | None
     """what makes the features of the model, if that is not the model itself"""
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int | None:
-        """Number of rows, if it is known."""
-
-    @abstractmethod
-    def each(self) -> Generator[tuple[int, Any]]:
-        """Yield batches with the position of their first row."""
-
-    @abstractmethod
-    def features(self, batch: Any) -> pd.DataFrame:
-        """Return the features of the model."""
-
-    @abstractmethod
-    def beside(self, batch: Any, table: pd.DataFrame) -> Any:
-        """Return the predictions beside the columns of a batch that are kept."""
-
-    def place(self, start: int) -> str:
-        """Name the files, and the row from which on they could not be used; empty in memory."""
-        return ""
 
     def refuse_taken(self, kept: Collection[str]) -> None:
         """Refuse to keep columns with the names of predictions."""
@@ -102,48 +80,9 @@ class Batches(ABC):
                     f"{option('keep_columns')}"
                 )
 
-    def predicted(self) -> Generator[tuple[Any, Predicted]]:
-        """Yield what each batch becomes, and its predictions, in the order of the rows."""
-
-        def predict(numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
-            start, batch = numbered
-            try:
-                made = predict_table(self.model, self.features(batch), self.request, self.encoding)
-            except InputError as error:
-                if not self.place(start):
-                    raise
-                raise InputError(f"{self.place(start)}{error}") from error
-            return self.beside(batch, made.table), made
-
-        # Intervals have threads of their own.
-        threads = None if self.request.interval is None else 1
-        with (
-            closing(self.each()) as batches,
-            closing(in_order(predict, batches, threads=threads)) as results,
-        ):
-            yield from results
-
-    def predict_to(
-        self, take: Callable[[Any], object], missing: str, tell: Callable[[str], None]
-    ) -> Written:
-        """Hand the predictions of every batch over, count the rows, and tell of progress.
-
-        If gaps are an error, it is raised at the end, when all rows are counted.
-        """
-        gaps, outside = Gaps(), 0
-        of_all = "" if self.n_rows is None else f" of {self.n_rows:,}"
-        with closing(self.predicted()) as parts:
-            for batch, made in parts:
-                take(batch)
-                gaps, outside = gaps + made.gaps, outside + made.n_extrapolating
-                tell(f"predicting, {gaps.n_rows:,}{of_all} rows done")
-        if missing == "error":
-            refuse_gaps(gaps, _INSTEAD)
-        return Written(gaps, outside)
-
 
 @dataclass(frozen=True, eq=False)
-class TableBatches(Batches):
+class TableBatches(_Asked):
     """Rows of a table in memory."""
 
     X: pd.DataFrame
@@ -176,13 +115,17 @@ class TableBatches(Batches):
             return table
         return self.kept.iloc[batch].reset_index(drop=True).join(table)
 
+    def place(self, start: int) -> str:
+        """Say nothing: the rows are the user's."""
+        return ""
+
 
 # Arrow's names of pandas' types.
 _ARROW = {"boolean": "bool_", "Int64": "int64", "object": "string", "float64": "float64"}
 
 
 @dataclass(frozen=True, eq=False)
-class EngineBatches(Batches):
+class EngineBatches(_Asked):
     """Rows that an engine reads, as they are stored."""
 
     engine: Engine
@@ -234,6 +177,51 @@ class EngineBatches(Batches):
     def place(self, start: int) -> str:
         """Name the files, and the row from which on they could not be used."""
         return f"{self.engine.described}, from row {start + 1:,} on: "
+
+
+Batches = TableBatches | EngineBatches
+"""rows to predict for; those in memory are batches, too"""
+
+
+def predict_each(rows: Batches) -> Generator[tuple[Any, Predicted]]:
+    """Yield what each batch becomes with its predictions, and these, in the order of the rows."""
+
+    def predict(numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
+        start, batch = numbered
+        try:
+            made = predict_table(rows.model, rows.features(batch), rows.request, rows.encoding)
+        except InputError as error:
+            if not rows.place(start):
+                raise
+            raise InputError(f"{rows.place(start)}{error}") from error
+        return rows.beside(batch, made.table), made
+
+    # Intervals have threads of their own.
+    threads = None if rows.request.interval is None else 1
+    with (
+        closing(rows.each()) as batches,
+        closing(in_order(predict, batches, threads=threads)) as results,
+    ):
+        yield from results
+
+
+def predict_to(
+    rows: Batches, take: Callable[[Any], object], missing: str, tell: Callable[[str], None]
+) -> Written:
+    """Hand the predictions of every batch over, count the rows, and tell of progress.
+
+    If gaps are an error, it is raised at the end, when all rows are counted.
+    """
+    gaps, outside = Gaps(), 0
+    of_all = "" if rows.n_rows is None else f" of {rows.n_rows:,}"
+    with closing(predict_each(rows)) as predictions:
+        for batch, made in predictions:
+            take(batch)
+            gaps, outside = gaps + made.gaps, outside + made.n_extrapolating
+            tell(f"predicting, {gaps.n_rows:,}{of_all} rows done")
+    if missing == "error":
+        refuse_gaps(gaps, _INSTEAD)
+    return Written(gaps, outside)
 
 
 def _open_batches(
@@ -405,7 +393,7 @@ def predict_batches(
 def _checked(rows: EngineBatches, missing: str) -> Generator[Any]:
     """Yield the batches; refuse the first that has gaps, or count them in a warning at the end."""
     gaps = Gaps()
-    with closing(rows.predicted()) as parts:
+    with closing(predict_each(rows)) as parts:
         for batch, made in parts:
             gaps += made.gaps
             if missing == "error":
@@ -439,7 +427,7 @@ def write_predictions(
     _, pq = arrow()
     with replacing(out, force) as place, pq.ParquetWriter(place, rows.layout) as writer:
         # If gaps are refused, the file written so far is discarded.
-        return rows.predict_to(writer.write_batch, missing, tell)
+        return predict_to(rows, writer.write_batch, missing, tell)
 
 
 def _local(source: Any) -> list[PathLike]:

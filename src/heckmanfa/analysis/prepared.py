@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
@@ -100,7 +101,7 @@ class Prepared:
         """The rows, if they are in memory."""
         return self.rows if isinstance(self.rows, Loaded) else None
 
-    @property
+    @cached_property
     def outcome(self) -> Any:
         """The outcome of the rows in memory as a model takes it: amounts, or ordered classes."""
         return None if self.loaded is None else self.target.labels(self.loaded.y)

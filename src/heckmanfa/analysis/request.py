@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND, OutcomeModel, as_kind
@@ -234,30 +234,29 @@ def check_question(question: Question) -> None:
     refuse_logarithm(question.outcome, question.outcome_transform)
     _check_search_in(question)
     if question.searched == "average":
-        for name in ("criterion", "honest"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about choosing features, but "
-                    f"{option('search', 'average')} chooses none: use "
-                    f"{option('search', 'best-subset')}"
-                )
+        refuse_given(
+            question,
+            ("criterion", "honest"),
+            f"is about choosing features, but {option('search', 'average')} chooses none: use "
+            f"{option('search', 'best-subset')}",
+        )
     if question.searched == "none":
-        for name in ("always", "rho_range", "criterion", "honest"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about a search, but {option('search')} is none"
-                )
+        about_search = ("always", "rho_range", "criterion", "honest")
+        refuse_given(question, about_search, f"is about a search, but {option('search')} is none")
+
+
+def refuse_given(question: Question, names: Sequence[str], why: str) -> None:
+    """Refuse options that are given; ``why`` goes on after the name of the first."""
+    for name in names:
+        if getattr(question, name):
+            raise InputError(f"{option(name)} {why}")
 
 
 def _check_search_in(question: Question) -> None:
     """Refuse what a search of both equations does not have, and what only it has."""
     if question.search_in != "both":
-        for name in ("selection_always", "selection_never"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about a search of both equations: add "
-                    f"{option('search_in', 'both')}"
-                )
+        why = f"is about a search of both equations: add {option('search_in', 'both')}"
+        refuse_given(question, ("selection_always", "selection_never"), why)
         return
     if question.searched not in ("average", "best-subset"):
         raise InputError(
@@ -347,24 +346,19 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     roles = question.roles
     there = {*columns}
     for role, name in roles.items():
-        # What has another role is not suggested.
-        others = [other for other in roles.values() if other != name]
         if name not in there:
-            _refuse_unknown(columns, name, role, others)
+            # What has another role is not suggested.
+            _refuse_unknown(columns, name, role, {*roles.values()} - {name})
     role_of = {name: role for role, name in reversed(roles.items())}
-    for field in ("features", "exclude", *_NAMING):
+    for field in ("features", "exclude", *_NAMING, "categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, field, list(role_of))
-            if name in role_of:
+                _refuse_unknown(columns, name, field, role_of)
+            if name in role_of and field not in ("categorical", "numeric"):
                 raise InputError(
                     f"{option(field)} names {quoted(name)}, which is the column of "
                     f"{option(role_of[name])}"
                 )
-    for field in ("categorical", "numeric"):
-        for name in getattr(question, field):
-            if name not in there:
-                _refuse_unknown(columns, name, field, list(role_of))
     references_in(question, columns)
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
@@ -398,11 +392,9 @@ def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _refuse_unknown(
-    columns: Sequence[str], name: str, role: str, taken: Sequence[str] = ()
-) -> None:
+    columns: Sequence[str], name: str, role: str, taken: Collection[str]
+) -> NoReturn:
     """Refuse a column that the data does not have; those that are taken are not suggested."""
-    if name in columns:
-        return
     columns = [column for column in columns if column not in taken]
     first = ", ".join(shown(column) for column in columns[:12])
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""

@@ -155,16 +155,13 @@ def _scale(analysis: Analysis) -> dict[str, Any]:
 
 def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
     """How outcomes compare with their means on their own scale, if they are fitted on the log."""
-    if analysis.question.outcome_transform is None:
-        return {}
-    judged = analysis.ratio_model
-    ratio = None if isinstance(judged, str) else judged.fit_.transform_ratio
+    ratio = analysis.transform_ratio
     if ratio is None:
         return {}
     return {
         "transform_ratio": ratio[0],
         "transform_ratio_error": ratio[1],
-        "transform_ratio_of": "model" if judged is analysis.model else "best set",
+        "transform_ratio_of": "model" if analysis.ratio_model is analysis.model else "best set",
     }
 
 

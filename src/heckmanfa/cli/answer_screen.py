@@ -190,7 +190,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
     )
     lacking = [
         f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {shown(name)}."
-        for name, count in _lacking(analysis)
+        for name, count in analysis.missing_counts.items()
     ]
     said = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
     said += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
@@ -199,12 +199,6 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
         console.print(Text(" ".join(said), style="dim"))
     else:
         console.print(Text(" ".join([rows, *said]), style="dim"))
-
-
-def _lacking(analysis: Analysis) -> list[tuple[str, int]]:
-    if analysis.question.missing != "drop":
-        return []
-    return list(analysis.missing_counts.items())
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:

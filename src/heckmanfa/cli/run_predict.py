@@ -10,7 +10,12 @@ from typing import Any, cast
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.prediction_batches import TableBatches, Written, write_predictions
+from heckmanfa.analysis.prediction_batches import (
+    TableBatches,
+    Written,
+    predict_to,
+    write_predictions,
+)
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
     Request,
@@ -124,7 +129,7 @@ def _write(
     kept = table.frame if options.keep_columns else None
     parts: list[pd.DataFrame] = []
     rows = TableBatches(saved.model, request, saved.encoding, X, kept)
-    written = rows.predict_to(parts.append, missing, say)
+    written = predict_to(rows, parts.append, missing, say)
     with place.writing() as file:
         write_table(pd.concat(parts, ignore_index=True), file)
     return written, (*table.notes, *notes)

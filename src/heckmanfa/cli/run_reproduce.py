@@ -25,7 +25,7 @@ from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest, plural
 
-_FAILED, _USAGE = 1, 2
+_FAILED = 1
 _CERTAIN = ("match", "differs", "OFF")
 _CELLS = ("dataset", "row", "quantity", "ours", "printed", "spread", "status", "note")
 # How the figures of a quantity are written; those of all others have four decimals.
@@ -95,15 +95,14 @@ def _verdict(rows: pd.DataFrame, seconds: str) -> list[str]:
 
 
 def _choose(options: ReproduceOptions) -> list[str]:
-    """Return the names of the tables to run, or end with a usage error."""
+    """Return the names of the tables to run, or refuse to run none."""
     chosen = list(dict.fromkeys(options.tables or TABLES))
     for name in chosen:
         if name not in TABLES:
             hint = nearest(name, TABLES) or "."
-            typer.echo(
-                f"there is no table {quoted(name)}{hint} The tables: {', '.join(TABLES)}.", err=True
+            raise InputError(
+                f"there is no table {quoted(name)}{hint} The tables: {', '.join(TABLES)}"
             )
-            raise typer.Exit(_USAGE)
     if options.quick:
         for name in options.tables or []:
             if name not in DETERMINISTIC:
@@ -114,8 +113,7 @@ def _choose(options: ReproduceOptions) -> list[str]:
     if not options.beyond:
         chosen = [name for name in chosen if name not in BEYOND]
     if not chosen:
-        typer.echo("nothing is left to run; see --quick and --no-beyond", err=True)
-        raise typer.Exit(_USAGE)
+        raise InputError("nothing is left to run; see --quick and --no-beyond")
     return chosen
 
 

@@ -169,6 +169,46 @@ class Change:
         )
 
 
+@dataclass(frozen=True)
+class ColumnMove:
+    """A change in columns of a design, by their places in it."""
+
+    after: dict[int, float]
+    """values after the change; of a slope, its columns"""
+    before: dict[int, float] | None = None
+    """values before it; None for a slope"""
+    products: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """places of products that move along, and those of their factors"""
+
+    def change(self, design: Floats, width: int | None = None) -> Change:
+        """Return what it does to the first ``width`` columns; factors may come after these."""
+        if self.before is not None:
+            before, after = (self._at(design, values) for values in (self.before, self.after))
+            return Change(before=before[:, :width], after=after[:, :width])
+        slopes = np.zeros((len(design) if self.products else 1, design[:, :width].shape[1]))
+        slopes[:, list(self.after)] = 1.0
+        for target, factors in self.products:
+            for place, factor in enumerate(factors):
+                if factor in self.after:
+                    others = [*factors[:place], *factors[place + 1 :]]
+                    slopes[:, target] += design[:, others].prod(axis=1)
+        return Change(slopes=slopes)
+
+    def _at(self, design: Floats, values: dict[int, float]) -> Floats:
+        moved = with_values(design, values)
+        for target, factors in self.products:
+            moved[:, target] = moved[:, list(factors)].prod(axis=1)
+        return moved
+
+
+def with_values(design: Floats, values: dict[int, float]) -> Floats:
+    """Return a design in which columns, by their places, have other values."""
+    design = design.copy()
+    for place, value in values.items():
+        design[:, place] = value
+    return design
+
+
 EffectBlock = tuple[Floats, Floats, Iterator[Change]]
 """weights that sum to one over all blocks, design (n, 1 + k), and every change"""
 Blocks = Iterator[EffectBlock]

@@ -121,7 +121,7 @@ def _read(fit: Fit, X: Any, kind: str, missing: str) -> tuple[str, FeatureTable]
 def _log_mean(weights: Sequence[float], logarithms: Sequence[Array]) -> Array:
     """Return the logarithm of a weighted mean of probabilities, given their logarithms."""
     xp = namespace(logarithms[0])
-    # The largest is taken out, so that no probability underflows.
+    # The largest is taken out, so no probability underflows.
     highest = reduce(xp.maximum, logarithms)
     pairs = zip(weights, logarithms, strict=True)
     return highest + xp.log(sum(weight * xp.exp(own - highest) for weight, own in pairs))

@@ -64,7 +64,7 @@ class Likelihood:
 
     @classmethod
     def build(cls, fit: Fit, rows: Rows, *, held: bool = False) -> Likelihood:
-        """Profiler from the usual estimates or the model's start, as maximum likelihood does.
+        """Maximise from the usual estimates or the model's start, as maximum likelihood does.
 
         ``rows`` are those that both equations of the fit were fitted to. A rho that the model
         holds at a value stays there if it is to be ``held``.
@@ -250,7 +250,7 @@ class Profiler:
             return float(np.sqrt(2.0 * fall * (self.direction[:free] @ spread)))
 
     def beside(self, peak: Point, falls: Floats) -> list[Point]:
-        """Profiler where the likelihood is expected to have fallen by so much on either side."""
+        """Maximise where the likelihood is expected to have fallen by so much on either side."""
         away = np.array([self.reach(peak, fall) for fall in falls])
         if not np.all(np.isfinite(away)):
             return []

@@ -30,9 +30,9 @@ from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.evidence_pictures import weights_name
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.naming import EffectWords
-from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 
 # The range of rho in the picture, and its share of what the data allow.
@@ -74,7 +74,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     return RhoByAssignment(
         outcome=evidence.naming.outcome,
         bins=bins_of(rho, weight, held),
-        weights=_weights_name(mixture),
+        weights=weights_name(mixture),
         n_assignments=len(masks),
         share=math.nan if mixture.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
@@ -101,10 +101,6 @@ def _telling_apart(
         if score > best:
             best, telling = score, unit
     return telling
-
-
-def _weights_name(mixture: Average) -> str:
-    return "AIC and BIC" if mixture.weights == "mean" else mixture.weights.upper()
 
 
 # Coefficients over rho. ---------------------------------------------------------------------------
@@ -356,7 +352,7 @@ def _known_interval(
 
 def _mixed_by(evidence: Evidence) -> str:
     way = evidence.fit.way
-    return _weights_name(way.averaging.mixture) if way.is_average else "BIC"
+    return weights_name(way.averaging.mixture) if way.is_average else "BIC"
 
 
 def _searched_rho(evidence: Evidence) -> float:

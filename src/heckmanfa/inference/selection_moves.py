@@ -16,7 +16,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions
-from heckmanfa.inference.effect_cells import Change
+from heckmanfa.inference.effect_cells import ColumnMove
 from heckmanfa.inference.expectations import Estimates, with_ones
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.model.expectation_parts import selection_parts
@@ -117,40 +117,8 @@ def means_of(rows: Rows, columns: Sequence[int]) -> GroupMeans:
     return _joined(list(rows.map(_block_means, columns=list(columns), merge=_joined)))
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One change of a design, by positions in [1, columns]."""
-
-    position: int
-    zeroed: tuple[int, ...]
-    """dummies of the other levels"""
-    products: tuple[tuple[int, tuple[int, ...]], ...]
-    discrete: bool
-
-    def change(self, values: Floats, k: int) -> Change:
-        """Return the change of the design, the first 1 + k columns of ``values``."""
-        if self.discrete:
-            return Change(before=self._at(values, k, 0.0), after=self._at(values, k, 1.0))
-        slopes = np.zeros((len(values) if self.products else 1, 1 + k))
-        slopes[:, self.position] = 1.0
-        for target, factors in self.products:
-            for place, factor in enumerate(factors):
-                if factor == self.position:
-                    others = [*factors[:place], *factors[place + 1 :]]
-                    slopes[:, target] += values[:, others].prod(axis=1)
-        return Change(slopes=slopes)
-
-    def _at(self, values: Floats, k: int, level: float) -> Floats:
-        moved = values.copy()
-        moved[:, list(self.zeroed)] = 0.0
-        moved[:, self.position] = level
-        for target, factors in self.products:
-            moved[:, target] = moved[:, list(factors)].prod(axis=1)
-        return moved[:, : 1 + k]
-
-
 def _block_effects(
-    block: Block, estimates: Estimates, steps: Sequence[_Step], weight_sum: float
+    block: Block, estimates: Estimates, steps: Sequence[ColumnMove], weight_sum: float
 ) -> tuple[Floats, Floats]:
     """Sum effects and their gradients over a block; see `sum_effects`."""
     values = with_ones(block.features)
@@ -160,14 +128,14 @@ def _block_effects(
     effects, gradients = np.zeros(len(steps)), np.zeros((len(steps), 2 * (1 + k) + 1))
     for wanted, sums in (
         ([i for i, step in enumerate(steps) if step.products], None),
-        ([i for i, step in enumerate(steps) if not step.products and step.discrete], _switched),
-        ([i for i, step in enumerate(steps) if not step.products and not step.discrete], _sloped),
+        ([i for i, step in enumerate(steps) if not step.products and step.before], _switched),
+        ([i for i, step in enumerate(steps) if not step.products and not step.before], _sloped),
     ):
         some = [steps[i] for i in wanted]
         if not some:
             continue
         if sums is None:
-            changes = (step.change(values, k) for step in some)
+            changes = (step.change(values, 1 + k) for step in some)
             block_changes = [(weight, design, changes)]
             effects[wanted], gradients[wanted] = sum_effects(
                 estimates, ["selection"], len(some), block_changes
@@ -178,32 +146,37 @@ def _block_effects(
     return effects, gradients
 
 
+def _column(step: ColumnMove) -> int:
+    """Return the place of the column that moves; dummies of other levels, if any, come after it."""
+    return next(iter(step.after))
+
+
 def _sloped(
-    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[ColumnMove]
 ) -> tuple[Floats, Floats]:
     """Sum the slopes in single columns: phi(u) times their coefficients, all from two sums."""
     parts = selection_parts(design @ gamma)
     density = float(weight @ parts.index)
-    places = [step.position for step in steps]
+    places = [_column(step) for step in steps]
     gradients = np.outer(gamma[places], (weight * parts.index_index) @ design)
     gradients[np.arange(len(steps)), places] += density
     return gamma[places] * density, gradients
 
 
 def _switched(
-    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[ColumnMove]
 ) -> tuple[Floats, Floats]:
     """Sum discrete changes of single columns; only these differ from the design."""
     index = design @ gamma
-    before, places = np.empty((len(design), len(steps))), [step.position for step in steps]
+    before, places = np.empty((len(design), len(steps))), [_column(step) for step in steps]
     for i, step in enumerate(steps):
-        touched = [step.position, *step.zeroed]
+        touched = list(step.after)
         before[:, i] = index - design[:, touched] @ gamma[touched]
     off = selection_parts(before)
     on = selection_parts(before + gamma[places])
     gradients = ((on.index - off.index) * weight[:, None]).T @ design
     for i, step in enumerate(steps):
-        gradients[i, [step.position, *step.zeroed]] = 0.0
+        gradients[i, list(step.after)] = 0.0
     gradients[np.arange(len(steps)), places] = weight @ on.index
     return weight @ (on.value - off.value), gradients
 
@@ -226,22 +199,24 @@ def selection_effects(
         for product in feature.products:
             read += [column for column in product.factors if column not in read]
     place = {column: 1 + i for i, column in enumerate(read)}
-    steps: list[_Step] = []
+    steps: list[ColumnMove] = []
     scales: list[float] = []
     for feature in moved:
         for column in feature.columns:
             spread, binary = means[column]
             discrete = binary or bool(feature.levels)
+            others = [place[other] for other in feature.columns if other != column]
+            before, after = (
+                {place[column]: level} | dict.fromkeys(others, 0.0) for level in (0.0, 1.0)
+            )
+            products = tuple(
+                (place[product.column], tuple(place[factor] for factor in product.factors))
+                for product in feature.products
+            )
             steps.append(
-                _Step(
-                    place[column],
-                    tuple(place[other] for other in feature.columns if other != column),
-                    tuple(
-                        (place[product.column], tuple(place[factor] for factor in product.factors))
-                        for product in feature.products
-                    ),
-                    discrete,
-                )
+                ColumnMove(after, before, products)
+                if discrete
+                else ColumnMove({place[column]: 1.0}, None, products)
             )
             scales.append(1.0 if discrete else spread)
 

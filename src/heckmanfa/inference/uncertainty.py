@@ -64,11 +64,11 @@ class UncertaintyInterval(Report):
     held_rho: float | None = None
     """the value at which the model holds rho; None if it estimates rho"""
     averaged: bool = False
-    """whether the model is an average, so that these are only features that probably predict"""
+    """whether the model is an average, so these are only the features that probably predict"""
 
     @property
     def _searched(self) -> str:
-        """The |rho| up to which changes were looked for."""
+        """The largest |rho| at which changes were searched for."""
         return f"{self.curve.reach:.4g}" if isinstance(self.curve, MLOverRho) else "1"
 
     @property

@@ -216,7 +216,7 @@ class AssignmentColumns(Picture):
 
     def _numbers(self, column: int) -> dict[str, str]:
         """Return what is known of an assignment, by name."""
-        found = {
+        numbers = {
             "Share" if self.halves else "Weight": share_text(float(self.weight[column])),
             "BIC": with_minus(f"{self.bic[column]:,.2f}"),
             "rho": with_minus(f"{self.rho[column]:z.2f}"),
@@ -225,10 +225,10 @@ class AssignmentColumns(Picture):
         unknown = {"BIC": self.bic, "rho": self.rho, "p of lambda": self.imr_p}
         for name, values in unknown.items():
             if math.isnan(values[column]):
-                found[name] = ""
+                numbers[name] = ""
             if np.isnan(values).all():
-                del found[name]
-        return found
+                del numbers[name]
+        return numbers
 
     def _more(self) -> tuple[Table, ...]:
         if not self.n_told:

@@ -147,9 +147,9 @@ def _panel_canvas(count: int) -> Canvas:
     return Canvas(panels[:count], True)
 
 
-def _given_canvas(given: Any, count: int) -> Canvas:
+def _given_canvas(ax: Any, count: int) -> Canvas:
     """Check that the user gave as many Axes as a picture needs."""
-    axes = np.asarray(given, dtype=object).ravel()
+    axes = np.asarray(ax, dtype=object).ravel()
     for panel in axes:
         if not hasattr(panel, "set_xlim"):
             raise InputTypeError(f"ax must be Axes of Matplotlib; got a {type(panel).__name__}")

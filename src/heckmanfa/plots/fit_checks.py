@@ -319,8 +319,8 @@ class CalibrationPicture(Picture):
         marks: list[Mark | Group] = [Curve((low, high), (low, high), "muted")]
         for point in self.points:
             at, ends = point.predicted, (point.observed_low, point.observed_high)
-            parts = Interval(*ends, at, "this", upright=True), Point(at, point.observed, "this")
-            marks.append(Group(parts, self.tooltip(point), (at - near, at + near)))
+            inner = Interval(*ends, at, "this", upright=True), Point(at, point.observed, "this")
+            marks.append(Group(inner, self.tooltip(point), (at - near, at + near)))
         title = f"observed share of {shown(self.positive, 24)}"
         y = Axis(low, high, title, numbers="percent", most=(6, 6))
         x = Axis(low, high, "predicted probability", numbers="percent", most=(6, 6))

@@ -132,12 +132,12 @@ class Forest(Picture):
 
         Rows without either count with what they have.
         """
-        found = [0.0]
+        ends = [0.0]
         for row in self.drawn:
             two = [estimate for estimate in row.estimates[:2] if estimate.is_known]
             for estimate in two or row.estimates:
-                found += (estimate.value, estimate.low, estimate.high)
-        return Scale.over(found, start, end, pad=_PAD).to_ticks()
+                ends += (estimate.value, estimate.low, estimate.high)
+        return Scale.over(ends, start, end, pad=_PAD).to_ticks()
 
     # Words. -----------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Forest(Picture):
         return f"What goes with {shown(self.outcome)}{by}"
 
     def _legend(self) -> tuple[LegendItem, ...]:
-        return tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series)
+        return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.series)
 
     def _printed_legend(self) -> tuple[LegendItem, ...] | None:
         return None if len(self.series) > 1 else ()
@@ -156,29 +156,29 @@ class Forest(Picture):
         if not self.drawn:
             return f"{start} No feature may predict."
         row = self.drawn[0]
-        found = [
-            f"{estimate} by {one.label}"
-            for one, estimate in zip(self.series, row.estimates, strict=True)
+        estimates = [
+            f"{estimate} by {model.label}"
+            for model, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
         unit = f"in {self.unit}, " if self.unit else ""
         finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
-        for many in range(len(found), 0, -1):
-            text = f"{start}{finding}{'; '.join(found[:many])}."
+        for many in range(len(estimates), 0, -1):
+            text = f"{start}{finding}{'; '.join(estimates[:many])}."
             if len(text) <= _ALT:
                 return text
         return f"{start}{finding}not known."
 
     def _caption(self) -> str:
-        parts = [self.about]
+        sentences = [self.about]
         if self._runs_on():
-            parts.append("An arrow: the interval runs on.")
+            sentences.append("An arrow: the interval runs on.")
         if self.hollow and not all(row.is_sure for row in self.drawn):
-            parts.append(f"Hollow: {self.hollow}.")
+            sentences.append(f"Hollow: {self.hollow}.")
         if self.n_features > len(self.drawn):
-            parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
-        parts.append(first_lines(len(self.rows), "pictures().forest.rows"))
-        return " ".join(filter(None, parts))
+            sentences.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
+        sentences.append(first_lines(len(self.rows), "pictures().forest.rows"))
+        return " ".join(filter(None, sentences))
 
     def _runs_on(self) -> bool:
         axis = self.scale(0.0, 1.0)
@@ -200,12 +200,12 @@ class Forest(Picture):
             columns.append(Column("Chosen in halves" if self.halves else "Chance"))
         if roles:
             columns.append(Column("Role", is_number=False))
-        for one in self.series:
-            columns += (Column(title, group=one.label) for title in ("Estimate", "95% interval"))
+        for item in self.series:
+            columns += (Column(title, group=item.label) for title in ("Estimate", "95% interval"))
         lines = []
         for row in self.rows[:MOST_LINES]:
             line = [Name(row.name).key, row.change, *[row.share] * shares, *[row.role] * roles]
-            lines.append((*line, *(words for one in row.estimates for words in one.words)))
+            lines.append((*line, *(words for item in row.estimates for words in item.words)))
         unit = f", in {self.unit}" if self.unit else ""
         caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
@@ -217,8 +217,8 @@ class Forest(Picture):
             lines.append(f"chosen in {row.share} halves" if self.halves else f"chance {row.share}")
         lines.append(f"{row.change}:")
         lines += [
-            f"{estimate} by {one.label}"
-            for one, estimate in zip(self.series, row.estimates, strict=True)
+            f"{estimate} by {model.label}"
+            for model, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
         return "\n".join(lines)
@@ -255,14 +255,14 @@ class Forest(Picture):
     def _marks(self, row: ForestRow) -> Iterator[Mark]:
         """Return the estimates of a row with their intervals, from top to bottom."""
         middle = (len(self.series) - 1) / 2
-        for number, (model, one) in enumerate(zip(self.series, row.estimates, strict=True)):
+        for number, (model, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
             hollow = model.shape == "circle" and not row.is_sure
             shape: Shape = "hollow" if hollow else model.shape
             at = _APART * (number - middle)
-            yield Interval(one.low, one.high, at, model.cls)
+            yield Interval(estimate.low, estimate.high, at, model.cls)
             # The arrow of an interval says already where the estimate lies.
-            alone = math.isnan(one.low) or math.isnan(one.high)
-            yield Point(one.value, at, model.cls, shape, alone)
+            alone = math.isnan(estimate.low) or math.isnan(estimate.high)
+            yield Point(estimate.value, at, model.cls, shape, alone)
 
 
 class EstimatedModel(Protocol):

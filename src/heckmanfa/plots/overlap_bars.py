@@ -242,13 +242,13 @@ class MillsRatios(Picture):
         # A bin ends before its upper edge, and the largest ratio of the fit is inside.
         inner[-1] = high = np.nextafter(high, np.inf)
         width = max((high - low) / (len(inner) - 1), 1e-12)
-        parts = [inner]
+        pieces = [inner]
         least = min(float(self.others.min()), low)
         most = min(max(float(self.others.max()), high), high + 0.5 * (high - low))
         for end, far in ((low, least), (high, most)):
             more = min(int(np.ceil(abs(far - end) / width)), _MOST_BINS)
-            parts.append(np.linspace(end, far, more + 1)[1:])
-        return np.unique(np.concatenate(parts))
+            pieces.append(np.linspace(end, far, more + 1)[1:])
+        return np.unique(np.concatenate(pieces))
 
     def densities(self) -> tuple[Floats, Floats]:
         """Return the shares of both samples by bin, per unit of the ratio."""

@@ -104,15 +104,15 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
     ends = _all_features_ends(reported)
     columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
-    part = ""
+    kind = ""
     for row in reported.comparison.with_errors(reported.evidence.effects.table).to_dict("records"):
-        if row["kind"] != part:
-            part = str(row["kind"])
-            rows.append(_part_title(reported, part))
+        if row["kind"] != kind:
+            kind = str(row["kind"])
+            rows.append(_part_title(reported, kind))
         name = str(row["term"])
-        label = _TERMS.get(name, name) if part in ("errors", "fit") else name
+        label = _TERMS.get(name, name) if kind in ("errors", "fit") else name
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
-        cells += [interval(*ends.get((part, name), (math.nan, math.nan)))] if ends else []
+        cells += [interval(*ends.get((kind, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
     outcome = shown(reported.outcome)
     meaning = (
@@ -135,7 +135,7 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
 def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the intervals of the model of all features, by term, beside those of an average."""
     fit = reported.fit
-    if fit.average is None:
+    if not fit.way.is_average:
         return {}
     reach = distribution_of(fit).quantile(CONF_LEVEL)
     return {
@@ -150,10 +150,10 @@ def _titles(reported: Reported) -> list[str]:
     return list((_ESTIMATES | {"statistic": letter}).values())
 
 
-def _part_title(reported: Reported, part: str) -> str:
-    if part == "left out" and reported.evidence.way.name == "given":
+def _part_title(reported: Reported, kind: str) -> str:
+    if kind == "left out" and reported.evidence.way.name == "given":
         return "Not in the prediction equation"
-    return _PARTS[part]
+    return _PARTS[kind]
 
 
 def _cell(key: str, value: float) -> str:

@@ -270,7 +270,10 @@ def evaluate(
     ``counts`` are the numbers of assignments evaluated and in the window, if ``masks`` are not all
     of them; ``details`` are other fields of `Search`.
     """
-    solved = refined(moments, goal, masks, moments.solve(masks))
+    # One that is alone leads, so it is solved by QR in any case.
+    solved = moments.solve(masks, exact=len(masks) == 1)
+    if len(masks) > 1:
+        solved = refined(moments, goal, masks, solved)
     order = goal.order(solved, masks)
     inside = goal.in_range(solved.rho)
     if counts is None:

@@ -109,18 +109,8 @@ def scan(
     >>> adults = pl.scan_parquet("wages/*.parquet").filter(pl.col("age") >= 18)  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(scan(adults, outcome="lwage"))  # doctest: +SKIP
     """
-    asked = ScanColumns(
-        outcome=outcome,
-        features=features,
-        selected=selected,
-        sample_weight=sample_weight,
-        groups=groups,
-        missing=missing,
-        categorical=categorical,
-        numeric=numeric,
-        reference=reference,
-        encoding=encoding,
-    )
+    roles = (outcome, features, selected, sample_weight, groups)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
     engine, sources, learned = asked.opened(
         lambda needed: open_engine(
             source, needed, filesystem=filesystem, storage_options=storage_options
@@ -193,18 +183,8 @@ def scan_parquet(
     >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
-    asked = ScanColumns(
-        outcome=outcome,
-        features=features,
-        selected=selected,
-        sample_weight=sample_weight,
-        groups=groups,
-        missing=missing,
-        categorical=categorical,
-        numeric=numeric,
-        reference=reference,
-        encoding=encoding,
-    )
+    roles = (outcome, features, selected, sample_weight, groups)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
     engine, sources, learned = asked.opened(
         lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
     )
