@@ -325,18 +325,17 @@ def _estimates(
     if converged and positive:
         best = best + inverse @ state.gradient
     outer, back = outer_estimates(problem, best)
-    if kind.cov_type == "classical":
-        covariance = symmetric(back @ inverse @ back.T)
-    else:
+    inner = inverse
+    if kind.cov_type != "classical":
         args, columns = (scores_of, problem, best), problem.columns
-        covariance = sandwich(rows, kind, back @ inverse, *args, columns=columns)
+        inner = sandwich(rows, kind, inverse, *args, columns=columns)
     p, j = problem.sizes
     return {
         "features": features,
         "coef": outer[:j],
         "selection_coef": outer[j : j + p],
         "ends": outer[p + j :],
-        "covariance": covariance,
+        "covariance": symmetric(back @ inner @ back.T),
         "inner_params": best,
         "inner_covariance": inverse,
         "log_likelihood": float(state.log_likelihood),
