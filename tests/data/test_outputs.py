@@ -24,7 +24,7 @@ def write(path, force=True):
 
 
 def names(folder):
-    return sorted(one.name for one in folder.iterdir())
+    return sorted(entry.name for entry in folder.iterdir())
 
 
 def test_devices_fifos_sockets_and_folders_are_not_replaced(tmp_path, monkeypatch):
@@ -77,12 +77,16 @@ def test_links_are_followed_and_stay(tmp_path, monkeypatch):
     (tmp_path / "nowhere").symlink_to("absent/file")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    write("dangling", force=False)
-    assert (tmp_path / "there" / "file").read_text() == "new"
-    assert (tmp_path / "dangling").is_symlink()
+    for content in ("new", "newer"):
+        with replacing("dangling", force=content == "newer") as part:
+            # A move from another folder could be one to another file system.
+            assert part.parent.name == "there"
+            part.write_text(content)
+        assert (tmp_path / "there" / "file").read_text() == content
+        assert (tmp_path / "dangling").is_symlink()
     with pytest.raises(InputError, match="dangling exists; pass force=True"):
         write("dangling", force=False)
-    with pytest.raises(InputError, match=r"nowhere cannot be written: there is no folder .*absent"):
+    with pytest.raises(InputError, match=r"nowhere .*no folder .*absent"):
         write("nowhere")
     with pytest.raises(InputError, match="a is a link that leads to itself"):
         write("a")
@@ -111,6 +115,22 @@ def test_an_error_of_the_system_names_the_file_that_was_written(tmp_path):
         assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("before", [None, "before"])
+def test_an_interruption_leaves_what_was_there(tmp_path, before):
+    path = tmp_path / "out.csv"
+    if before:
+        path.write_text(before)
+
+    def interrupted():
+        with replacing(path, force=True) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [file.read_text() for file in tmp_path.iterdir()] == ([before] if before else [])
+
+
 def test_an_error_that_is_of_no_output_is_blamed_on_none(tmp_path):
     with (
         pytest.raises(PermissionError, match=r"in\.csv"),
@@ -125,8 +145,8 @@ def test_all_files_of_a_call_are_written_or_none(tmp_path):
 
     def late():
         with outputs(files, force=False) as places:
-            for one in places.values():
-                one.part.write_text("new")
+            for place in places.values():
+                place.part.write_text("new")
             (tmp_path / "b").write_text("theirs")
 
     with pytest.raises(InputError, match="b exists"):
@@ -135,8 +155,8 @@ def test_all_files_of_a_call_are_written_or_none(tmp_path):
     (tmp_path / "b").unlink()
     with outputs(files, force=False) as places:
         assert list(places) == ["--a", "--b"]
-        for one in places.values():
-            one.part.write_text("new")
+        for place in places.values():
+            place.part.write_text("new")
     assert names(tmp_path) == ["a", "b"]
 
 
@@ -233,13 +253,13 @@ def test_many_who_write_into_one_folder_do_not_remove_one_another_s_parts(tmp_pa
         except Exception as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=often, args=(f"{one}.csv",)) for one in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    threads = [threading.Thread(target=often, args=(f"{number}.csv",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failed == []
-    assert names(tmp_path) == [f"{one}.csv" for one in range(4)]
+    assert names(tmp_path) == [f"{number}.csv" for number in range(4)]
 
 
 def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
@@ -319,8 +339,8 @@ def test_where_one_file_appears_at_the_last_moment_none_of_the_call_stays(tmp_pa
 
     def both():
         with outputs({"--a": tmp_path / "a", "--b": tmp_path / "b"}, force=False) as places:
-            for one in places.values():
-                one.part.write_text("new")
+            for place in places.values():
+                place.part.write_text("new")
 
     with pytest.raises(InputError, match="b exists"):
         both()

@@ -63,7 +63,7 @@ def kept(frame):
 def sources(frame, kept, tmp_path_factory):
     """The same rows in every engine, in files and in a store; some are filtered there."""
     folder = tmp_path_factory.mktemp("scan")
-    whole, table = (pa.Table.from_pandas(one, preserve_index=False) for one in (frame, kept))
+    whole, table = (pa.Table.from_pandas(rows, preserve_index=False) for rows in (frame, kept))
     feather.write_feather(table, folder / "rows.feather")
     by = ds.partitioning(pa.schema([("city", pa.string())]), flavor="hive")
     ds.write_dataset(table, folder / "parts", format="parquet", partitioning=by)

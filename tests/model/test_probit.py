@@ -280,8 +280,8 @@ def test_a_direction_that_is_wrong_in_one_row_does_not_separate():
 def test_a_refusal_names_the_separating_columns_while_they_are_few(n, n_rows):
     labels = [f"x{place}" for place in range(12)]
     found = separation.Separation(np.ones(13), tuple(range(n)), complete=False, n_decided=7)
-    given = found, range(12), labels, n_rows, n_rows // 2, equations.SELECTION
-    words = equations._separation_text(*given)
+    given = found, range(12), labels, n_rows, n_rows // 2, separation.SELECTION
+    words = separation._separation_text(*given)
     named = n if n <= 8 else 3
     assert re.findall(r"'(x[0-9]+)'", words) == labels[:named]
     assert (f"and {n - named} more" in words) == (n > 8)

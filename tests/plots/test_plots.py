@@ -1,8 +1,10 @@
 """Pictures: what is drawn is what the reports hold."""
 
+import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -23,6 +25,8 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.inference.profile_likelihood import profile_rho
+from heckmanfa.plots.svg import render_svg
+from heckmanfa.plots.svg_shapes import NARROW, WIDE
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 MANY = [*SELECTION, "city", "unem", "motheduc", "fatheduc", "huseduc", "husage", "huswage"]
@@ -544,6 +548,29 @@ def test_a_picture_is_drawn_on_axes_that_are_given(name, model, learned, best, r
     assert np.all(np.atleast_1d(got) == np.atleast_1d(axes))
     assert plt.get_fignums() == [figure.number]
     figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", [*PICTURES, "uncertainty"])
+def test_a_picture_is_a_scene_that_a_page_can_show(
+    name, model, learned, best, rows, interval, monkeypatch
+):
+    scenes = []
+    monkeypatch.setattr(
+        "heckmanfa.plots.picture.draw_scene", lambda scene, ax: scenes.append(scene)
+    )
+    draw = {"uncertainty": interval.plot, **pictures(model, learned, best, rows)}[name]
+    draw()
+    (scene,) = scenes
+    assert len(scene.text.alt) <= 300
+    assert all(table.rows for table in scene.text.tables)
+    for width in (WIDE, NARROW):
+        drawing = render_svg(scene, width)
+        assert not re.search(r"\b(nan|inf)\b", drawing)
+        elements = list(ElementTree.fromstring(drawing).iter())
+        colours = {word for item in elements for word in (item.get("class") or "").split()}
+        assert {item.cls for item in scene.text.legend} <= colours
+        places = [float(item.get("x")) for item in elements if item.tag.endswith("text")]
+        assert 0 <= min(places) <= max(places) <= width
 
 
 @pytest.mark.parametrize("name", PICTURES)

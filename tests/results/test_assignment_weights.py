@@ -25,7 +25,7 @@ from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.weight_facts import weight_facts
-from heckmanfa.text.wording import share_text
+from heckmanfa.text.wording import PSEUDO_WEIGHTS, share_text
 
 K = 7
 NOT_FEATURES = ["lfp", "hours", "wage", "repwage", "mtr", "faminc", "lwage"]
@@ -193,7 +193,7 @@ def test_what_cannot_be_weighed_is_said_in_a_sentence(rows):
     survey = HeckmanBestSubset(weight_kind="sampling", cov_type="robust")
     fitted(survey, X, y, sample_weight=weights)
     for printed in (survey.summary(), survey.search_report()):
-        assert "no likelihood to weigh assignments by" in on_one_line(printed)
+        assert PSEUDO_WEIGHTS in on_one_line(printed).lower()
     assert survey.search_report().shares is None
     assert "BIC weight" not in str(survey.diagnostics())
     # The last column predicts as the sum of two others, and all three cannot together.
@@ -290,7 +290,7 @@ def test_chances_by_sampling_weights_are_called_rough(rows):
     X, y = rows
     model = HeckmanAverage(weight_kind="sampling", cov_type="robust")
     fitted(model, X, y, sample_weight=np.random.default_rng(0).uniform(1, 2, len(y)))
-    assert "Chances are rough: sampling weights leave only" in on_one_line(model.summary())
+    assert PSEUDO_WEIGHTS in on_one_line(model.summary())
     assert "Assignments with lambda" not in on_one_line(model.summary())
 
 

@@ -463,7 +463,7 @@ def test_with_sampling_weights_chances_are_withheld(rows) -> None:
     pictures = model.pictures()
     assert pictures.chances is None
     assert pictures.assignments is None
-    with pytest.raises(NotIdentifiedError, match="sampling weights"):
+    with pytest.raises(NotIdentifiedError, match=r"(?i)sampling weights"):
         plots.chances(model)
 
 

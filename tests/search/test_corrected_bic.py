@@ -9,8 +9,8 @@ from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, compr
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,
-    HeckmanfaWarning,
     InputError,
+    NoExclusionWarning,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
     SearchWarning,
@@ -174,7 +174,7 @@ def best_by(theta, covariance, m):
 @pytest.mark.parametrize("cov_type", ["robust", "cluster"])
 def test_a_robust_covariance_is_that_of_the_model_of_all_features(data, cov_type):
     groups = np.arange(900) // 9 if cov_type == "cluster" else None
-    with pytest.warns(HeckmanfaWarning, match="no excluded feature"):
+    with pytest.warns(NoExclusionWarning):
         full = Heckman(cov_type=cov_type).fit(data.X, data.y, groups=groups)
     covariance = full.vcov().to_numpy()[1:7, 1:7]
     value, held = best_by(full.coef_, covariance, full.n_selected_)
@@ -230,7 +230,7 @@ def test_honest_halves_choose_by_it(data):
 
 def test_the_joint_test_of_dropped_features_is_their_wald_statistic(data):
     moments, names = compress(data.X, data.y).moments, [f"x{column}" for column in range(6)]
-    with pytest.warns(HeckmanfaWarning, match="no excluded feature"):
+    with pytest.warns(NoExclusionWarning):
         full = Heckman().fit(data.X, data.y)
     assert abs(full.rho_) < 0.98
     support = np.array([True, False, True, False, True, True])

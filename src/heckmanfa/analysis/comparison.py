@@ -28,7 +28,7 @@ from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
+from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -195,7 +195,7 @@ class _FoldedRows:
     """Rows, and how they are split into folds."""
 
     X: pd.DataFrame
-    rows: RowColumns
+    rows: DecidedRows
     splits: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]
     """the repeat, the rows to fit and the held-out rows of each fold"""
     n_folds: int
@@ -357,7 +357,7 @@ def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measu
 
 def _read(
     X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
-) -> RowColumns:
+) -> DecidedRows:
     arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in arguments.items():
         if is_dask(values):

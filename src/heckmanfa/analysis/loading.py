@@ -251,7 +251,7 @@ def _encode(
     suspicions, coded = _find_codes(question, encoding, X, outcome)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
-    made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
+    made_from = encoding.made_from
     lost = GapCounts.of(gaps).lost(made_from)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)

@@ -44,7 +44,7 @@ from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = instead(
     "pass missing='nan' to get null for these rows",
-    "pass --missing empty to get empty cells for these rows",
+    f"pass {option('missing', 'empty')} to get empty cells for these rows",
 )
 # A batch becomes a row group of a file.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24

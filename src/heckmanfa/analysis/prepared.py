@@ -29,7 +29,7 @@ from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
-from heckmanfa.model.leakage import refuse_partial_copies
+from heckmanfa.model.equations import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.option_words import option

@@ -250,10 +250,9 @@ def _one_class(name: str, value: str | float, rows: int) -> str:
 def _not_two(name: str, counted: NumberTally) -> str:
     """Explain that numbers are not two classes."""
     start = f"{AS_CLASSES} needs two values; column {quoted(name)} holds"
-    if counted.few is not None:
-        codes = codes_beside_classes(counted.few)
-        codes = codes or [min(counted.few, key=lambda value: (counted.few or {})[value])]
-        return f"{start} {len(counted.few)}: {_held(counted.few)}. {if_missing(name, codes)}"
+    if (few := counted.few) is not None:
+        codes = codes_beside_classes(few) or [min(few, key=few.__getitem__)]
+        return f"{start} {len(few)}: {_held(few)}. {if_missing(name, codes)}"
     what = f"more than {MOST_FEW} different numbers, from {counted.low:g} to {counted.high:g}"
     if counted.low >= 0 and counted.high <= 1:
         what += ", as probabilities and shares are"

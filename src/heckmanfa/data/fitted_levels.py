@@ -48,9 +48,7 @@ def _count_levels(columns: FittedColumns, used: Positions, rows: Rows) -> LevelR
     encoding = columns.encoding
     if encoding is None:
         return {}
-    groups = zip(encoding.sources, columns.positions, strict=True)
-    read = [column for name, group in groups if encoding.levels.get(name) for column in group]
-    read = [column for column in read if column in {*used}]
+    read = [column for column in encoding.dummy_positions if column in {*used}]
     if not read:
         return {}
     return columns.rows_by_level(read, *sum(rows.map(_ones_and_zeros, columns=read, merge=sum)))

@@ -136,8 +136,8 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class RowColumns:
-    """What is known about each of n rows in memory besides their features."""
+class DecidedRows:
+    """What is known about n rows in memory besides their features, and what the rules decide."""
 
     outcome: Array
     """(n,) on the scale of the fit, NaN where missing"""
@@ -158,7 +158,7 @@ def read_rows(
     binary: bool = False,
     classes: Classes | None = None,
     transform: OutcomeTransform | None = None,
-) -> RowColumns:
+) -> DecidedRows:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
@@ -186,7 +186,7 @@ def read_rows(
     weight = None if weights is None else like(weights, outcome)
     status = decide_rows(outcome, chosen, weight)
     outcome = on_fit_scale(outcome, status.selected & status.kept, transform)
-    return RowColumns(outcome, weight, status, classes)
+    return DecidedRows(outcome, weight, status, classes)
 
 
 def read_sample(

@@ -187,7 +187,7 @@ outcome_transform, categorical_features, reference, unknown
     [1, 2, 3]
     """
 
-    _two_step_cov_type: ClassVar[CovType | None] = "robust"
+    two_step_cov_type: ClassVar[CovType | None] = "robust"
 
     def __init__(
         self,

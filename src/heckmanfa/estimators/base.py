@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
@@ -25,7 +25,7 @@ from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec, with_fit
 from heckmanfa.estimators.inferred import Inferred
 from heckmanfa.estimators.reported import Reported
-from heckmanfa.estimators.rows_elsewhere import frames_to_score, map_rows, predict_lazily
+from heckmanfa.estimators.rows_elsewhere import frames_to_score, predict_lazily
 from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
 from heckmanfa.inference import prediction
@@ -64,7 +64,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
-    _two_step_cov_type: ClassVar[CovType | None] = None
+    two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
     def fit(
@@ -277,17 +277,15 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         self = self._reading(unknown)
         prediction.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
         if is_dask(X):
-            name = "index" if scale == "link" else "probability"
-            options = {"scale": scale, "conf_level": conf_level, "missing": missing}
-            return predict_lazily(
-                self,
+            return self._lazily(
                 X,
                 "predict_selection",
-                name,
-                self._columns(),
+                "index" if scale == "link" else "probability",
+                scale=scale,
                 return_interval=return_interval,
                 return_std=return_std,
-                **options,
+                conf_level=conf_level,
+                missing=missing,
             )
         return prediction.predict_selection(
             self.fit_, X, missing, scale, return_interval, return_std, conf_level
@@ -372,11 +370,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         n = len(index)
         outcome, chosen = self._read_outcome(y, n, selected)
         seen = chosen & ~np.isnan(outcome)
-        weight = (
-            np.ones(n)
-            if sample_weight is None
-            else read_weights(on_host(sample_weight), n, some=whole)
-        )
+        weight = np.ones(n)
+        if sample_weight is not None:
+            weight = read_weights(on_host(sample_weight), n, some=whole)
         counted = (seen | ~chosen) & (weight > 0)
         seen, weight = seen[counted], weight[counted]
         index, mean, outcome = index[counted], mean[counted], outcome[counted]
@@ -413,11 +409,10 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         return getattr(self, method)(X, **options)
 
     def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
-        return map_rows(self, X, method, name, self._columns(), **options)
-
-    def _columns(self) -> FittedColumns | None:
-        """Return the columns to check X against; formulas check their own variables."""
-        return None if self.fit_.origin.design is not None else self.fit_.spec.columns
+        # Formulas check their own variables.
+        fit = self.fit_
+        columns = None if fit.origin.design is not None else fit.spec.columns
+        return predict_lazily(self, X, method, name, columns, **options)
 
     def _beside(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, Any, Any]:
         """Return outcome, weights and who is selected; formulas find them in the data frame."""

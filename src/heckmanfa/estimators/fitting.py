@@ -58,14 +58,14 @@ def fit_estimator(
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
     """
-    given, name = selected is not None, _name_of(y)
+    selected_given, name = selected is not None, _name_of(y)
     written = name if design is None else design.outcome_text
     encoding = None
     if isinstance(X, EncodedRows):
         X, encoding = X.rows, X.encoding
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
-        given = source.has_selected
+        selected_given = source.has_selected
         written = name or source.outcome_name
         X, y, selected = source, None, None
         sample_weight, groups = source.has_weight or None, source.has_groups or None
@@ -96,7 +96,7 @@ def fit_estimator(
         else:
             specified = replace(spec, columns=table.columns), choose
         origin = Origin(
-            given,
+            selected_given,
             None if design is None else design.without_data(),
             weight_column,
             group_column,
@@ -243,7 +243,7 @@ def _method(estimator: Any) -> Method:
 def _cov_type(estimator: Any) -> CovType | None:
     """Return the kind of covariance that a fit has."""
     if estimator.cov_type is None and _method(estimator) == "two-step":
-        default: CovType | None = estimator._two_step_cov_type
+        default: CovType | None = estimator.two_step_cov_type
         return default
     kind: CovType | None = estimator.cov_type
     return kind

@@ -286,8 +286,9 @@ class Reported:
             As passed to `fit`. Pictures of effects, chances and assignments need no rows.
         """
         fit, evidence = self.fit_, evidence_of(self.fit_)
-        given = (y, selected, sample_weight)
-        rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
+        rows = None
+        if X is not None:
+            rows = PictureRows(fit, evidence.naming, X, y, selected, sample_weight)
         return Pictures(evidence, rows)
 
     def report(
@@ -323,12 +324,12 @@ class Reported:
 
         def reported() -> ReportedFit:
             evidence = evidence_of(fit)
-            given = {"selected": selected, "sample_weight": sample_weight}
+            status = {"selected": selected, "sample_weight": sample_weight}
             rows, reports = None, []
             if X is not None:
-                rows = PictureRows(fit, evidence.naming, X, y, **given)
+                rows = PictureRows(fit, evidence.naming, X, y, **status)
                 if rows.in_memory and fit.probit is not None:
-                    reports = _reports_of_rows(self, X, y, groups, given)
+                    reports = _reports_of_rows(self, X, y, groups, status)
             name = type(self).__name__
             return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports)
 
@@ -361,14 +362,14 @@ class Reported:
 
 
 def _reports_of_rows(
-    model: Any, X: Any, y: Any, groups: Any, given: dict[str, Any]
+    model: Any, X: Any, y: Any, groups: Any, status: dict[str, Any]
 ) -> list[Report]:
     """Return what rows show beyond the fit; what they cannot show is left out."""
     fit: Fit = model.fit_
-    with_groups = partial(model.what_if, X, y, groups=groups, **given)
-    makers: list[Callable[[], Report]] = [partial(model.specification_tests, X, y, **given)]
+    with_groups = partial(model.what_if, X, y, groups=groups, **status)
+    makers: list[Callable[[], Report]] = [partial(model.specification_tests, X, y, **status)]
     if "compressed data" not in fit.family.supports and is_quick(fit):
-        makers += [partial(model.uncertainty_interval, X, y, groups=groups, **given), with_groups]
+        makers += [partial(model.uncertainty_interval, X, y, groups=groups, **status), with_groups]
     elif fit.spec.errors_differ:
         makers.append(with_groups)
     reports = []

@@ -128,11 +128,11 @@ def fit_binary(inputs: Inputs) -> Fit:
     if naive is None or naive.features != inputs.features:
         naive = fit_outcome_probit(moments, rows, inputs.features)
     start, alone = read_start(spec.start, spec.method), not spec.guarded
-    given = moments, probit, naive, kind, rows
-    maximum = fit_probit_likelihood(*given, start, rho=spec.held.get("rho"), alone=alone)
+    fitted = moments, probit, naive, kind, rows
+    maximum = fit_probit_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
     if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
         start = choice.rho
-        maximum = fit_probit_likelihood(*given, start, alone=alone)
+        maximum = fit_probit_likelihood(*fitted, start, alone=alone)
     warn_of_likelihood(maximum, start)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     details = BinaryOutcome(

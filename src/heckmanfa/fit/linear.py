@@ -35,11 +35,10 @@ from heckmanfa.fit.making import (
     warn_of_no_selection,
 )
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.equations import Selection, fit_selection, gather, refuse_leakage
 from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
 from heckmanfa.model.joint_problem import LinearProblem
-from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.likelihood import (
     MaximumLikelihood,
     fit_held_likelihood,

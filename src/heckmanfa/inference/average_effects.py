@@ -27,7 +27,7 @@ from heckmanfa.inference.choosing import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import TermMixture, outcome_of, term_chances
+from heckmanfa.results.average_tables import TermMixture, term_chances
 from heckmanfa.results.distribution import distribution_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
@@ -62,7 +62,7 @@ class GroupFit:
 
 def group_fits(fit: Fit) -> list[GroupFit]:
     """Return the groups of an average's assignments, and the model of all features, last."""
-    outcome = outcome_of(fit)
+    outcome = fit.way.averaging
     share = outcome.mixture.all_features_share
     groups = [
         _group_fit(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
@@ -74,7 +74,7 @@ def group_fits(fit: Fit) -> list[GroupFit]:
 
 
 def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> GroupFit:
-    form = outcome_of(fit).form
+    form = fit.way.averaging.form
     terms, slopes, n = (
         form.terms(group.estimates),
         form.term_slopes(group.estimates),
@@ -119,7 +119,7 @@ def average_functions(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q)."""
-    members, groups = outcome_of(fit).interval_members, group_fits(fit)
+    members, groups = fit.way.averaging.interval_members, group_fits(fit)
     centres, within = [], []
     values, errors = [], []
     for group in groups:
@@ -152,7 +152,7 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
 
     It is known by the assignments in which there is none, (N, q). NaN for other functions.
     """
-    outcome = outcome_of(fit)
+    outcome = fit.way.averaging
     chances = np.full(absent.shape[1], np.nan)
     for q in np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0)):
         for place in range(len(outcome.form.columns)):

@@ -55,11 +55,8 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def hermite(x: Floats, degree: int) -> list[Floats]:
-    """Return the Hermite polynomials H_0 to H_degree; the degree is at least 1."""
-    values = [np.ones_like(x), x]
-    for k in range(1, degree):
-        values.append(x * values[k] - k * values[k - 1])
-    return values
+    """Return the Hermite polynomials H_0 to H_degree of n numbers, (n,) each."""
+    return list(np.polynomial.hermite_e.hermevander(x, degree).T)
 
 
 def expected_hermite(u: Floats, rho: float, degree: int) -> list[Floats]:

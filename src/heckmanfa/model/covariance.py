@@ -92,8 +92,8 @@ def score_squares_and_sums(
         sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
         also = []
         parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
-        for codes, part, terms in parts:
-            sums[codes] += part
+        for codes, of_groups, terms in parts:
+            sums[codes] += of_groups
             seen[codes] = True
             also.append(terms)
         # Groups without a row here (in the other half of a split, or left out) are not clusters.

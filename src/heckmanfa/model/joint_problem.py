@@ -228,7 +228,7 @@ def unselected_terms(
     value, ratio, slope = log_cdf_and_mills(-z.times(theta[: problem.sizes[0]]))
     n = float(len(value))
     if others.weight is not None:
-        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
+        ratio, slope, value = (others.weight * each for each in (ratio, slope, value))
         n = float(others.weight.sum())
     return float(value.sum()), n, z.pull(ratio), z.gram(slope)
 

@@ -75,16 +75,16 @@ def block_factor(matrix: Array) -> Factor:
 
 def merge_factors(factors: list[Factor]) -> Factor:
     """Triangular factor of the rows of several blocks, from their factors."""
-    disjoint = [part for part in factors if isinstance(part, DisjointFactor)]
+    disjoint = [each for each in factors if isinstance(each, DisjointFactor)]
     if len(disjoint) == len(factors):
         merged = merge_disjoint(disjoint)
         if merged is not None:
             return merged
-    return factor(np.concatenate([_rows_of(part) for part in factors]))
+    return factor(np.concatenate([_rows_of(each) for each in factors]))
 
 
-def _rows_of(part: Factor) -> Floats:
-    return part.dense() if isinstance(part, DisjointFactor) else part
+def _rows_of(block: Factor) -> Floats:
+    return block.dense() if isinstance(block, DisjointFactor) else block
 
 
 class Stacker:

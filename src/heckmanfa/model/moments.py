@@ -153,7 +153,7 @@ class Moments:
         self.places([int(column) for column in np.flatnonzero(strange)])
         if masks.ndim == 1:
             alone = self.solve(masks[None], exact=True)
-            return Solutions(**{name: part[0] for name, part in vars(alone).items()})
+            return Solutions(**{name: values[0] for name, values in vars(alone).items()})
         by_gram = not exact and self.gram_is_safe
         return self._finish(masks, *(self._by_gram(masks) if by_gram else self._by_qr(masks)))
 
@@ -292,12 +292,12 @@ def gather_moments(
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
-    parts = rows.map(_moment_terms, probit, places, columns=columns, merge=_merge_terms)
-    for part in parts:
-        whole.add(part[0])
-        delta.add(part[1])
-        m, slope = m + part[2], slope + part[3]
-        low, high = min(low, part[4]), max(high, part[5])
+    blocks = rows.map(_moment_terms, probit, places, columns=columns, merge=_merge_terms)
+    for plain, scaled, count, of_delta, lowest_index, highest_index in blocks:
+        whole.add(plain)
+        delta.add(scaled)
+        m, slope = m + count, slope + of_delta
+        low, high = min(low, lowest_index), max(high, highest_index)
     return Moments(
         columns=tuple(columns),
         n_features=n_features,

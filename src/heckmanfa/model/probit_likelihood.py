@@ -298,9 +298,11 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     else:
         m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
-        in_uu, in_hh, mixed = (chosen.weight * part for part in (in_uu, in_hh, mixed))
+        in_uu, in_hh, mixed = (chosen.weight * second for second in (in_uu, in_hh, mixed))
     # The likelihood is log-concave in both indices; rounding may say otherwise in far tails.
-    in_uu, in_hh = (xp.where(part > 0, part, xp.zeros_like(part)) for part in (in_uu, in_hh))
+    in_uu, in_hh = (
+        xp.where(second > 0, second, xp.zeros_like(second)) for second in (in_uu, in_hh)
+    )
     return (
         np.array([value + summed[0], n + m, *summed[1:]]),
         in_gamma,

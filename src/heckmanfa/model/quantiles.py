@@ -211,7 +211,7 @@ class _Mixtures:
         """Quantiles by the expansion of Cornish and Fisher, and where they are close."""
         if self._df is not None or self._point.any():
             return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
-        mean, spread, skew, excess = (part[rows] for part in self._cumulants)
+        mean, spread, skew, excess = (cumulant[rows] for cumulant in self._cumulants)
         z = self._standard_quantile(level)
         terms = skew * (z**2 - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0
         terms -= skew**2 * (2.0 * z**3 - 5.0 * z) / 36.0

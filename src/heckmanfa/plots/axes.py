@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 from heckmanfa.plots.canvas import Canvas, canvas, label_of, pyplot
@@ -25,6 +24,7 @@ from heckmanfa.plots.scene import (
     Rule,
     Runs,
     Scene,
+    Span,
 )
 from heckmanfa.text.printable import cut
 from heckmanfa.text.table import LegendItem
@@ -128,15 +128,8 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
     _set_axis(ax.xaxis, body.x)
     for rule in body.rules:
         _draw(ax, rule, body.x, 0.0, 1.0)
-    places: list[float] = []
-    heads: list[tuple[str, float]] = []
-    for before, row in pairwise((None, *body.rows)):
-        assert row is not None
-        place = places[-1] + 1.0 if places else 0.0
-        if row.head and (before is None or before.head != row.head):
-            heads.append((row.head, place))
-            place += 1.0
-        places.append(place)
+    layout = body.places(1.0, 1.0)
+    places = layout.tops
     for row, place in zip(body.rows, places, strict=True):
         for mark in row.marks:
             _draw(ax, mark, body.x, place, 2.0)
@@ -144,11 +137,11 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
             beside = ax.get_yaxis_transform()
             ax.text(1.02, place, row.value, va="center", transform=beside)
     if body.hatched is not None:
-        _hatch(ax, body.hatched, places)
+        _hatch(ax, body.hatched, layout.blocks)
     ax.set_yticks(places, ["\n".join(map(label_of, row.lines(_NAME))) for row in body.rows])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(places, default=0.0) + 0.55, -0.55)
-    for words, place in heads:
+    for words, place in layout.heads:
         # Beside long names, only the whole width of a figure has room for a heading.
         x = drawn.at_left(ax) if drawn.is_new else ax.get_yaxis_transform()
         ax.text(
@@ -164,11 +157,11 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
         ax.set_title(body.rest, loc="left")
 
 
-def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:
+def _hatch(ax: Any, span: Span, blocks: list[Span]) -> None:
     """Hatch a part of the axis behind rows, but not behind headings."""
-    for first, last in _blocks(places):
+    for first, end in blocks:
         ax.bar(
-            *(span[0], last - first + _CELL, span[1] - span[0], first - _CELL / 2),
+            *(span[0], end - 1.0 - first + _CELL, span[1] - span[0], first - _CELL / 2),
             align="edge",
             facecolor="none",
             edgecolor=LIGHT["muted"],
@@ -176,15 +169,6 @@ def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:
             linewidth=0.0,
             zorder=1,
         )
-
-
-def _blocks(places: list[float]) -> list[tuple[float, float]]:
-    """Return first and last of places without a free one between them."""
-    starts = [place for place in places if place - 1.0 not in places]
-    return [
-        (start, max(place for place in places if place < end))
-        for start, end in pairwise([*starts, math.inf])
-    ]
 
 
 def _draw(ax: Any, mark: Mark, x: Axis, place: float, order: float) -> None:

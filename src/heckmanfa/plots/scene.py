@@ -11,7 +11,8 @@ row, y is the distance from its middle, in heights of a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 from heckmanfa.text.printable import cut, cut_names
@@ -217,6 +218,35 @@ class Rows:
     hatched: Span | None = None
     """a part of the axis that is hatched behind all rows"""
     columns: tuple[ColumnTip, ...] = ()
+
+    def places(self, row: float, head: float, start: float = 0.0) -> Places:
+        """Place rows and headings of these heights under one another."""
+        places, y = Places([], [], [], start), start
+        for words, rows in groupby(self.rows, key=lambda row: row.head):
+            if words:
+                places.heads.append((words, y))
+                y += head
+            first = y
+            for _ in rows:
+                places.tops.append(y)
+                y += row
+            if places.blocks and places.blocks[-1][1] == first:
+                first = places.blocks.pop()[0]
+            places.blocks.append((first, y))
+        return replace(places, end=y)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where rows are, from the top."""
+
+    heads: list[tuple[str, float]]
+    """words and tops of headings"""
+    tops: list[float]
+    """of rows"""
+    blocks: list[Span]
+    """tops and bottoms of rows without a heading between them"""
+    end: float
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +15,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, InputTypeError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
-from heckmanfa.model.moments import Moments
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import (
@@ -71,32 +69,22 @@ class CandidatePoints(Picture):
     """assignments that the search evaluated"""
     names: tuple[str, ...]
     """(K,) of the columns of X"""
-    moments: Moments
-    refitted: Floats | None = None
-    """(N, K) coefficients of refits by maximum likelihood; None if the outcome is not binary"""
-    column: int | None = None
-    """the feature whose coefficient is shown in place of the criterion"""
+    feature: str = ""
+    """whose coefficient is shown in place of the criterion"""
+    coef: Floats | None = None
+    """(N,) that coefficient, NaN if an assignment does not hold the feature"""
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.masks)
 
-    @cached_property
+    @property
     def _upper(self) -> Floats:
-        """(N,) the criterion, or a coefficient by two-step or refits, NaN if it is not held."""
-        if self.column is None:
-            return self.value
-        coef = self.refitted
-        if coef is None:
-            coef = self.moments.solve(self.masks).coef
-        return np.where(self.masks[:, self.column], coef[:, self.column], np.nan)
+        """(N,) what the upper panel shows."""
+        return self.value if self.coef is None else self.coef
 
     def _title(self) -> str:
         return f"Assignments, best first by {self.criterion}"
-
-    @property
-    def _feature(self) -> str:
-        return "" if self.column is None else self.names[self.column]
 
     @property
     def _count(self) -> str:
@@ -125,9 +113,7 @@ class CandidatePoints(Picture):
         return f"{words}. The one chosen is number {self.chosen + 1:,}, with rho {rho}."
 
     def _caption(self) -> str:
-        above = (
-            f"the coefficient of {shown(self._feature, 40)}" if self._feature else self.criterion
-        )
+        above = f"the coefficient of {shown(self.feature, 40)}" if self.feature else self.criterion
         words = f"Above: {above}; below: the estimate of rho."
         if self.window is not None:
             words += " Assignments outside the window of rho could not be chosen."
@@ -136,27 +122,17 @@ class CandidatePoints(Picture):
         return words
 
     def _table(self) -> Table:
+        numbers = {self.criterion: [with_minus(f"{value:,.3f}") for value in self.value]}
+        if self.coef is not None:
+            numbers[f"Coefficient of {shown(self.feature, 40)}"] = list(map(figure, self.coef))
+        numbers["rho"] = [with_minus(f"{rho:.3f}") for rho in self.rho]
         lines = []
         for place, mask in enumerate(self.masks[:MOST_LINES]):
             features = [self.names[column] for column in np.flatnonzero(mask)]
-            numbers = [
-                f"{self.value[place]:,.3f}",
-                *[figure(self._upper[place])] * bool(self._feature),
-            ]
-            lines.append(
-                [
-                    str(place + 1),
-                    listed(features) or "none",
-                    *map(with_minus, numbers),
-                    with_minus(f"{self.rho[place]:.3f}"),
-                ]
-            )
-        titles = [
-            self.criterion,
-            *[f"Coefficient of {shown(self._feature, 40)}"] * bool(self._feature),
-            "rho",
-        ]
-        return lay_out(["Number", "Features"], titles, lines, self._title(), "candidates-table")
+            cells = [values[place] for values in numbers.values()]
+            lines.append([str(place + 1), listed(features) or "none", *cells])
+        titles = ["Number", "Features"], [*numbers]
+        return lay_out(*titles, lines, self._title(), "candidates-table")
 
     def _body(self) -> Panels:
         """Return the criterion or a coefficient above rho, over the rank."""
@@ -168,27 +144,23 @@ class CandidatePoints(Picture):
             lows, highs = ((end, end) for end in self.window)
             window.append(Band((first, last), lows, highs, "this"))
             window += (Rule(y=end, kind="cut", color="this") for end in self.window)
-        zero = (Rule(y=0.0),) if self._feature else ()
-        limits = self._limits(self._upper if not zero else np.append(self._upper, 0.0))
-        upper = Axis(*limits, self.criterion, most=(5, 5))
-        if zero:
-            upper = Axis(*limits, printed="coefficient", most=(5, 5))
-        lower = Axis(*self._limits(self.rho), "estimate of rho", most=(5, 5))
+        zero: tuple[Mark, ...] = ()
+        upper = Axis(*_limits(self.value), self.criterion, most=(5, 5))
+        if self.coef is not None:
+            zero = (Rule(y=0.0),)
+            upper = Axis(*_limits([0.0, *self.coef]), printed="coefficient", most=(5, 5))
+        lower = Axis(*_limits(self.rho), "estimate of rho", most=(5, 5))
         title = f"{self._count}, best first by {self.criterion}"
         return Panels(
             Axis(first, last, title, numbers="count", grid=False),
             (
-                Panel(upper, (*zero, *self._dots(self._upper)), 170.0, _ROOM, self._feature),
+                Panel(upper, (*zero, *self._dots(self._upper)), 170.0, _ROOM, self.feature),
                 Panel(lower, (*window, *self._dots(self.rho)), 170.0, _ROOM),
             ),
             _HEIGHT_INCHES,
             left=60.0,
             axes="stacked",
         )
-
-    def _limits(self, heights: Floats) -> tuple[float, float]:
-        scale = Scale.over(heights.tolist(), 0.0, 1.0, pad=0.08)
-        return scale.low, scale.high
 
     def _dots(self, heights: Floats) -> Iterator[Mark]:
         ranks = np.arange(1.0, len(heights) + 1.0)
@@ -202,13 +174,29 @@ class CandidatePoints(Picture):
             yield Point(self.chosen + 1.0, float(heights[self.chosen]), "ols", "diamond")
 
 
-def _points(fit: Fit, search: Search) -> CandidatePoints:
+def _limits(heights: Iterable[float]) -> tuple[float, float]:
+    scale = Scale.over(heights, 0.0, 1.0, pad=0.08)
+    return scale.low, scale.high
+
+
+def _points(fit: Fit, search: Search, column: int | None) -> CandidatePoints:
     """Sort the candidates of a search that can be fitted by its criterion."""
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
     order = order[np.isfinite(search.values[order])]
     masks = search.masks[order]
     same = np.flatnonzero((masks == fit.support).all(axis=1))
+    coef = None
+    if column is not None:
+        if not masks[:, column].any():
+            raise InputError(
+                f"no assignment that was kept holds {quoted(fit.labels[column])}, so there is no "
+                "coefficient to draw"
+            )
+        # Of a binary outcome, those of refits by maximum likelihood.
+        refits = None if search.refits is None else search.refits.coef[order]
+        solved = fit.moments.solve(masks).coef if refits is None else refits
+        coef = np.where(masks[:, column], solved[:, column], np.nan)
     return CandidatePoints(
         criterion=CRITERIA[search.goal.criterion].replace("R2", "R²"),
         window=search.goal.rho_range,
@@ -219,8 +207,8 @@ def _points(fit: Fit, search: Search) -> CandidatePoints:
         chosen=int(same[0]) if len(same) else None,
         n_evaluated=search.n_assignments,
         names=fit.labels,
-        moments=fit.moments,
-        refitted=None if search.refits is None else search.refits.coef[order],
+        feature="" if column is None else fit.labels[column],
+        coef=coef,
     )
 
 
@@ -262,16 +250,9 @@ def specification_curve(
             f"{type(model).__name__} does not search for features, so there is one "
             f"specification only; fit {fit.family.words.searches}"
         )
-    candidates = _points(fit, fit.search.check_candidates("the list of candidates"))
-    if term is not None:
-        column = _column(fit, term)
-        if not candidates.masks[:, column].any():
-            raise InputError(
-                f"no assignment that was kept holds {quoted(candidates.names[column])}, so there "
-                "is no coefficient to draw"
-            )
-        candidates = replace(candidates, column=column)
-    return np.asarray(candidates.draw(ax))
+    search = fit.search.check_candidates("the list of candidates")
+    column = None if term is None else _column(fit, term)
+    return np.asarray(_points(fit, search, column).draw(ax))
 
 
 def _column(fit: Fit, term: str | int) -> int:

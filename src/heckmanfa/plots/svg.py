@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from heckmanfa.plots.scale import Scale, Tick, apart, spread
 from heckmanfa.plots.scene import (
@@ -185,7 +184,9 @@ class _RowPicture:
         self._body = body
         most = label_cells(width) if body.cells is None else body.cells[width < WIDE]
         self._labels = [row.lines(most) for row in body.rows]
-        self._heads, self._tops, self._bottom = _lay_out(body)
+        self._places = body.places(body.height, _HEAD, body.room)
+        self._tops = self._places.tops
+        self._bottom = self._places.end + (body.height if body.rest else 0.0)
         longest = max((label_px(line) for lines in self._labels for line in lines), default=0.0)
         left = max(longest + 14.0, 60.0) if body.labels is None else body.labels[width < WIDE]
         self._value = max((len(row.value) for row in body.rows), default=0)
@@ -199,15 +200,15 @@ class _RowPicture:
         """Draw, and return the text of the picture."""
         body, drawing, x = self._body, self._drawing, self._x
         ticks = _ticks(body.x, x, drawing.width)
-        blocks = list(self._blocks())
+        heads, blocks = self._places.heads, self._places.blocks or [(self._bottom, self._bottom)]
         for top, bottom in blocks:
-            first = top if self._heads else top - _LEAD
+            first = top if heads else top - _LEAD
             for tick in ticks:
                 if body.x.grid and tick.value:
                     drawing.line(tick.at, first, tick.at, bottom, "line")
             for rule in body.rules:
                 self._painter.rule(rule, Scale(0.0, 1.0, bottom, first))
-        for words, top in self._heads:
+        for words, top in heads:
             drawing.text(0.0, top + 18.0, words, "head")
         if body.rest:
             drawing.text(0.0, self._bottom - 8.0, body.rest, "sub")
@@ -241,16 +242,6 @@ class _RowPicture:
             elif row.value:
                 drawing.text(drawing.width, middle + 4.5, row.value, "value", "end")
 
-    def _blocks(self) -> Iterator[Span]:
-        """Return top and bottom of rows without a heading between them."""
-        start = end = self._tops[0] if self._tops else self._bottom
-        for top in self._tops:
-            if top != end:
-                yield start, end
-                start = top
-            end = top + self._body.height
-        yield start, end
-
     def _columns(self) -> None:
         """Draw what answers to a pointer over a column, and the numbers of the first ones."""
         drawing, written = self._drawing, -math.inf
@@ -263,19 +254,6 @@ class _RowPicture:
                 if column.number and middle - written >= _APART:
                     drawing.text(middle, top - 30.0, column.number, "tick", "middle")
                     written = middle
-
-
-def _lay_out(body: Rows) -> tuple[list[tuple[str, float]], list[float], float]:
-    """Return words and tops of headings, the tops of rows, and where all of them end."""
-    heads, tops, y = [], [], body.room
-    for words, rows in groupby(body.rows, key=lambda row: row.head):
-        if words:
-            heads.append((words, y))
-            y += _HEAD
-        for _ in rows:
-            tops.append(y)
-            y += body.height
-    return heads, tops, y + (body.height if body.rest else 0.0)
 
 
 class _PanelPicture:

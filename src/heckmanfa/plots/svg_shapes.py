@@ -30,6 +30,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Literal
 
 from heckmanfa.plots.scale import Scale, Tick
@@ -70,6 +71,12 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 def escape(text: object) -> str:
     """Make text safe inside an XML or HTML element, or an attribute in double quotes."""
     return _escaped(printable(str(text)))
+
+
+@cache
+def _css(cls: str) -> str:
+    """Make CSS classes safe inside an attribute; there are a few dozen of them."""
+    return escape(cls)
 
 
 def px(value: float) -> str:
@@ -162,7 +169,7 @@ class Drawing:
     def path(self, d: str, cls: str) -> None:
         """Draw a path that is written already."""
         if d:
-            self._parts.append(f'<path class="{escape(cls)}" d="{_escaped(d)}"/>')
+            self._parts.append(f'<path class="{_css(cls)}" d="{_escaped(d)}"/>')
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], cls: str) -> None:
         """Draw straight pieces from point to point, with gaps where a point has no place."""
@@ -204,7 +211,7 @@ class Drawing:
         if _is_near(x, y):
             side = "" if anchor == "start" else f' text-anchor="{anchor}"'
             self._parts.append(
-                f'<text class="{escape(cls)}" x="{px(x)}" y="{px(y)}"{side}>{escape(words)}</text>'
+                f'<text class="{_css(cls)}" x="{px(x)}" y="{px(y)}"{side}>{escape(words)}</text>'
             )
 
     # Groups. ----------------------------------------------------------------------------------
@@ -230,7 +237,7 @@ class Drawing:
         title : str, optional
             The native tooltip; the label by default.
         """
-        attributes = f' class="{escape(cls)}"'
+        attributes = f' class="{_css(cls)}"'
         if data_f is not None:
             attributes += f' data-f="{escape(Name(data_f).key)}"'
         if label is not None:
@@ -286,7 +293,7 @@ class Drawing:
     def _add(self, element: str, cls: str, **places: float) -> None:
         if _is_near(*places.values()):
             written = "".join(f' {name}="{px(value)}"' for name, value in places.items())
-            self._parts.append(f'<{element} class="{escape(cls)}"{written}/>')
+            self._parts.append(f'<{element} class="{_css(cls)}"{written}/>')
 
 
 def _escaped(value: object) -> str:

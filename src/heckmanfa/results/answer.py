@@ -233,15 +233,10 @@ def _which(evidence: Evidence) -> Passage:
 
 def _without_chances(evidence: Evidence) -> Passage:
     averaged = evidence.way.is_average
-    if evidence.pseudo:
-        how = "Effects are averaged over sets of features. " if averaged else ""
-        return passage(
-            f"{how}With sampling weights there is no likelihood to weigh sets of features by, so "
-            "no chances are given."
-        )
-    if averaged:
+    if averaged and not evidence.pseudo:
         return passage("Every feature is always included, so there are no chances.")
-    return passage(evidence.chances_missing)
+    how = "Effects are averaged over sets of features. " if averaged else ""
+    return passage(f"{how}{evidence.chances_missing}")
 
 
 def _best(evidence: Evidence) -> Passage:

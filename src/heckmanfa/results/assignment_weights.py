@@ -38,6 +38,7 @@ from heckmanfa.search.averaging.result import with_shares_of
 from heckmanfa.search.averaging.weights import Correction
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, says
+from heckmanfa.text.wording import PSEUDO_WEIGHTS, capitalised
 
 STAND_IN = 0.5
 """A feature stands in for the correction if the share of weight that holds the correction differs
@@ -71,7 +72,7 @@ def stand_ins_of(mixture: Average) -> tuple[StandIn, ...]:
         if not doubtful or not held.any() or held.all():
             continue
         inside, outside = (
-            float(np.average(corrected[part], weights=weight[part])) for part in (held, ~held)
+            float(np.average(corrected[rows], weights=weight[rows])) for rows in (held, ~held)
         )
         stand_ins.append(StandIn(unit, inside, outside))
     stand_ins = [item for item in stand_ins if item.difference >= STAND_IN]
@@ -174,11 +175,6 @@ class AssignmentWeights:
         return max(low, -1.0), min(high, 1.0)
 
     @property
-    def index(self) -> dict[WeightCriterion, float] | None:
-        """Share of weight that holds the index; None if it was not offered."""
-        return self.mixture.index_share if self.mixture.has_index else None
-
-    @property
     def best(self) -> float:
         """BIC weight of the heaviest assignment."""
         return self.mixture.best_weight["bic"]
@@ -220,10 +216,7 @@ def weights_of(fit: Fit, effort: Effort = "full") -> AssignmentWeights | str | N
     if not way.searched:
         return None
     if has_pseudo_weights(fit):
-        return (
-            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
-            "choice is, is not said."
-        )
+        return f"{capitalised(PSEUDO_WEIGHTS)}, so no chances are given."
     weighed = _of_average(way) if way.is_average else _of_search(fit, effort)
     return weighed if isinstance(weighed, str) else _described(fit, *weighed)
 

@@ -25,7 +25,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.distribution import check_level, distribution_of, tails
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.result import Average, AverageOutcome
+from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA
 from heckmanfa.text.chances import CHANCES_BY, says
 from heckmanfa.text.wording import percent
@@ -48,11 +48,6 @@ OFTEN_OUTSIDE = 0.05
 """From this weight on, assignments whose rho is no correlation are worth a word."""
 
 _MANY_ROWS = 100
-
-
-def outcome_of(fit: Fit) -> AverageOutcome:
-    """Return the average behind a fit."""
-    return fit.way.averaging
 
 
 def has_pseudo_weights(fit: Fit) -> bool:
@@ -203,9 +198,9 @@ class TermMixture:
                 continue
             held = (self.centres[:, term] != 0.0) & (self.weight > 0.0)
             if held.any() and not held.all():
-                part = self.weight[held] / self.weight[held].sum()
+                share = self.weight[held] / self.weight[held].sum()
                 own = self.centres[held][:, [term]], self.errors[held][:, [term]]
-                ends[term] = mixture_quantiles(part, *own, levels, df)[0]
+                ends[term] = mixture_quantiles(share, *own, levels, df)[0]
         return ends
 
 

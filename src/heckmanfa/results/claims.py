@@ -190,7 +190,7 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
             f"{chance_text(item.corrected_with)}."
         )
     else:
-        place = f"it and {evidence.words.correction} take each other's place"
+        place = f"it and {evidence.words.correction} stand in for each other"
         if item.corrected_with > item.corrected_without:
             place = "selection is found only with it"
         why = passage(

@@ -135,7 +135,7 @@ def exclusion_fact(fit: Fit, measured: Diagnostics, exclusions: Exclusions | Non
         level: Level = "caution" if averaged else "problem"
         case = "none, averaged" if averaged else "none"
         return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
-    names, n = [shown(one) for one in measured.excluded_features], measured.n_excluded
+    names, n = [shown(feature) for feature in measured.excluded_features], measured.n_excluded
     single, strong, case = len(names) == 1, not measured.weak_exclusions, ""
     short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
     drives = "It drives selection" if single else "For their number they drive selection"

@@ -35,8 +35,6 @@ from heckmanfa.results.naming import EffectWords, class_label, held_value, log_p
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
-    NO_EXCLUSION,
-    ONLY_NORMALITY,
     effects,
     number,
     p_equals,
@@ -109,22 +107,11 @@ def cluster_facts(fit: Fit) -> list[Fact]:
     n, parameters = fit.n_clusters, n_parameters(fit)
     if n is None:
         return []
-    level: Level = "ok"
-    judged = case = ""
+    level: Level = "caution" if n < FEW_CLUSTERS else "ok"
+    case = ""
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
     if n <= parameters:
         level, case = "problem", "too few"
-        judged = (
-            f"With no more clusters than parameters, the covariance has rank {n - 1} at most, and "
-            "no more coefficients than that can be tested together. Do not rely on these standard "
-            "errors."
-        )
-    elif n < FEW_CLUSTERS:
-        level = "caution"
-        judged = (
-            f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and "
-            "tests reject too often."
-        )
     return [
         tell(
             fit,
@@ -134,7 +121,7 @@ def cluster_facts(fit: Fit) -> list[Fact]:
             case=case,
             clusters=f"{n:,}",
             parameters=f"{parameters:,}",
-            judged=judged,
+            rank=n - 1,
             distribution=NullDistribution(n).name,
         )
     ]
@@ -278,49 +265,31 @@ def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
     for key, test in (("rho_test", measured.rho_wald), ("rho_lr_test", measured.rho_lr)):
         if test is None:
             continue
-        case, level, words = _rho_test(test, measured, doubtful=doubtful)
-        which = ("lower", measured.maximum_rho)
+        case, level = _rho_test(test, measured, doubtful=doubtful)
+        which, rho = ("lower", measured.maximum_rho)
         if higher is not None and test is measured.rho_lr:
-            which = ("higher", higher[1])
-        if higher is not None:
-            words += f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
-        told: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
+            which, rho = "higher", higher[1]
+        maximum = f" This is about the {which} maximum, rho {rho_text(rho)}."
+        words: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
+        words["maximum"] = "" if higher is None else maximum
         claims = test is (measured.rho_lr or measured.rho_wald)
-        facts.append(
-            tell(fit, key, level, str(test), case=case, claims=claims, judged=words, **told)
-        )
+        facts.append(tell(fit, key, level, str(test), case=case, claims=claims, **words))
     return facts
 
 
-def _rho_test(test: Wald, measured: Diagnostics, *, doubtful: bool) -> tuple[str, Level, str]:
-    """Return the case, the level and the words of a test of rho = 0."""
+def _rho_test(test: Wald, measured: Diagnostics, *, doubtful: bool) -> tuple[str, Level]:
+    """Return the case and the level of a test of rho = 0."""
     level: Level = "caution" if doubtful else "ok"
-    at_level = f"at {100 * LEVEL:g}%"
+    rejected = test.p_value < LEVEL
     if test.note:
-        untested = "Whether there is selection on unobservables was not tested."
-        return UNTESTED, "caution", untested
+        return UNTESTED, "caution"
     if measured.searched:
-        level = "caution" if test.p_value < LEVEL or doubtful else "ok"
-        return (
-            "searched",
-            level,
-            "The data chose the exclusions, so this proves nothing: the chance that selection "
-            "mattered decides.",
-        )
-    if not test.p_value < LEVEL:
-        words = f"rho = 0 is not rejected {at_level}, which does not show that it is 0."
-        return "not rejected", level, words
+        return "searched", "caution" if rejected else level
+    if not rejected:
+        return "not rejected", level
     if not measured.n_excluded:
-        words = f"rho = 0 is rejected {at_level}, but {NO_EXCLUSION}: {ONLY_NORMALITY}."
-        return "rejected", "caution", words
-    if doubtful:
-        words = (
-            f"rho = 0 is rejected {at_level}, which may come from a model that does not fit rather "
-            "than from selection on unobservables."
-        )
-        return "rejected", level, words
-    words = f"rho = 0 is rejected {at_level}, if what is excluded does not predict."
-    return "rejected", level, words
+        return "rejected, no exclusion", "caution"
+    return "rejected, doubtful" if doubtful else "rejected", level
 
 
 # Classes, and logarithms. -------------------------------------------------------------------------

@@ -36,8 +36,8 @@ _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
     """Test linear restrictions; see `Heckman.wald_test`."""
-    if isinstance(hypothesis, list | tuple) and all(isinstance(part, str) for part in hypothesis):
-        hypothesis = ", ".join(str(part) for part in hypothesis)
+    if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
+        hypothesis = ", ".join(map(str, hypothesis))
     if isinstance(hypothesis, str):
         names = [PREFIX[equation] + term for equation, term in fit.terms]
         if not fit.family.has_imr:
@@ -92,18 +92,18 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     """
     from formulaic.utils.constraints import LinearConstraints
 
-    given = f"the hypothesis {quoted(text)}"
+    asked = f"the hypothesis {quoted(text)}"
     replaced = _with_stand_ins(text, names)
-    parts = [part.strip() for part in replaced.split(",")]
-    if not all(parts):
-        raise InputError(f"{given} has an empty part; {_ADVICE}")
-    if any(part.count("=") > 1 for part in parts):
-        raise InputError(f"{given} cannot be read: a part has two '='; {_ADVICE}")
+    restrictions = [restriction.strip() for restriction in replaced.split(",")]
+    if not all(restrictions):
+        raise InputError(f"{asked} has an empty part; {_ADVICE}")
+    if any(restriction.count("=") > 1 for restriction in restrictions):
+        raise InputError(f"{asked} cannot be read: a part has two '='; {_ADVICE}")
     unknown = _NAME.search(_STAND_IN.sub(" ", replaced))
     if unknown:
         name = unknown.group().strip("`")
         raise UnknownFeatureError(
-            f"{given} names {quoted(name)}, which is not a coefficient of the model"
+            f"{asked} names {quoted(name)}, which is not a coefficient of the model"
             + nearest(name, names)
         )
     stand_ins = [f"coefficient_{position}_" for position in range(len(names))]
@@ -114,7 +114,7 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     except Exception as error:  # formulaic's parser fails in many ways
         why = _STAND_IN.sub(lambda match: names[int(match.group(1))], plain_words(error))
         raise InputError(
-            f"{given} cannot be read; {_ADVICE}, a name with operators in `backticks`: {why}"
+            f"{asked} cannot be read; {_ADVICE}, a name with operators in `backticks`: {why}"
         ) from error
     return matrix, right
 

@@ -80,11 +80,11 @@ class Untested(Report):
 
 
 def report_or_why(
-    of: type[R], key: str, name: str, make: Callable[..., R], *given: Any, **options: Any
+    of: type[R], key: str, name: str, make: Callable[..., R], *rows: Any, **options: Any
 ) -> R | Untested:
     """Make a report of a fit, or say why the data do not allow it."""
     try:
-        return make(*given, **options)
+        return make(*rows, **options)
     except NotIdentifiedError as error:
         said = str(error).rstrip(".")
         return Untested(of, key, name, f"{capitalised(said)}.")

@@ -49,19 +49,18 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
     if evidence.judgement.kind == "unknown":
         hangs = rivals_of(evidence) + "." if evidence.judgement.rival else _hangs_on(evidence)
     first = join([_numbers(evidence), hangs])
-    return tuple(part for part in (first, _as_rival(evidence)) if part)
+    return tuple(filter(None, (first, _as_rival(evidence))))
 
 
 def _numbers(evidence: Evidence) -> Passage:
     """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
+    # The tile says at which value, or in which window.
     if evidence.window is not None:
-        return passage(
-            f"Kept in a window, rho tests nothing; leave out {option('rho_range')} to test it."
-        )
+        leave_out = f"leave out {option('rho_range')} to test it"
+        return passage(f"Kept in a window, rho tests nothing; {leave_out}.")
     if evidence.held is not None:
-        return passage(
-            f"Held at a value, rho tests nothing; leave out {option('rho')} to estimate it."
-        )
+        leave_out = f"leave out {option('rho')} to estimate it"
+        return passage(f"Held at a value, rho tests nothing; {leave_out}.")
     if evidence.judgement.kind == "not asked":
         return passage(f"Not asked: {given_rho(evidence)}.")
     verb = evidence.way.words.verb
@@ -214,21 +213,15 @@ def _of_halves(evidence: Evidence) -> Passage:
 
 def _without_chances(evidence: Evidence) -> Passage:
     """A search or an average without weights that are probabilities."""
+    first = passage("Every feature that may predict is always included.")
     if evidence.pseudo and evidence.way.is_average:
-        return passage(
-            "Sampling weights leave only a pseudo-likelihood. Its AIC averages the effects, but "
-            "its BIC does not give the chance that a feature predicts."
-        )
-    first = passage()
-    if evidence.way.chose:
-        y = Name(evidence.outcome)
-        if evidence.chosen:
-            are = "was" if len(evidence.chosen) == 1 else "were"
-            first = passage(named(evidence.chosen), f" {are} chosen to predict ", y, ".")
-        else:
-            first = passage("No feature was chosen to predict ", y, ".")
-    else:
-        first = passage("Every feature that may predict is always included.")
+        first = passage("Effects are averaged over sets of features.")
+    elif evidence.chosen:
+        was = "was" if len(evidence.chosen) == 1 else "were"
+        names = named(evidence.chosen)
+        first = passage(names, f" {was} chosen to predict ", Name(evidence.outcome), ".")
+    elif evidence.way.chose:
+        first = passage("No feature was chosen to predict ", Name(evidence.outcome), ".")
     why = evidence.chances_missing
     return join([first, passage(why)]) if why else first
 

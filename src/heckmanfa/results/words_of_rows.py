@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from heckmanfa.results.distribution import FEW_CLUSTERS
 from heckmanfa.results.facts import (
     EXCLUDE,
     FactWords,
 )
 from heckmanfa.text.option_words import option
+
+_FEW_CLUSTERS = (
+    f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and tests "
+    "reject too often."
+)
+_TOO_FEW_CLUSTERS = (
+    "With no more clusters than parameters, the covariance has rank {rank} at most, and no more "
+    "coefficients than that can be tested together. Do not rely on these standard errors."
+)
+_USE = "Tests and intervals use {distribution}."
 
 ROWS: dict[str, FactWords] = {
     "selection": FactWords(
@@ -76,11 +87,14 @@ ROWS: dict[str, FactWords] = {
         f"together, name its column with {option('cluster', ...)}.",
         line="clusters",
         meaning={
-            "": "{judged} Tests and intervals use {distribution}.",
-            "ok": "Tests and intervals use {distribution}.",
+            "": f"{_FEW_CLUSTERS} {_USE}",
+            "too few": f"{_TOO_FEW_CLUSTERS} {_USE}",
+            "ok": _USE,
         },
         sentence={
-            "": "There are {clusters} clusters for {parameters} parameters. {judged}",
+            "": f"There are {{clusters}} clusters for {{parameters}} parameters. {_FEW_CLUSTERS}",
+            "too few": "There are {clusters} clusters for {parameters} parameters. "
+            f"{_TOO_FEW_CLUSTERS}",
             "ok": "",
         },
         claim={"": "That standard errors and p-values are reliable", "ok": ""},

@@ -12,6 +12,7 @@ from heckmanfa.results.facts import (
 )
 from heckmanfa.text.chances import BY, LOW
 from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.wording import PSEUDO_WEIGHTS
 
 _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
@@ -192,11 +193,10 @@ SEARCH: dict[str, FactWords] = {
         "With sampling weights there are no chances.",
         "Report the averaged effects, and no chance. If the weights count rows, use "
         f"{option('weight_kind', 'frequency')}.",
-        why="They leave only a pseudo-likelihood to weigh sets of features by.",
-        sentence="Chances are rough: sampling weights leave only a pseudo-likelihood to weigh "
-        "assignments by.",
+        why=f"{PSEUDO_WEIGHTS.replace('sampling weights', 'They')}.",
+        sentence=f"Chances are rough: {PSEUDO_WEIGHTS}.",
         claim="That features have known chances to predict",
-        because="sampling weights leave only a pseudo-likelihood to weigh assignments by.",
+        because=f"{PSEUDO_WEIGHTS}.",
         levels=("note", "note"),
     ),
     "not_weighed": FactWords(

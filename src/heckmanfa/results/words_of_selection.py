@@ -15,7 +15,7 @@ from heckmanfa.results.facts import (
     FactWords,
 )
 from heckmanfa.text.option_words import instead, option
-from heckmanfa.text.wording import NO_EXCLUSION, capitalised
+from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY, capitalised
 
 _RELY = (
     "Rely on one or two features that drive selection strongly and have no reason to predict, and "
@@ -25,7 +25,17 @@ _OVER_RHO = instead("; see uncertainty_interval().", "; see the picture over rho
 _PROFILE_RHO = instead(" See profile_rho().", "")
 _TITLED = "{title} {meaning}"
 _RHO_TEST = FactWords(
-    meaning="{judged}",
+    meaning={
+        UNTESTED: "Whether there is selection on unobservables was not tested.{maximum}",
+        "searched": "The data chose the exclusions, so this proves nothing: the chance that "
+        "selection mattered decides.{maximum}",
+        "not rejected": "rho = 0 is not rejected at 5%, which does not show that it is 0.{maximum}",
+        "rejected": "rho = 0 is rejected at 5%, if what is excluded does not predict.{maximum}",
+        "rejected, doubtful": "rho = 0 is rejected at 5%, which may come from a model that does "
+        "not fit rather than from selection on unobservables.{maximum}",
+        "rejected, no exclusion": f"rho = 0 is rejected at 5%, but {NO_EXCLUSION}: "
+        f"{ONLY_NORMALITY}.{{maximum}}",
+    },
     claim={"not rejected": "That there is no selection on what was not observed"},
     because="rho = {rho} does not differ from zero at 5% ({p}), which does not show that it is "
     "zero.",

@@ -36,6 +36,9 @@ NO_EXCLUSION = "no feature is excluded from the prediction"
 ONLY_NORMALITY = "only the normality of the errors identifies the model"
 """clauses that every output says of a model without an exclusion"""
 
+PSEUDO_WEIGHTS = "sampling weights leave only a pseudo-likelihood to weigh sets of features by"
+"""the clause that says why there are no chances"""
+
 MAX_NAMES = 8
 """Sentences name this many at most; `some` cuts longer lists."""
 

@@ -60,14 +60,10 @@ class EncodedFrame:
         """Return some encoded columns, by position; slices of them are numbers."""
         wanted = {*columns}
         arrays: dict[int, Any] = {}
-        start = 0
-        for position, name in enumerate(self.encoding.sources):
-            names = self.encoding.columns_of(name)
-            inside = [index for index in range(len(names)) if start + index in wanted]
-            if inside:
-                made = self._columns(position, name)
-                arrays |= {start + index: made[index] for index in inside}
-            start += len(names)
+        for position, (name, places) in enumerate(self.encoding.positions.items()):
+            if not wanted.isdisjoint(places):
+                made = zip(places, self._columns(position, name), strict=True)
+                arrays |= {place: values for place, values in made if place in wanted}
         if self.encoding.missing == "mean":
             labels, means = self.encoding.columns, self.encoding.means
             arrays = {

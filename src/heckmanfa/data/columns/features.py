@@ -75,12 +75,7 @@ class FittedColumns:
         """Positions among the K columns of what each column of X becomes."""
         if self.encoding is None:
             return [(column,) for column in range(self.n_features or 0)]
-        positions, start = [], 0
-        for source in self.encoding.sources:
-            width = len(self.encoding.columns_of(source))
-            positions.append(tuple(range(start, start + width)))
-            start += width
-        return positions
+        return list(self.encoding.positions.values())
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
@@ -91,10 +86,10 @@ class FittedColumns:
         """Return the reference of each category all of whose dummies, two or more, are given."""
         if self.encoding is None:
             return {}
-        wanted, sources = {*columns}, zip(self.encoding.sources, self.positions, strict=True)
+        wanted = {*columns}
         return {
             source: self.encoding.references[source]
-            for source, group in sources
+            for source, group in self.encoding.positions.items()
             if len(group) > 1 and wanted.issuperset(group)
         }
 
@@ -107,7 +102,7 @@ class FittedColumns:
             return {}
         places = {column: place for place, column in enumerate(read)}
         rows: LevelRows = {}
-        for name, group in zip(self.encoding.sources, self.positions, strict=True):
+        for name, group in self.encoding.positions.items():
             levels = self.encoding.levels.get(name)
             if not levels or not places.keys() >= {*group}:
                 continue
@@ -241,8 +236,8 @@ class FeatureTable:
         encoding = self.columns.encoding
         if encoding is None:
             return self.labels(columns)
-        names = [source for source in encoding.sources for _ in encoding.columns_of(source)]
-        return [names[column] for column in columns]
+        made_from = encoding.made_from
+        return [made_from[column] for column in columns]
 
     @property
     def categories(self) -> frozenset[str]:
@@ -254,12 +249,7 @@ class FeatureTable:
     def dummies(self) -> frozenset[int]:
         """Positions of the dummies of categories."""
         encoding = self.columns.encoding
-        if encoding is None:
-            return frozenset()
-        groups = zip(encoding.sources, self.columns.positions, strict=True)
-        return frozenset(
-            column for name, group in groups if encoding.levels.get(name) for column in group
-        )
+        return frozenset() if encoding is None else frozenset(encoding.dummy_positions)
 
     @property
     def tensors(self) -> bool:

@@ -20,6 +20,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import combinations
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
@@ -73,21 +74,18 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
     for source, named in reads.items():
         if "" in _each(named):
             raise InputError(f"{source} is empty; name a file")
-    options = list(outputs)
-    for index, option in enumerate(options):
-        for other in options[:index]:
-            first, second = outputs[other], outputs[option]
-            if _same_file(first, second):
-                raise InputError(
-                    f"{other} and {option} both name {_names(first, second)}, and one would "
-                    "replace the other; name two files"
-                )
-            if _folded(real_path(first)) == _folded(real_path(second)):
-                raise InputError(
-                    f"{other} and {option} name {shown(first)} and {shown(second)}, which "
-                    "many file systems take for one file: they differ only in upper and lower "
-                    "case, or in how accents are stored; name two files"
-                )
+    for (other, first), (option, second) in combinations(outputs.items(), 2):
+        if _same_file(first, second):
+            raise InputError(
+                f"{other} and {option} both name {_names(first, second)}, and one would replace "
+                "the other; name two files"
+            )
+        if _folded(real_path(first)) == _folded(real_path(second)):
+            raise InputError(
+                f"{other} and {option} name {shown(first)} and {shown(second)}, which many file "
+                "systems take for one file: they differ only in upper and lower case, or in how "
+                "accents are stored; name two files"
+            )
     for source, named in reads.items():
         for item in _each(named):
             for option, path in outputs.items():

@@ -86,9 +86,7 @@ class ArrowRows(RowSource):
             for name in self._encoding.sources
             if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
         )
-        self._feature_sources = [
-            name for name in self._encoding.sources for _ in self._encoding.columns_of(name)
-        ]
+        self._feature_sources = encoding.made_from
         self.names = tuple(self._encoding.columns)
         self.n_features = len(self.names)
 

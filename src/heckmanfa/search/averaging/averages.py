@@ -246,7 +246,7 @@ def sampled_estimates(sampled: Sampled, columns: Columns, rule: Rule) -> Estimat
         effects=mean(sampled.effects),
         positive=mean(sampled.positive),
         negative=mean(sampled.negative),
-        others=np.array([np.mean([part[:, chains] for chains in own]) for part in each]),
+        others=np.array([np.mean([values[:, chains] for chains in own]) for values in each]),
     )
 
 

@@ -91,11 +91,11 @@ class Enumeration:
         values = np.empty_like(self.cost)
         shape = (-1, 1 << self.n_inner)
         least = sums.best - 2.0 * np.log(sums.total)
-        for outer, (cost, part) in enumerate(
+        for outer, (cost, weights) in enumerate(
             zip(self.cost.reshape(shape), values.reshape(shape), strict=True)
         ):
-            np.subtract(least - steps.penalty(self.rule, kind, outer), cost, out=part)
-            _halve_and_exp(part)
+            np.subtract(least - steps.penalty(self.rule, kind, outer), cost, out=weights)
+            _halve_and_exp(weights)
         return values
 
 

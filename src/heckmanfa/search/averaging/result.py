@@ -195,7 +195,7 @@ class Average(Kept):
 
 def pack_states(states: Mask) -> NDArray[np.uint8]:
     """Put states, (N, K + 2), into bytes of eight; the first has the correction and the index."""
-    ends, columns = (np.packbits(part, axis=1) for part in (states[:, -2:], states[:, :-2]))
+    ends, columns = (np.packbits(some, axis=1) for some in (states[:, -2:], states[:, :-2]))
     return np.concatenate([ends, columns], axis=1)
 
 

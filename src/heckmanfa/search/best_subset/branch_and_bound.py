@@ -188,7 +188,7 @@ def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, M
     if goal.form is not None and goal.rho_range is not None:
         # The tableau does not know rho: any of these may be the best in the window.
         best = sorted({*starts, *improved})
-    inside = np.array([np.frombuffer(part[2], dtype=bool) for part in best])
+    inside = np.array([np.frombuffer(start[2], dtype=bool) for start in best])
     masks = choices.masks(inside)
     solved = moments.solve(masks, exact=True)
     good = solved.feasible & choices.allowed(inside) & goal.in_range(solved.rho)

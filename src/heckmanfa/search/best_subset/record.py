@@ -43,11 +43,11 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        return sum(part.nbytes for part in self.arrays if part is not None)
+        return sum(array.nbytes for array in self.arrays if array is not None)
 
     def pick(self, rows: Any) -> Self:
         """Return some of the rows."""
-        return type(self)(*(None if part is None else part[rows] for part in self.arrays))
+        return type(self)(*(None if array is None else array[rows] for array in self.arrays))
 
     @classmethod
     def join(cls, batches: list[Self]) -> Self:
@@ -55,7 +55,7 @@ class Batch:
         if len(batches) == 1:
             return batches[0]
         columns = zip(*(batch.arrays for batch in batches), strict=True)
-        return cls(*(None if part[0] is None else np.concatenate(part) for part in columns))
+        return cls(*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns))
 
 
 class Penalties:
@@ -359,8 +359,8 @@ class Record:
 
     def _trim(self) -> None:
         """Drop kept assignments that are no longer good enough."""
-        loss = np.concatenate([part for part, _ in self._kept])
-        words = np.concatenate([part for _, part in self._kept])
+        loss = np.concatenate([losses for losses, _ in self._kept])
+        words = np.concatenate([bits for _, bits in self._kept])
         # Parts of a search may overlap.
         first = np.sort(np.unique(words, axis=0, return_index=True)[1])
         loss, words = loss[first], words[first]
@@ -384,8 +384,8 @@ class Record:
         """Keep an even sample of rho, with its extremes and the nearest to the window."""
         rows = rows[self._goal.sample_of(rho[rows], self._stride)]
         self._seen.append((rho[rows], words(rows)))
-        if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:
-            rho, bits = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+        if sum(len(some) for some, _ in self._seen) > 2 * _MOST_SEEN:
+            rho, bits = (np.concatenate(arrays) for arrays in zip(*self._seen, strict=True))
             rows = self._goal.sample_of(rho, 2)
             self._seen = [(rho[rows], bits[rows])]
             self._stride *= 2
@@ -401,7 +401,7 @@ class Record:
         """Return a sample of rho, and the assignments that they belong to."""
         if not self._seen:
             return np.zeros(0), np.zeros((0, self._choices.n_features), dtype=bool)
-        rho, words = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+        rho, words = (np.concatenate(arrays) for arrays in zip(*self._seen, strict=True))
         return rho, self._masks(words)
 
     def _masks(self, words: Words) -> Mask:

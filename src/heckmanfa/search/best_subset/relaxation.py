@@ -277,7 +277,7 @@ class Relaxation:
         """A lower bound on the loss of every assignment that was not evaluated."""
         if self._ranges:
             return -np.inf
-        waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
+        waiting = [boxes.bound.min() for batches in self._waiting.values() for boxes in batches]
         later = [self._later[0][0]] if self._later else []
         return float(min([*waiting, *later, self._leaves.bound]))
 

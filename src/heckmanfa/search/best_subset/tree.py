@@ -159,7 +159,7 @@ class Tree:
     @property
     def bound_below(self) -> float:
         """A lower bound on the loss of every assignment below the waiting nodes."""
-        waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
+        waiting = [nodes.bound.min() for batches in self._waiting.values() for nodes in batches]
         return float(min(waiting, default=np.inf))
 
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
@@ -236,8 +236,8 @@ class Tree:
     def _next(self, budget: int) -> tuple[int, Nodes | None]:
         """Take the next nodes, as many as the cache and the budget allow."""
         undecided = (max if self._waiting_bytes < _WAITING_BYTES else min)(self._waiting)
-        parts = self._waiting[undecided]
-        fit = _BYTES_AT_ONCE // (parts[-1].nbytes // len(parts[-1]) + 1)
+        batches = self._waiting[undecided]
+        fit = _BYTES_AT_ONCE // (batches[-1].nbytes // len(batches[-1]) + 1)
         if self.models.inverse is None:
             fit //= max(undecided, 1) * (self.models.k + 2)
         room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
@@ -246,27 +246,27 @@ class Tree:
         room = min(room, budget)
         threshold = self.record.threshold
         taken = []
-        while parts and room:
-            part = parts.pop()
-            self._waiting_bytes -= part.nbytes
-            if not (part.bound <= threshold).all():
-                part = part.pick(part.bound <= threshold)
-            if len(part) > room:
-                self._wait(undecided, part.pick(slice(room, None)))
-                part = part.pick(slice(room))
-            room -= len(part)
-            if len(part):
-                taken.append(part)
-        if not parts:
+        while batches and room:
+            nodes = batches.pop()
+            self._waiting_bytes -= nodes.nbytes
+            if not (nodes.bound <= threshold).all():
+                nodes = nodes.pick(nodes.bound <= threshold)
+            if len(nodes) > room:
+                self._wait(undecided, nodes.pick(slice(room, None)))
+                nodes = nodes.pick(slice(room))
+            room -= len(nodes)
+            if len(nodes):
+                taken.append(nodes)
+        if not batches:
             del self._waiting[undecided]
         return undecided, Nodes.join(taken) if taken else None
 
     def _prune(self) -> None:
         """Forget waiting nodes that a better assignment, found since, has ruled out."""
         threshold = self.record.threshold
-        for undecided, parts in list(self._waiting.items()):
-            kept = [part.pick(part.bound <= threshold) for part in parts]
-            kept = [part for part in kept if len(part)]
+        for undecided, batches in list(self._waiting.items()):
+            kept = [nodes.pick(nodes.bound <= threshold) for nodes in batches]
+            kept = [nodes for nodes in kept if len(nodes)]
             if kept:
                 self._waiting[undecided] = kept
             else:
