@@ -67,11 +67,9 @@ def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares():
     assert f"without it, {100 * first.corrected_without:.0f}% of the BIC weight" in check.value
     (claim,) = [str(one) for one in analysis.claims if one.key == "stand_in"]
     feature = analysis.evidence.of_column(0)
-    assert claim == (
-        f"That a predicts, or that it does not: {chance_text(feature.chance)} where the correction "
-        f"competes, {chance_text(feature.chance_least_squares)} without it: it and lambda take "
-        "each other's place."
-    )
+    assert claim.startswith("That a predicts")
+    for chance in (feature.chance, feature.chance_least_squares):
+        assert chance_text(chance) in claim
     assert str(analysis.answer.lede) == (
         "Either selection mattered, or a predicts lwage: these data do not tell."
     )

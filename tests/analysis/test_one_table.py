@@ -27,7 +27,7 @@ N = 1500
 
 @pytest.fixture(scope="module")
 def table():
-    """Numbers, words, text that spells numbers, truths, integers, declared levels, and gaps."""
+    """Numbers, words, text that spells numbers, booleans, integers, declared levels, and gaps."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=N)
     age = rng.integers(20, 60, N)
@@ -143,7 +143,7 @@ def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
 
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
-    """Categories of text that spells numbers, of numbers, of truths and of dates; some missing."""
+    """Categories of text that spells numbers, of numbers, booleans and dates; some missing."""
     rng = np.random.default_rng(8)
     n = 400
     x = rng.normal(size=n)

@@ -149,7 +149,7 @@ def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
         words = f"{'. '.join(missed.reasons)}."
         facts.append(Fact("not_run", "note", meaning=words, values={"checks": n_checks}))
     if fitted.question.searched == "none":
-        # Nothing can always be in a search that there is not.
+        # Advice about a search has no place if there is none.
         facts = [replace(fact, case=fact.case or "given") for fact in facts]
     checks = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
     warnings = list(zip(fitted.warning_kinds, fitted.warnings, strict=True))

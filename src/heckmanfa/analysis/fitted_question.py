@@ -107,7 +107,7 @@ class FittedQuestion(Prepared):
 
     @cached_property
     def what_if(self) -> WhatIf | Untested | None:
-        """Estimates under other exclusions; None for averages, and where nothing rests on these.
+        """Estimates under other exclusions; None for averages and for a fixed rho.
 
         A binary outcome is refitted for each of them, so features and rows must be few enough.
         """
