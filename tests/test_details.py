@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from dataclasses import astuple, replace
 from types import SimpleNamespace
 
@@ -29,30 +28,32 @@ from heckmanfa.data.formula.functions import _are_numbers
 from heckmanfa.data.scan.engines import PolarsEngine
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
-    HeckmanfaWarning,
     MissingExtraError,
     NotIdentifiedError,
     SearchWarning,
 )
 from heckmanfa.inference import what_if
 from heckmanfa.inference.formula_variables import _use, at_means
-from heckmanfa.inference.likelihood_over_rho import _places
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.inference.ml_over_rho import _places
+from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.claims import _chance
+from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.feature_evidence import CHOSEN
 from heckmanfa.results.headline import _of_halves
-from heckmanfa.results.reference import Reference
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.results.selection_words import _without_correction
+from heckmanfa.results.section_words import _without_correction
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.results.weight_facts import _weight
+from heckmanfa.search import form as forms
 from heckmanfa.search import full_model
 from heckmanfa.search.best_subset.branch_and_bound import _incomplete
-from heckmanfa.search.form import QuadraticForm, _refuse_singular
+from heckmanfa.search.form import Form, form_of_all
 from heckmanfa.text.wording import share_text
+
+pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 
 def on_one_line(printed):
@@ -67,9 +68,7 @@ def data():
 @pytest.fixture(scope="module")
 def honest(data):
     model = HeckmanBestSubset(honest=True, n_splits=8, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(pd.DataFrame(data.X, columns=list("abcd")), data.y)
+    return model.fit(pd.DataFrame(data.X, columns=list("abcd")), data.y)
 
 
 # Model. -------------------------------------------------------------------------------------------
@@ -86,7 +85,6 @@ def test_a_column_that_is_constant_among_the_selected_rows_is_centred_and_not_sc
 # Fit. ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_classes_are_counted_in_rows_with_sampling_weights_and_in_weight_with_frequencies():
     made = make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
     weight = np.random.default_rng(0).integers(1, 4, 400)
@@ -101,7 +99,6 @@ def test_classes_are_counted_in_rows_with_sampling_weights_and_in_weight_with_fr
     assert by_kind["frequency"] == (weight[ones].sum(), weight[seen & ~ones].sum())
 
 
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_the_error_of_a_probit_without_selection_has_variance_one():
     made = make_selection(400, 3, 2, outcome_kind="binary", random_state=0)
     y = np.where(np.isnan(made.y), made.X[:, 0] > 0, made.y)
@@ -114,11 +111,15 @@ def test_the_error_of_a_probit_without_selection_has_variance_one():
 
 
 @pytest.mark.parametrize("variance", [0.0, -1e-9])
-def test_a_covariance_with_a_variance_of_zero_is_singular(variance):
-    form = QuadraticForm((0, 1), np.ones(2), np.diag([1.0, variance]))
+def test_a_covariance_with_a_variance_of_zero_is_singular(data, monkeypatch, variance):
+    counts = {"n_features": 4, "n_selected": 200.0}
+    form = Form.of_slopes((0, 1), np.ones(2), np.diag([1.0, variance]), **counts)
+    monkeypatch.setattr(forms, "two_step_form", lambda *_: form)
+    moments = compress(data.X, data.y).moments
     with pytest.raises(NotIdentifiedError, match="singular"):
-        _refuse_singular(form, CovarianceKind("cluster", False))
-    _refuse_singular(QuadraticForm((0, 1), np.ones(2), np.eye(2)), CLASSICAL)
+        form_of_all(moments, (0, 1), "abcd", CovarianceKind("cluster", False))
+    form = Form.of_slopes((0, 1), np.ones(2), np.eye(2), **counts)
+    assert form_of_all(moments, (0, 1), "abcd") is form
 
 
 def test_a_search_without_its_path_has_no_record(data):
@@ -139,9 +140,7 @@ def test_a_search_without_its_path_has_no_record(data):
     ],
 )
 def test_a_search_that_stopped_says_how_much_better_another_may_be(data, bound, words):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = HeckmanBestSubset().fit(data.X, data.y)
+    model = HeckmanBestSubset().fit(data.X, data.y)
     search = model.fit_.search.check_searched()
     goal = search.goal
     best = model.bic_
@@ -167,7 +166,6 @@ def test_quartiles_of_honest_estimates_are_those_of_the_splits(honest):
     assert told.loc["sigma", "quartile_high"] == pytest.approx(np.percentile(values, 75), rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_a_category_with_a_reference_of_its_own_is_a_category_in_margins():
     mroz = load_mroz()
     place = np.random.default_rng(0).choice(["a", "b", "c"], len(mroz))
@@ -198,7 +196,8 @@ def test_an_honest_headline_names_the_one_feature_or_the_features_that_were_chos
         evidence = SimpleNamespace(
             outcome="y",
             way=SimpleNamespace(n_halves=10),
-            ordered=lambda: list(features),
+            weighed=list(features),
+            chosen_by_halves=[feature for feature in features if feature.role == CHOSEN],
             share_words=lambda feature: f"{round(10 * feature.chance)} of 10",
         )
         return on_one_line(_of_halves(evidence))
@@ -220,7 +219,7 @@ def test_tables_of_latex_align_words_left_and_numbers_right(honest):
 
 
 def test_more_restrictions_than_clusters_cannot_be_tested():
-    reference = Reference(4)
+    reference = NullDistribution(4)
     assert np.isnan(reference.wald(np.ones(4), np.eye(4)).p_value)
     assert np.isfinite(reference.wald(np.ones(3), np.eye(3)).p_value)
 
@@ -277,9 +276,7 @@ def test_a_small_code_must_be_frequent(n, suspicious):
 
 
 def test_features_that_always_predict_have_a_probability_of_one(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = HeckmanFA(epochs=5, n_draws=5, always=[1], random_state=0).fit(data.X, data.y)
+    model = HeckmanFA(epochs=5, n_draws=5, always=[1], random_state=0).fit(data.X, data.y)
     trained = model.fit_.search.training
     assert trained.log_pi[:, 1].tolist() == [-np.inf, 0.0]
     assert np.isfinite(trained.log_pi[:, [0, 2, 3]]).all()
@@ -287,7 +284,7 @@ def test_features_that_always_predict_have_a_probability_of_one(data):
 
 def test_a_model_that_cannot_be_held_elsewhere_is_none(monkeypatch):
     monkeypatch.setattr(full_model, "_hold", lambda *_: None)
-    held = SimpleNamespace(problem=None, starts=None, columns=())
+    held = SimpleNamespace(problem=None, starts=None)
     assert full_model.FullModel.held_at(held, None, 0.5) is None
 
 
@@ -295,10 +292,8 @@ def test_a_model_that_cannot_be_held_elsewhere_is_none(monkeypatch):
 
 
 def test_least_squares_and_all_features_stand_beside_a_search(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = HeckmanBestSubset().fit(data.X, data.y)
-        whole = Heckman().fit(data.X, data.y)
+    model = HeckmanBestSubset().fit(data.X, data.y)
+    whole = Heckman().fit(data.X, data.y)
     found = side_by_side(model.fit_)
     terms = found.terms.set_index("term")["all_features"]
     assert found.is_solved
@@ -306,7 +301,6 @@ def test_least_squares_and_all_features_stand_beside_a_search(data):
     assert terms[names].tolist() == pytest.approx(whole.coef_.tolist(), rel=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_the_condition_number_is_that_of_scaled_columns(data):
     model = Heckman([0, 1]).fit(data.X, data.y)
     seen = ~np.isnan(data.y)
@@ -317,18 +311,14 @@ def test_the_condition_number_is_that_of_scaled_columns(data):
 
 
 def test_reports_of_an_average_say_which_set_they_are_about(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        average = HeckmanAverage().fit(data.X, data.y).fit_
-        given = Heckman([0, 1]).fit(data.X, data.y).fit_
+    average = HeckmanAverage().fit(data.X, data.y).fit_
+    given = Heckman([0, 1]).fit(data.X, data.y).fit_
     assert search_notes(average, "profile")
     assert not search_notes(given, "profile")
 
 
 def test_the_weight_of_a_choice_is_its_own_and_not_that_of_the_best(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = HeckmanFA("correlation", criterion="adjusted_r2").fit(data.X, data.y)
+    model = HeckmanFA("correlation", criterion="adjusted_r2").fit(data.X, data.y)
     found = replace(weights_of(model.fit_), chosen=0.01)
     assert found.chosen < found.best
     said = _weight(model.fit_, found)
@@ -355,7 +345,6 @@ def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
     assert _is_number(ast.parse(text, mode="eval").body) is expected
 
 
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_only_cells_that_were_filled_are_said_to_be(data):
     model = Heckman([0, 1]).fit(data.X, data.y)
     for filled in (False, True):
@@ -382,7 +371,7 @@ def test_columns_of_x_that_are_categories_are_known():
     mroz = load_mroz()
     frame = mroz[["educ", "age", "kids5"]].assign(place=np.where(mroz["city"] == 1, "in", "out"))
     columns = Heckman(["educ"]).fit(frame, mroz["lwage"]).fit_.spec.columns
-    assert FeatureTable(tuple(frame), frame.shape, None, raw=columns).categories == {"place"}
+    assert FeatureTable.without_rows(columns).categories == {"place"}
 
 
 def test_honest_splits_name_the_columns_of_x():
@@ -391,18 +380,14 @@ def test_honest_splits_name_the_columns_of_x():
         place=np.where(mroz["city"] == 1, "in", "out")
     )
     model = HeckmanBestSubset(honest=True, n_splits=4, always=["place"], random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        splits = model.fit(frame, mroz["lwage"]).honest_.splits()
+    splits = model.fit(frame, mroz["lwage"]).honest_.splits()
     for features in splits["features"]:
         assert "place" in features
         assert {*features} <= {*frame}
 
 
 def test_a_table_beside_other_models_has_words_in_its_first_column(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        summary = HeckmanBestSubset().fit(data.X, data.y).summary()
+    summary = HeckmanBestSubset().fit(data.X, data.y).summary()
     found = summary._comparison()
     if found is None:
         table = pd.DataFrame({"term": ["a"], "chosen": [1.0], "naive": [2.0]})
@@ -411,7 +396,7 @@ def test_a_table_beside_other_models_has_words_in_its_first_column(data):
 
 
 def test_a_change_that_moves_no_other_feature_moved_none(monkeypatch):
-    monkeypatch.setattr(what_if, "reference_of", lambda _: Reference())
+    monkeypatch.setattr(what_if, "distribution_of", lambda _: NullDistribution())
     base = SimpleNamespace(features=[0], estimates=np.ones(2), errors=np.ones(2), rho=0.1)
     other = SimpleNamespace(features=[], rho=0.3, criteria={})
     terms = pd.DataFrame({"term": ["Intercept", "rho"], "shift_in_se": [0.5, 1.0]})
@@ -454,7 +439,7 @@ def test_the_feature_whose_chance_moves_most_is_named_if_the_stand_in_has_none()
     moved = SimpleNamespace(name="b", chance=0.2, chance_least_squares=0.9, columns=(1,))
     without = SimpleNamespace(name="a", chance=None, chance_least_squares=None, columns=(0,))
     evidence = SimpleNamespace(
-        features=[without, moved],
+        weighed=[without, moved],
         stand_in=SimpleNamespace(columns=(0,)),
         of_column=lambda column: without,
     )
@@ -469,9 +454,7 @@ def test_a_rho_beside_zero_does_not_take_its_place():
 
 @pytest.mark.parametrize(("rho", "words"), [(None, "rho-hat"), (0.3, "the rho held")])
 def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, words):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        model = Heckman([0, 1], rho=rho).fit(data.X, data.y)
+    model = Heckman([0, 1], rho=rho).fit(data.X, data.y)
     assert model.pictures().over_rho.hat == words
 
 
@@ -479,6 +462,6 @@ def test_a_picture_over_rho_says_whether_rho_was_estimated_or_held(data, rho, wo
 def test_a_chance_that_hardly_depends_on_the_weights_is_said_to(least, words):
     sure = SimpleNamespace(name="a", chance=0.999, by_aic=least, by_ebic=0.999, role="predicts")
     unsure = SimpleNamespace(name="b", chance=0.5, by_aic=0.6, by_ebic=0.4, role="cannot be told")
-    found = SimpleNamespace(ordered=lambda: [sure, unsure], outcome="y", window=None)
-    said = " ".join(on_one_line(part) for claim in _chance(found) for part in astuple(claim))
+    evidence = SimpleNamespace(weighed=[sure, unsure], outcome="y", window=None)
+    said = " ".join(on_one_line(text) for claim in _chance(evidence) for text in astuple(claim))
     assert words in said

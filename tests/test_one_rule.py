@@ -23,8 +23,8 @@ from heckmanfa.errors import HeckmanfaError
 from heckmanfa.report import write_report
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import CHANCES_BY, COVERAGE
 from heckmanfa.text.wording import chance_text
 
@@ -124,16 +124,19 @@ def says(chance):
 def hold_verdict(analysis, texts):
     """Every output says the same of selection, and it follows from the chance."""
     found, fit = verdict(analysis.evidence), analysis.model.fit_
+    judged = analysis.evidence.judgement
     trust = analysis.answer.trust
     if fit.average is not None and fit.average.mixture.correction == "optional":
         shares = analysis.model.inclusion_.set_index("feature")[CHANCES_BY]
-        assert found.chance == shares["correction"]
-    if found.chance is not None:
-        assert found.kind in (says(found.chance), "unreliable")
-        assert f"chance of {chance_text(found.chance)}" in str(found.words) or found.kind[0] == "u"
+        assert judged.chance == shares["correction"]
+    if judged.chance is not None:
+        assert judged.kind in (says(judged.chance), "unreliable")
+        assert (
+            f"chance of {chance_text(judged.chance)}" in str(found.words) or judged.kind[0] == "u"
+        )
     if trust.kind == "problem":
-        assert found.kind not in ("yes", "no sign"), trust.words
-    if found.kind == "unreliable":
+        assert judged.kind not in ("yes", "no sign"), trust.words
+    if judged.kind == "unreliable":
         known = ("too few rows", "two-step estimates do not confirm it", "rho near its bounds")
         doubt = analysis.evidence.judgement.doubt
         assert trust.kind == "problem" or any(words in doubt for words in known)
@@ -143,14 +146,14 @@ def hold_verdict(analysis, texts):
             assert never not in text, (name, never)
         for kind, phrases in ONLY.items():
             for phrase in phrases:
-                assert kind == found.kind or not re.search(phrase, text), (name, kind, phrase)
+                assert kind == judged.kind or not re.search(phrase, text), (name, kind, phrase)
     assert found.title in texts["answer"]
     assert str(found.sentence) in texts["answer"]
     written = as_json(analysis)
-    assert written["selection"]["verdict"] == found.kind
+    assert written["selection"]["verdict"] == judged.kind
     assert written["answer"]["verdicts"]["selection"]["title"] == found.title
     claims = {claim.key for claim in analysis.claims}
-    open_to = found.chance is not None and found.kind in ("no sign", "unknown")
+    open_to = judged.chance is not None and judged.kind in ("no sign", "unknown")
     assert ("no_selection" in claims) == open_to
 
 
@@ -219,7 +222,7 @@ def hold(seed, page=None):
         hold_verdict(analysis, texts)
         hold_features(analysis)
         hold_tests(analysis)
-    return verdict(analysis.evidence).kind
+    return analysis.evidence.judgement.kind
 
 
 @pytest.fixture
@@ -251,7 +254,7 @@ def test_selection_is_not_found_where_what_drives_it_moves_the_outcome_too():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             evidence = evidence_of(HeckmanAverage().fit(frame, y).fit_)
-        assert verdict(evidence).kind in ("unknown", "no sign")
+        assert evidence.judgement.kind in ("unknown", "no sign")
         assert "Selection on what was not observed took place" not in str(may_write(evidence))
         assert "no_selection" in {claim.key for claim in claims_of(evidence, [])}
 

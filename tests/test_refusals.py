@@ -54,17 +54,17 @@ from heckmanfa.errors import (
     NotSearchedError,
     TooFewRowsError,
 )
-from heckmanfa.inference import bootstrap, likelihood_over_rho, replicates, specification
-from heckmanfa.inference.likelihood_over_rho import _around_zero
+from heckmanfa.fit import PassedRows
+from heckmanfa.inference import bootstrap, ml_over_rho, replicates, specification
 from heckmanfa.inference.log_means import check_scale
-from heckmanfa.inference.probabilities import check_probability_interval
-from heckmanfa.inference.profile_points import Point
+from heckmanfa.inference.ml_over_rho import _around_zero
+from heckmanfa.inference.prediction import check_interval
+from heckmanfa.inference.profiler import Point
 from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.search import Goal, full_model, refitted_subset
 from heckmanfa.search.training.gradient import psi_gradient
 from heckmanfa.tables import reading
-from heckmanfa.tables.delimited import read_delimited
-from heckmanfa.tables.marks import MarkOptions
+from heckmanfa.tables.delimited import ReadOptions, read_delimited
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
@@ -123,7 +123,7 @@ def _other_rows_of_a_fit_to_all(at):
 
 def _without_rho_scores(at):
     fit = Heckman([0, 1], cov_type="robust").fit(at.X, at.y).fit_
-    uncertainty_interval(replace(fit, details=None), None, None, (-0.5, 0.5), 0.95, 11)
+    uncertainty_interval(replace(fit, details=None), PassedRows(), (-0.5, 0.5), 0.95, 11)
 
 
 def _asked(**options):
@@ -167,7 +167,7 @@ OPTIONS = {
     ),
     "an interval of another name": (
         (InputError, "'credible'"),
-        lambda at: check_probability_interval("credible", 0.95),
+        lambda at: check_interval("credible", 0.95, "class"),
     ),
     "a class has no interval": (
         (InputError, "predict_proba"),
@@ -431,7 +431,7 @@ def test_files_that_are_not_what_they_say(tmp_path, content):
     path = tmp_path / "rows.csv"
     path.write_bytes(content)
     with pytest.raises((DataError, InputError), match=r"rows\.csv"):
-        read_delimited(path, None, MarkOptions())
+        read_delimited(path, ReadOptions())
 
 
 def test_scans_of_nothing_or_of_other_features(tmp_path, at):
@@ -549,7 +549,7 @@ def test_a_search_of_refits_that_evaluated_nothing(monkeypatch, at, interrupted,
         HeckmanProbitBestSubset().fit(at.binary.X, at.binary.y)
 
 
-def _near_zero(points, around_zero=likelihood_over_rho._around_zero):
+def _near_zero(points, around_zero=ml_over_rho._around_zero):
     return [point for point in around_zero(points) if abs(point.value) < 0.2]
 
 
@@ -570,7 +570,7 @@ def _near_zero(points, around_zero=likelihood_over_rho._around_zero):
             lambda at: at.probit.specification_tests(at.binary.X, at.binary.y),
         ),
         (
-            {"_around_zero": (likelihood_over_rho, _near_zero)},
+            {"_around_zero": (ml_over_rho, _near_zero)},
             "maximum",
             lambda at: at.probit.uncertainty_interval(at.binary.X, at.binary.y, rho=(-0.5, 0.5)),
         ),

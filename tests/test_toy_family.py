@@ -25,9 +25,9 @@ from heckmanfa.errors import InputError, NoExclusionWarning
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.fit import LINEAR, Family
+from heckmanfa.fit import LINEAR, Family, Inputs
 from heckmanfa.fit.family import IMR, RHO, Beginning, register
-from heckmanfa.fit.fitted import fit_of_maximum
+from heckmanfa.fit.making import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import LinearProblem, State, index_range
 from heckmanfa.model.likelihood import (
@@ -120,19 +120,19 @@ def _maximum(moments: Any, begun: Beginning, rows: Any, found: dict[str, Any]) -
     return KnownScaleMaximum(**found, index_range=seen).reported()
 
 
-def _estimate(
-    spec: Any, selection: Any, moments: Any, choice: Any, kind: Any, counts: dict[str, int]
-) -> Any:
-    probit, rows, features = selection.probit, selection.rows, tuple(sorted(choice.features))
-    if spec.rho is None:
+def _estimate(inputs: Inputs) -> Any:
+    spec, moments, rows = inputs.spec, inputs.moments, inputs.rows
+    if not spec.held:
         start = read_start(spec.start, spec.method)
-        found = _refit(moments, probit, rows, features, kind, start)
-        warn_of_likelihood(found, start)
+        maximum = _refit(moments, inputs.probit, rows, inputs.features, inputs.kind, start)
+        warn_of_likelihood(maximum, start)
     else:
-        begun = _begin(moments, probit, features, rows)
-        held = maximize_held(rows, begun.problem, features, kind, begun.starts, spec.rho)
-        found = _maximum(moments, begun, rows, held)
-    return fit_of_maximum(spec, selection, moments, choice, kind, counts, found)
+        begun = _begin(moments, inputs.probit, inputs.features, rows)
+        held = maximize_held(
+            rows, begun.problem, inputs.features, inputs.kind, begun.starts, spec.held["rho"]
+        )
+        maximum = _maximum(moments, begun, rows, held)
+    return fit_of_maximum(inputs, maximum)
 
 
 KNOWN_SCALE: Family = register(

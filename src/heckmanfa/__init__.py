@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heckmanfa.analysis.model_file import load, save
     from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
-    from heckmanfa.data.devices import to_device
+    from heckmanfa.data.columns.feature_reading import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
@@ -68,7 +68,7 @@ _MODULES = {
     "save": "heckmanfa.analysis.model_file",
     "scan": "heckmanfa.data.scan.scanning",
     "scan_parquet": "heckmanfa.data.scan.scanning",
-    "to_device": "heckmanfa.data.devices",
+    "to_device": "heckmanfa.data.columns.feature_reading",
 }
 
 

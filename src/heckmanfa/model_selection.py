@@ -119,8 +119,8 @@ class SelectionScorer:
                 "set_score_request does nothing unless metadata routing is on: call "
                 "sklearn.set_config(enable_metadata_routing=True) first"
             )
-        given = {"selected": selected, "sample_weight": sample_weight}
-        changed = {name: request for name, request in given.items() if request is not UNCHANGED}
+        asked = {"selected": selected, "sample_weight": sample_weight}
+        changed = {name: request for name, request in asked.items() if request is not UNCHANGED}
         scorer = type(self)(self._name, self._score, {**self._requests, **changed})
         scorer.get_metadata_routing()
         return scorer
@@ -296,9 +296,9 @@ class SelectionKFold(BaseCrossValidator):
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))
         else:
             n = len(y) if hasattr(y, "__len__") else 0
-            found = read_numbers_or_classes(y, n)
+            numbers = read_numbers_or_classes(y, n)
             # What is neither is refused with advice.
-            outcome = read_outcome(y, n) if found is None else found
+            outcome = read_outcome(y, n) if numbers is None else numbers
         status = decide_rows(outcome, None if selected is None else flags(selected, len(outcome)))
         if selected is None and len(outcome) and status.selected.all():
             raise InputError(
@@ -312,7 +312,7 @@ class SelectionKFold(BaseCrossValidator):
         if counts.two_valued and self._are_enough(counts.highest, counts.rows - counts.highest):
             kinds[(kinds == 1) & (outcome == counts.high)] = 3
         if groups is None:
-            folds = self._folds_of_rows(kinds, given=selected is not None)
+            folds = self._folds_of_rows(kinds, selected_given=selected is not None)
         else:
             codes, _ = group_codes(groups, np.ones(len(kinds), dtype=bool))
             order = check_random_state(self.random_state) if self.shuffle else None
@@ -337,7 +337,7 @@ class SelectionKFold(BaseCrossValidator):
         """Whether every fold can have a row of each kind."""
         return min(counts) >= self.n_splits
 
-    def _folds_of_rows(self, kinds: NDArray[np.intp], given: bool) -> NDArray[np.intp]:
+    def _folds_of_rows(self, kinds: NDArray[np.intp], selected_given: bool) -> NDArray[np.intp]:
         """Return the fold of each row; kinds are as in `_whole_groups`."""
         counts = [int(np.isin(kinds, kind).sum()) for kind in ((1, 3), 0)]
         if not self._are_enough(*counts):
@@ -345,7 +345,7 @@ class SelectionKFold(BaseCrossValidator):
             raise InputError(
                 f"{self.n_splits} folds need {few} that are selected and have an outcome, and "
                 f"{few} that are not selected; there are {counts[0]} and {counts[1]}"
-                if given
+                if selected_given
                 else f"{self.n_splits} folds need {few} with and {self.n_splits} without an "
                 f"outcome; there are {counts[0]} and {counts[1]}"
             )

@@ -1,5 +1,6 @@
 """What tests of answers share, and ways to tamper with a model file."""
 
+import copy
 import functools
 import json
 import warnings
@@ -64,6 +65,37 @@ def rewrite(path, change=None, members=None):
 def rewritten():
     """A function that changes a model file and leaves its archive sound."""
     return rewrite
+
+
+def fit_in(document):
+    """Return the fit that a model file describes."""
+    ((_, model),) = document["model"].items()
+    return model["attributes"]["_fit"]["Fit"]
+
+
+def inside(content, path):
+    """Return the part of a description at names with dots between them."""
+    return functools.reduce(lambda inner, key: inner[key], path.split("."), content)
+
+
+@pytest.fixture(scope="session")
+def swapped():
+    """A function that puts something into a model file, in place of a part of its fit.
+
+    After ``=`` comes the place of another part, a copy of which is put there.
+    """
+
+    def swap(path, name, value):
+        def change(document):
+            fit = fit_in(document)
+            place, _, last = name.rpartition(".")
+            copied = isinstance(value, str) and value.startswith("=")
+            part = copy.deepcopy(inside(fit, value[1:])) if copied else value
+            (inside(fit, place) if place else fit)[last] = part
+
+        rewrite(path, change)
+
+    return swap
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from heckmanfa import Heckman, HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.analysis import Question, analyse, comparison, refits
+from heckmanfa.analysis import Question, analyse, comparison, fitted_question, refits
 from heckmanfa.analysis.column_roles import read_outcome
-from heckmanfa.analysis.request import check_question, question_of_kind
+from heckmanfa.analysis.request import check_question, question_of_family
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.fit.family import family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.report import write_report
 from heckmanfa.results.reports import Untested
@@ -53,7 +54,7 @@ def texts(positive, negative):
 )
 def test_two_classes_are_0_and_1_with_the_positive_class_last(values, options, classes):
     outcome, target = read(values, **options)
-    assert target.kind == "binary"
+    assert target.family.name == "binary"
     assert target.classes == classes
     assert [type(label) for label in target.classes] == [type(label) for label in classes]
     np.testing.assert_array_equal(outcome, np.where(MISSING, np.nan, EVENT))
@@ -76,7 +77,7 @@ def test_two_classes_are_0_and_1_with_the_positive_class_last(values, options, c
 )
 def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options, words):
     outcome, target = read(values, **options)
-    assert target.kind == "linear"
+    assert target.family.name == "linear"
     assert target.classes is None
     assert words in target.words
     assert bool(words) == bool(target.words)
@@ -179,7 +180,7 @@ def test_what_a_probit_lacks_is_refused_by_name(options, words):
         check_question(Question("t", "y", outcome_kind="binary", **options))
     # As soon as the outcome turned out to be binary.
     with pytest.raises(InputError, match=words):
-        question_of_kind(Question("t", "y", **options), "binary")
+        question_of_family(Question("t", "y", **options), family_named("binary"))
 
 
 def test_options_that_contradict_each_other_are_refused_before_the_table_is_read():
@@ -188,8 +189,10 @@ def test_options_that_contradict_each_other_are_refused_before_the_table_is_read
     with pytest.raises(InputError, match="outcome_kind must be one of linear, binary"):
         check_question(Question("t", "y", outcome_kind="probit"))
     with pytest.raises(InputError, match="add method='ml'"):
-        question_of_kind(Question("t", "y", start=0.5), "linear")
-    assert question_of_kind(Question("t", "y", start=0.5), "binary").estimated == "ml"
+        question_of_family(Question("t", "y", start=0.5), family_named("linear"))
+    assert (
+        question_of_family(Question("t", "y", start=0.5), family_named("binary")).estimated == "ml"
+    )
 
 
 def test_a_question_about_classes_searches_for_the_best_subset_and_says_so_again():
@@ -245,12 +248,12 @@ def test_held_out_scores_are_those_of_fits_without_the_rows(women, monkeypatch):
 def test_a_search_is_repeated_in_each_fold_or_says_that_it_was_not(answered, monkeypatch):
     monkeypatch.setattr(refits, "N_FOLDS", 2)
     assert answered.held_out.features == "chosen"
-    monkeypatch.setattr(refits, "QUICK_ROWS", 100)
-    model, how = refits.fold_model(answered, answered.model, answered._make)
+    monkeypatch.setattr(fitted_question, "QUICK_ROWS", 100)
+    model, how = refits.fold_model(answered)
     assert how == "kept"
     assert model.prediction_features == answered.model.prediction_features_
     monkeypatch.setattr(refits, "MOST_HELD_OUT", 100)
-    assert "2 more fits of 753 rows" in refits.hold_out(answered, model, how)
+    assert "2 more fits of 753 rows" in refits.hold_out(answered)
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -278,7 +281,7 @@ def test_a_part_that_cannot_be_computed_says_why_and_the_others_are_there(seed, 
 
 
 def test_methods_are_compared_by_probabilities(women):
-    estimators = comparison.methods(kind="binary")
+    estimators = comparison.methods(family=family_named("binary"))
     estimators.pop("best subset")
     X, y = women[["educ", "age", "kids5"]], women["wage4"]
     codes = y.map({True: 1.0, False: 0.0}).astype(float)

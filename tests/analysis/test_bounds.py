@@ -187,16 +187,8 @@ def test_a_header_alone_decides_whether_a_shape_is_right(saved, rewritten, name,
         ("search.SearchOutcome.result.Search.goal.Goal.units", [[10**9]]),
     ],
 )
-def test_sizes_and_positions_are_those_of_the_features(searched, rewritten, path, value):
-    def change(document):
-        inner = fit_in(document)
-        *parts, last = path.split(".")
-        for part in parts:
-            inner = inner[part]
-        assert last in inner
-        inner[last] = value
-
-    rewritten(searched, change)
+def test_sizes_and_positions_are_those_of_the_features(searched, swapped, path, value):
+    swapped(searched, path, value)
     assert "damaged or was changed" in refusal(searched)
 
 

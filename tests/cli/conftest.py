@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,6 +46,21 @@ class Shell:
         assert "Traceback" not in result.output
         text = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
         return result.exit_code, " ".join(text.split())
+
+    def runs(self, *arguments: object) -> str:
+        """All that a command printed, which must end well."""
+        status, text = self(*arguments)
+        assert status == 0, text
+        return text
+
+    def json(self, name: str) -> Any:
+        """What a file in the folder holds as JSON."""
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+    def results(self, *arguments: object) -> tuple[dict[str, Any], str]:
+        """The results of a fit as JSON, and what it printed."""
+        text = self.runs("fit", *arguments, "--json", "results.json", "--force")
+        return self.json("results.json"), text
 
     def files(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()}

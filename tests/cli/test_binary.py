@@ -33,9 +33,8 @@ def paid(mroz):
 def fit(shell, *options, data="mroz.csv", outcome="wage4"):
     """The results of a fit, and what it printed."""
     words = ("fit", data, "--outcome", outcome, "--features", FEATURES, "--force")
-    status, text = shell(*words, "--json", "j.json", *options)
-    assert status == 0, text
-    return json.loads((shell.folder / "j.json").read_text()), text
+    text = shell.runs(*words, "--json", "j.json", *options)
+    return shell.json("j.json"), text
 
 
 def test_0_and_1_get_a_heckman_probit_and_its_answer_is_about_probabilities(shell, paid):
@@ -85,8 +84,7 @@ def test_two_texts_are_classes_that_predict_writes_and_positive_turns_around(she
     ]
     assert effects[1]["educ"] == pytest.approx(-effects[0]["educ"], abs=1e-6)
     # The saved model writes probabilities and the likelier class.
-    status, text = shell("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv")
-    assert status == 0, text
+    text = shell.runs("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv")
     found = pd.read_csv("p.csv")
     chance = found["probability_marginal"]
     assert ((found["low"] < chance) & (chance < found["high"])).all()
@@ -163,8 +161,7 @@ def test_compare_judges_probabilities_of_selected_rows(shell, paid):
     few = paid[["educ", "kids5", "wage4"]].assign(id=range(len(paid)))
     few.to_csv("mroz.csv", index=False)
     words = ("compare", "mroz.csv", "--outcome", "wage4")
-    status, text = shell(*words, "--repeats", "1", "--folds", "2", "--out", "c.csv")
-    assert status == 0, text
+    text = shell.runs(*words, "--repeats", "1", "--folds", "2", "--out", "c.csv")
     for said in ("AUC", "Brier", "log loss", "naive probit", "best subset", "held-out Brier score"):
         assert said in text
     assert "they say nothing about the others" in text
@@ -179,9 +176,8 @@ def test_compare_judges_probabilities_of_selected_rows(shell, paid):
 
 def test_simulated_classes_can_be_fitted(shell):
     options = ("--rows", "400", "--features", "3", "--predicting", "1", "--truth", "t.json")
-    status, text = shell("simulate", "y.csv", "--outcome-kind", "binary", *options)
-    assert status == 0, text
-    assert json.loads((shell.folder / "t.json").read_text())["outcome_kind"] == "binary"
+    shell.runs("simulate", "y.csv", "--outcome-kind", "binary", *options)
+    assert shell.json("t.json")["outcome_kind"] == "binary"
     assert {*pd.read_csv("y.csv")["y"].dropna()} == {0.0, 1.0}
     said = shell.refuses("simulate", "z.csv", "--outcome-kind", "binary", "--sigma", "2")
     assert "--sigma is 2.0" in said

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import heckmanfa
 from heckmanfa.cli import app
 from heckmanfa.paper import TABLES, PaperTable, protocol
-from heckmanfa.paper.protocol import CRIME
-from heckmanfa.paper.reproduction import COLUMNS, Figure, Reason, Row
+from heckmanfa.paper.protocol import COLUMNS, CRIME, Figure, Reason, Row
 
 
 def call(*arguments):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
@@ -61,7 +60,7 @@ def test_no_command_prints_what_a_terminal_obeys(shell, table, monkeypatch):
         assert one in " ".join(text.split()), one
     assert r"m\x1b.heckmanfa" in text
     # What programs read keeps the names.
-    found = json.loads((shell.folder / "j.json").read_text(encoding="utf-8"))
+    found = shell.json("j.json")
     assert {ESCAPE, TURN, MARKUP} <= {one["term"] for one in found["estimates"]}
     status, text = run("predict", "m\x1b.heckmanfa", FILE, "--out", "p\x1b.csv", "--keep-columns")
     assert status == 0, text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,17 +25,16 @@ def wages(shell):
 
 def fit(shell, *options):
     words = ["wages.csv", "--outcome", "wage", "--search", "none", "--predict-with"]
-    return shell("fit", *words, ",".join(PREDICT), *options)
+    return shell.runs("fit", *words, ",".join(PREDICT), *options)
 
 
 def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, wages):
     files = ("--save", "m.heckmanfa", "--json", "j.json", "--report", "r.html")
-    status, said = fit(shell, "--outcome-transform", "log", *files)
-    assert status == 0, said
+    said = fit(shell, "--outcome-transform", "log", *files)
     assert "more log(wage) for one more educ" in said
     assert "Effects are in log points: 0.05 is about 5% of the outcome." in said
     assert "The model is of log(wage); its predictions are means of wage itself." in said
-    found = json.loads((shell.folder / "j.json").read_text())
+    found = shell.json("j.json")
     assert found["model"]["outcome_transform"] == "log"
     assert found["model"]["effects_are_on"] == "log(wage)"
     assert found["command"].endswith("--outcome-transform log")
@@ -52,19 +49,9 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     terms = {row["term"]: row["estimate"] for row in found["estimates"][:3]}
     assert terms["educ"] == pytest.approx(logs.coef_[0], rel=1e-9)
     model = logs.set_params(outcome_transform="log").fit(wages[FEATURES], wages["wage"])
-    predict = (
-        "predict",
-        "m.heckmanfa",
-        "wages.csv",
-        "--out",
-        "p.csv",
-        "--force",
-        "--kind",
-        "selected",
-    )
+    predict = ("predict", "m.heckmanfa", "wages.csv", "--out", "p.csv", "--force")
     for scale, words in (("response", "a mean of wage, not of"), ("link", "a mean of log(wage).")):
-        status, said = shell(*predict, "--scale", scale)
-        assert status == 0, said
+        said = shell.runs(*predict, "--kind", "selected", "--scale", scale)
         assert words in said
         np.testing.assert_allclose(
             pd.read_csv(shell.folder / "p.csv")["predicted_selected"],
@@ -100,10 +87,10 @@ def test_zeros_and_classes_have_no_logarithm(shell, wages):
 
 
 def test_the_index_of_selection_and_outcomes_with_zeros(shell, wages):
-    assert fit(shell, "--save", "m.heckmanfa")[0] == 0
+    fit(shell, "--save", "m.heckmanfa")
     model = Heckman(PREDICT).fit(wages[FEATURES], wages["wage"])
     predict = ("predict", "m.heckmanfa", "wages.csv", "--out", "p.csv", "--force", "--kind")
-    assert shell(*predict, "expected")[0] == 0
+    shell.runs(*predict, "expected")
     found = pd.read_csv(shell.folder / "p.csv")
     values, ends = model.predict(wages[FEATURES], kind="expected", return_interval="confidence")
     np.testing.assert_allclose(found["predicted_expected"], values, rtol=1e-9)

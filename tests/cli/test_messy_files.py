@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,9 +15,8 @@ FIT = ["--search", "none", "--select-only", "nwifeinc,kids5", "--json", "r.json"
 
 
 def results(shell, *options):
-    status, text = shell("fit", *options, *FIT, "--force")
-    assert status == 0, text
-    return json.loads((shell.folder / "r.json").read_text()), text
+    text = shell.runs("fit", *options, *FIT, "--force")
+    return shell.json("r.json"), text
 
 
 def estimates(found):
@@ -66,10 +63,9 @@ def test_a_model_knows_codes_dates_and_merged_levels(shell, mroz):
         "t.csv", "--outcome", "lwage", "--exclude", "age,nwifeinc", "--na-values", "income=-999",
         "--dates", "years", "--min-level-rows", 10,
     ]  # fmt: skip
-    status, text = shell(
+    text = shell.runs(
         "fit", *options, "--search", "none", "--select-only", "kids5", "--save", "m.heckmanfa"
     )
-    assert status == 0
     assert "2 rare levels of 'town' became '(other)': 'rare', 'rarer'." in text
     assert f"The dates in 'born' became years since {born.min():%Y-%m-%d}." in text
     encoding = load_model("m.heckmanfa").encoding
@@ -83,7 +79,7 @@ def test_a_model_knows_codes_dates_and_merged_levels(shell, mroz):
     few = table.drop(columns="lwage").iloc[[0, 2, 12]]
     for name, write in (("few.csv", few.to_csv), ("few.parquet", few.to_parquet)):
         write(name, index=False)
-        assert shell("predict", "m.heckmanfa", name, "--out", "p.csv", "--force")[0] == 0
+        shell.runs("predict", "m.heckmanfa", name, "--out", "p.csv", "--force")
         found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
         whole = load_model("m.heckmanfa").model.predict(X.iloc[[0, 2, 12]], missing="nan")
         np.testing.assert_allclose(found, whole, rtol=1e-12)
@@ -249,9 +245,9 @@ def test_the_row_of_names_can_be_said(shell, mroz):
     found, _ = results(shell, "odd.csv", *options)
     assert estimates(found) == estimates(wanted)
     assert "--header-row 2" in found["command"]
-    assert shell("fit", "odd.csv", *options, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", "odd.csv", *options, "--save", "m.heckmanfa")
     predict = ("predict", "m.heckmanfa", "odd.csv", "--out", "p.csv")
-    assert shell(*predict, "--header-row", "2")[0] == 0
+    shell.runs(*predict, "--header-row", "2")
     assert "--header-row" in shell.refuses(*predict, "--header-row", "9999", "--force")
     mroz.to_parquet(shell.folder / "t.parquet")
     said = shell.refuses("fit", "t.parquet", *options)

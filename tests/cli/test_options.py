@@ -36,11 +36,10 @@ def test_separation_is_dropped_on_the_command_line(shell, table):
     assert "pass --on-separation drop to leave out" in error
     assert not PARAMETER.search(error)
     words = (*BASE, "--search", "none", "--predict-with", "a,b", "--on-separation", "drop")
-    status, text = shell(*words, "--json", "j.json")
-    assert status == 0, text
+    text = shell.runs(*words, "--json", "j.json")
     assert "Left out: 'rare' is collinear" in text
     assert "10 have a selection that a column decides exactly" in text
-    found = json.loads((shell.folder / "j.json").read_text())
+    found = shell.json("j.json")
     assert "--on-separation drop" in found["command"]
     assert "rare" not in [one["term"] for one in found["estimates"]]
     assert "--on-separation must be one of" in shell.refuses(*BASE, "--on-separation", "leave")
@@ -67,8 +66,7 @@ def test_warnings_and_diagnostics_name_options_on_the_console_in_json_and_in_the
     shell, table
 ):
     words = (*BASE, "--exclude", "rare", "--search", "none")
-    status, text = shell(*words, "--json", "j.json", "--report", "r.html")
-    assert status == 0, text
+    text = shell.runs(*words, "--json", "j.json", "--report", "r.html")
     assert "name it with --select-only" in text
     said = (shell.folder / "j.json").read_text()
     found = json.loads(said)
@@ -88,9 +86,8 @@ def test_a_reference_is_named_by_column_and_level(shell, table):
     pd.concat([frame, total]).to_csv("in.csv", index=False)
     words = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--json", "j.json", "--force")
     for option, level in ((), "a"), (("--reference", '"group=c, d"'), "c, d"):
-        status, text = shell(*words, *option, "--report", "page.html", "--save", "model.heckmanfa")
-        assert status == 0, text
-        answer = json.loads((shell.folder / "j.json").read_text(encoding="utf-8"))
+        shell.runs(*words, *option, "--report", "page.html", "--save", "model.heckmanfa")
+        answer = shell.json("j.json")
         assert answer["reference_levels"] == {"group": level}
         assert "A total" not in (shell.folder / "page.html").read_text(encoding="utf-8")
     assert "no level 'e'" in shell.refuses(*words, "--reference", "group=e")
@@ -98,8 +95,5 @@ def test_a_reference_is_named_by_column_and_level(shell, table):
     assert error.startswith("error: --reference: no row of the fit has the level 'A total'")
     error = shell.refuses("predict", "model.heckmanfa", "in.csv", "--out", "p.csv")
     assert "not fitted with: 'A total' (1 row" in error
-    status, text = shell(
-        "predict", "model.heckmanfa", "in.csv", "--out", "p.csv", "--unknown", "missing"
-    )
-    assert status == 0, text
+    shell.runs("predict", "model.heckmanfa", "in.csv", "--out", "p.csv", "--unknown", "missing")
     assert pd.read_csv("p.csv").iloc[:, 0].isna().tolist() == [False] * 400 + [True]

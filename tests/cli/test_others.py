@@ -15,16 +15,16 @@ from heckmanfa.analysis.comparison import compare_methods, methods
 from heckmanfa.analysis.method_scores import judge_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
+from heckmanfa.fit.family import family_named
 from heckmanfa.model_selection import SelectionKFold
 
 
 @pytest.mark.usefixtures("briefly_trained")
 def test_compare_sets_all_methods_side_by_side(shell, mroz):
-    status, text = shell(
+    text = shell.runs(
         "compare", "mroz.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru",
         "--out", "c.csv",
     )  # fmt: skip
-    assert status == 0
     found = pd.read_csv("c.csv").set_index("method")
     assert set(found.index) == {
         "naive OLS", "IPW", "two-step, all features", "ML, all features", "Heckman lasso",
@@ -124,7 +124,7 @@ def test_a_method_that_cannot_be_fitted_is_said():
 @pytest.mark.parametrize("kind", ["linear", "binary"])
 def test_methods_may_search_both_equations(kind):
     options = {"search_in": "both", "selection_always": ["c"], "selection_never": ["b"]}
-    found = methods(kind=kind, equations=options)
+    found = methods(family=family_named(kind), equations=options)
     both = {name for name, one in found.items() if getattr(one, "search_in", None) == "both"}
     assert both == {"best subset", "average by AIC", "average by BIC"}
     for name in both:
@@ -161,8 +161,7 @@ def test_a_comparison_refuses_wrong_options_of_its_methods():
 def test_compare_searches_both_equations_on_request(shell, mroz):
     asked = ("compare", "mroz.csv", "--outcome", "lwage", "--folds", 2, "--repeats", 1, "--no-ru")
     both = ("--search-in", "both", "--selection-always", "kids618", "--selection-never", "educ")
-    status, said = shell(*asked, *both, "--out", "c.csv")
-    assert status == 0
+    said = shell.runs(*asked, *both, "--out", "c.csv")
     assert "average by BIC may leave features out of the selection equation, too." in said
     options = {"search_in": "both", "selection_always": ["kids618"], "selection_never": ["educ"]}
     X, y = mroz.drop(columns="lwage"), mroz["lwage"]
@@ -206,10 +205,9 @@ def test_compare_says_why_the_lasso_is_left_out(shell, mroz, monkeypatch):
     monkeypatch.setattr(comparison, "methods", lambda *_: {"naive OLS": NaiveOLS()})
     town = np.random.default_rng(0).choice(["a", "b", "c"], len(mroz))
     mroz[["lwage", "educ", "age"]].assign(town=town).to_csv(shell.folder / "town.csv", index=False)
-    status, text = shell(
+    text = shell.runs(
         "compare", "town.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru"
     )
-    assert status == 0
     said = " ".join(text.split())
     assert "Heckman lasso: left out, since" in said
     assert "(town); --exclude" in said
@@ -240,8 +238,7 @@ def test_the_category_that_makes_features_too_many_is_named(shell):
 
 
 def test_the_demo_writes_its_table_and_report(shell):
-    status, text = shell("demo", "here")
-    assert status == 0
+    text = shell.runs("demo", "here")
     assert {path.name for path in (shell.folder / "here").iterdir()} == {"mroz.csv", "mroz.html"}
     page = (shell.folder / "here" / "mroz.html").resolve()
     said = text.split("writing the report ... ")[1]
@@ -261,6 +258,5 @@ def test_compare_leaves_out_columns_that_decide_selection_if_asked(shell, untrai
     frame.to_csv(shell.folder / "t.csv", index=False)
     words = ("compare", "t.csv", "--outcome", "y", "--folds", "2", "--repeats", "1", "--no-ru")
     assert "pass --on-separation drop" in shell.refuses(*words)
-    status, said = shell(*words, "--on-separation", "drop")
-    assert status == 0
+    said = shell.runs(*words, "--on-separation", "drop")
     assert "two-step, all features: x, z" in said

@@ -20,14 +20,13 @@ FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 
 @pytest.fixture
 def saved(shell, mroz):
-    assert shell("fit", "mroz.csv", "--outcome", "lwage", "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", "mroz.csv", "--outcome", "lwage", "--save", "m.heckmanfa")
     return HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"])
 
 
 @pytest.mark.parametrize("kind", ["marginal", "selected", "unselected", "selection"])
 def test_every_kind_is_the_models(shell, mroz, saved, kind):
-    status, text = shell("predict", "m.heckmanfa", "mroz.csv", "--kind", kind, "--out", "p.csv")
-    assert status == 0
+    text = shell.runs("predict", "m.heckmanfa", "mroz.csv", "--kind", kind, "--out", "p.csv")
     assert "753 rows written to p.csv" in text
     found = pd.read_csv("p.csv")
     ends = [] if kind == "selection" else ["low", "high"]
@@ -38,11 +37,10 @@ def test_every_kind_is_the_models(shell, mroz, saved, kind):
 
 
 def test_intervals_and_kept_columns(shell, mroz, saved):
-    status, _ = shell(
+    shell.runs(
         "predict", "m.heckmanfa", "mroz.csv", "--out", "p.parquet", "--interval", "prediction",
         "--keep-columns",
     )  # fmt: skip
-    assert status == 0
     found = pd.read_parquet("p.parquet")
     named = ["predicted_marginal", "low", "high", "extrapolates"]
     assert list(found.columns) == [*mroz.columns, *named]
@@ -53,9 +51,9 @@ def test_intervals_and_kept_columns(shell, mroz, saved):
 def test_intervals_come_unless_they_are_refused(shell, mroz, saved):
     _, interval = saved.predict(mroz[FEATURES], kind="selected", return_interval="prediction")
     options = ["predict", "m.heckmanfa", "mroz.csv", "--kind", "selected", "--out"]
-    assert shell(*options, "p.csv")[0] == 0
+    shell.runs(*options, "p.csv")
     np.testing.assert_allclose(pd.read_csv("p.csv")[["low", "high"]], interval, rtol=1e-9)
-    assert shell(*options, "q.csv", "--no-interval")[0] == 0
+    shell.runs(*options, "q.csv", "--no-interval")
     assert list(pd.read_csv("q.csv").columns) == ["predicted_selected", "extrapolates"]
     said = shell.refuses(*options, "r.csv", "--no-interval", "--interval", "confidence")
     assert "contradict" in said
@@ -72,14 +70,13 @@ def test_rows_that_extrapolate_are_marked_and_counted_loaded_and_in_parts_alike(
     expected = (index < low - 1e-9) | (index > high + 1e-9)
     assert expected[:3].all()
     assert 3 < expected.sum() < 100
-    status, text = shell("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
-    assert status == 0
+    text = shell.runs("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert f"{expected.sum()} of 753 rows extrapolate: their chance of being selected" in text
     found = pd.read_csv("p.csv")["extrapolates"]
     assert found.isna().to_numpy().nonzero()[0].tolist() == [3]
     assert (found.fillna(False).astype(bool) == expected).all()
     parts = ["--stream-above", "0", "--no-interval"]
-    status, other = shell("predict", "m.heckmanfa", "new.parquet", "--out", "p.parquet", *parts)
+    _status, other = shell("predict", "m.heckmanfa", "new.parquet", "--out", "p.parquet", *parts)
     assert f"{expected.sum()} of 753 rows extrapolate" in other
     streamed = pd.read_parquet("p.parquet")["extrapolates"]
     assert streamed.isna().sum() == 1
@@ -88,7 +85,7 @@ def test_rows_that_extrapolate_are_marked_and_counted_loaded_and_in_parts_alike(
 
 def test_a_rho_outside_its_range_leaves_the_interval_out_and_says_so(shell, mroz):
     options = ["--outcome", "lwage", "--search", "none", "--save", "m.heckmanfa"]
-    assert shell("fit", "mroz.csv", *options)[0] == 0
+    shell.runs("fit", "mroz.csv", *options)
     saved = load_model("m.heckmanfa").model
     if abs(saved.rho_) < 1:
         saved._fit = saved.fit_.with_errors(rho=1.2)
@@ -103,8 +100,7 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
     gaps = mroz.sample(frac=1.0, random_state=0).drop(columns="lwage")
     gaps.iloc[[4, 7], gaps.columns.get_loc("educ")] = np.nan
     gaps.to_csv("new.csv", index=False)
-    status, text = shell("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
-    assert status == 0
+    text = shell.runs("predict", "m.heckmanfa", "new.csv", "--out", "p.csv")
     assert "2 of 753 rows lack a feature, and have no prediction: 'educ' (2 rows)" in text
     found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
     assert len(found) == len(gaps)
@@ -115,7 +111,7 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
 
 def test_levels_and_columns_that_the_fit_did_not_have(shell, rich_table):
     options = ["--outcome", "wage", "--exclude", "town,weight,share,works", "--save", "m.heckmanfa"]
-    assert shell("fit", "towns.csv", *options)[0] == 0
+    shell.runs("fit", "towns.csv", *options)
     rich_table.replace({"region": {"west": "east"}}).to_csv("east.csv", index=False)
     said = shell.refuses("predict", "m.heckmanfa", "east.csv", "--out", "p.csv")
     assert "region" in said
@@ -128,7 +124,7 @@ def test_levels_and_columns_that_the_fit_did_not_have(shell, rich_table):
     some = rich_table[rich_table["region"] == "south"]
     some.to_csv("south.csv", index=False)
     for name in ("towns", "south"):
-        assert shell("predict", "m.heckmanfa", f"{name}.csv", "--out", f"{name}.p.csv")[0] == 0
+        shell.runs("predict", "m.heckmanfa", f"{name}.csv", "--out", f"{name}.p.csv")
     whole, part = (
         pd.read_csv(f"{name}.p.csv", skip_blank_lines=False) for name in ("towns", "south")
     )
@@ -164,7 +160,7 @@ def test_what_cannot_be_asked(shell, mroz, saved):
     assert "prediction or confidence" in said
     (shell.folder / "p.csv").write_text("mine")
     assert "--force" in shell.refuses("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv")
-    assert shell("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv", "--force")[0] == 0
+    shell.runs("predict", "m.heckmanfa", "mroz.csv", "--out", "p.csv", "--force")
     load_mroz().assign(predicted_marginal=1.0).to_csv("taken.csv", index=False)
     said = shell.refuses("predict", "m.heckmanfa", "taken.csv", "--out", "q.csv", "--keep-columns")
     assert "predicted_marginal" in said
@@ -195,7 +191,7 @@ def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
     table = mroz[["lwage", "educ", "age", "kids5"]].assign(area=mroz["city"].map({1: "b", 0: "a"}))
     table.to_csv(shell.folder / "t.csv", index=False)
     asked = ("--outcome", "lwage", "--search", "none", "--predict-with", "educ,area")
-    assert shell("fit", "t.csv", *asked, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", "t.csv", *asked, "--save", "m.heckmanfa")
     table.loc[:9, "area"] = "moon"
     table.to_csv(shell.folder / "new.csv", index=False)
     table.to_parquet(shell.folder / "new.parquet")
@@ -206,15 +202,13 @@ def test_levels_that_the_fit_did_not_have_may_count_as_missing(shell):
     # Partitions in any order of levels, read in passes.
     table.to_parquet(shell.folder / "hive", partition_cols=["area"])
     streamed = ("predict", "m.heckmanfa", "hive", "--out", "h.parquet", "--stream-above", "0")
-    status, said = shell(*streamed, "--unknown", "missing")
-    assert status == 0, said
+    said = shell.runs(*streamed, "--unknown", "missing")
     found = pd.read_parquet(shell.folder / "h.parquet")["predicted_marginal"]
     assert found.isna().sum() == 10
     for data, out, above in (("new.csv", "p.csv", "1"), ("new.parquet", "p.parquet", "0")):
-        status, said = shell(
+        said = shell.runs(
             *predict, data, "--out", out, "--unknown", "missing", "--stream-above", above
         )
-        assert status == 0, said
         assert "area" in said
         read = pd.read_csv if out.endswith("csv") else pd.read_parquet
         found = read(shell.folder / out)["predicted_marginal"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 
 import numpy as np
@@ -42,9 +41,8 @@ def people(shell):
 
 
 def estimates(shell, *arguments):
-    status, said = shell("fit", *arguments, "--json", "out.json", "--force")
-    assert status == 0, said
-    results = json.loads((shell.folder / "out.json").read_text())
+    said = shell.runs("fit", *arguments, "--json", "out.json", "--force")
+    results = shell.json("out.json")
     return [row["estimate"] for row in results["estimates"]], results, said
 
 
@@ -60,15 +58,13 @@ def test_a_table_with_decimal_commas_gives_the_model_of_the_same_table_with_poin
 
 
 def test_a_few_rows_are_predicted_by_the_marks_of_the_fit(shell, people):
-    status, _ = shell("fit", "german.csv", *BASE, "--save", "m.heckmanfa")
-    assert status == 0
+    shell.runs("fit", "german.csv", *BASE, "--save", "m.heckmanfa")
     some = people.head(3).drop(columns="lwage").assign(age=31).astype(int)
     # Nothing in these rows says what a point is.
     some.assign(income=["10.910", "9.120", "17.000"]).to_csv("few.csv", sep=";", index=False)
     some.assign(income=[10910, 9120, 17000]).to_csv("same.csv", index=False)
-    assert shell("predict", "m.heckmanfa", "few.csv", "--out", "a.csv")[0] == 0
-    status, _ = shell("predict", "m.heckmanfa", "same.csv", "--out", "b.csv")
-    assert status == 0
+    shell.runs("predict", "m.heckmanfa", "few.csv", "--out", "a.csv")
+    shell.runs("predict", "m.heckmanfa", "same.csv", "--out", "b.csv")
     pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
     some.assign(income="10.910").to_parquet("text.parquet")
     said = shell.refuses("predict", "m.heckmanfa", "text.parquet", "--out", "c.csv")
@@ -80,8 +76,7 @@ def test_a_few_rows_are_predicted_by_the_marks_of_the_fit(shell, people):
     said = shell.refuses("predict", "m.heckmanfa", "points.csv", "--out", "c.csv")
     assert "column 'income' holds '10.5'" in said
     assert "as in the table of the fit; pass --decimal '.' if this one is written otherwise" in said
-    status, _ = shell("predict", "m.heckmanfa", "points.csv", "--decimal", ".", "--out", "c.csv")
-    assert status == 0
+    shell.runs("predict", "m.heckmanfa", "points.csv", "--decimal", ".", "--out", "c.csv")
 
 
 def test_a_column_in_doubt_is_refused_only_where_it_is_used(shell, people):
@@ -93,8 +88,8 @@ def test_a_column_in_doubt_is_refused_only_where_it_is_used(shell, people):
     said = shell.refuses("fit", "odd.csv", *BASE)
     assert "column 'odd' holds '1.010', and nothing in the file says" in said
     assert "--decimal '.' or --decimal ','" in said
-    assert shell("fit", "odd.csv", *BASE, "--exclude", "odd")[0] == 0
-    assert shell("fit", "odd.csv", *BASE, "--decimal", ".")[0] == 0
+    shell.runs("fit", "odd.csv", *BASE, "--exclude", "odd")
+    shell.runs("fit", "odd.csv", *BASE, "--decimal", ".")
     for command in (["compare", "odd.csv", "--outcome", "lwage"], ["fit", "odd.csv", *BASE]):
         assert "column 'odd'" in shell.refuses(*command, "--thousands", "none")
 
@@ -102,18 +97,16 @@ def test_a_column_in_doubt_is_refused_only_where_it_is_used(shell, people):
 def test_shares_in_the_prediction_where_the_fit_had_per_cent_are_refused(shell, people):
     share = people["age"].map("{:.1f}%".format)
     people.assign(age=share).to_csv("share.csv", index=False)
-    status, said = shell("fit", "share.csv", *BASE, "--save", "m.heckmanfa")
-    assert status == 0
+    said = shell.runs("fit", "share.csv", *BASE, "--save", "m.heckmanfa")
     assert "'age' is in per cent: 5% was read as 5." in said
     people.assign(age=people["age"] / 100).to_csv("plain.csv", index=False)
     said = shell.refuses("predict", "m.heckmanfa", "plain.csv", "--out", "p.csv")
     assert "column 'age' has no per cent signs, and had them in the table of the fit" in said
     assert "multiply it by 100" in said
-    assert shell("predict", "m.heckmanfa", "share.csv", "--out", "p.csv")[0] == 0
+    shell.runs("predict", "m.heckmanfa", "share.csv", "--out", "p.csv")
     # Plain numbers on the scale of the fit are the same numbers.
     people.assign(age=people["age"].round(1)).to_csv("same.csv", index=False)
-    status, said = shell("predict", "m.heckmanfa", "same.csv", "--out", "same_p.csv")
-    assert status == 0
+    said = shell.runs("predict", "m.heckmanfa", "same.csv", "--out", "same_p.csv")
     assert (
         "'age' has no per cent signs, as it had in the table of the fit: 5 was read as 5%" in said
     )
@@ -139,7 +132,7 @@ def test_options_about_cells_are_refused_where_there_are_types(shell, people):
     for option in ("--decimal", "--thousands", "--sheet"):
         said = shell.refuses("fit", "t.parquet", *BASE, option, ",")
         assert f"{option} is for text and Excel files, and the data is Parquet" in said
-    assert shell("fit", "t.parquet", *BASE, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", "t.parquet", *BASE, "--save", "m.heckmanfa")
     for option in ("--decimal", "--thousands", "--sheet"):
         said = shell.refuses("predict", "m.heckmanfa", "t.parquet", "--out", "p.csv", option, ",")
         assert f"{option} is for text and Excel files, and the data is Parquet" in said
@@ -164,10 +157,10 @@ def test_a_sheet_is_asked_for_by_name_or_number(shell, book):
         found, results, _ = estimates(shell, "book.xlsx", *BASE, "--sheet", sheet)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert results["command"].endswith("--sheet 2")
-    assert shell("fit", "plain.csv", *BASE, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", "plain.csv", *BASE, "--save", "m.heckmanfa")
     said = shell.refuses("predict", "m.heckmanfa", "book.xlsx", "--out", "p.csv")
     assert "pass --sheet 'Wages 2020'" in said
-    assert shell("predict", "m.heckmanfa", "book.xlsx", "--sheet", "2", "--out", "p.csv")[0] == 0
+    shell.runs("predict", "m.heckmanfa", "book.xlsx", "--sheet", "2", "--out", "p.csv")
     said = shell.refuses("compare", "book.xlsx", "--outcome", "lwage")
     assert "pass --sheet" in said
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -22,12 +20,11 @@ def small(monkeypatch):
 
 
 def test_a_simulated_table_has_the_truth_it_says(shell):
-    status, _ = shell(
+    shell.runs(
         "simulate", "s.parquet", "--rows", 120_000, "--features", 4, "--predicting", 2, "--seed",
         7, "--truth", "t.json",
     )  # fmt: skip
-    assert status == 0
-    frame, truth = pd.read_parquet("s.parquet"), json.loads((shell.folder / "t.json").read_text())
+    frame, truth = pd.read_parquet("s.parquet"), shell.json("t.json")
     assert frame.shape == (120_000, 5)
     assert frame["y"].notna().mean() == pytest.approx(0.5, abs=0.01)
     model = Heckman(truth["predict"]).fit(frame.drop(columns="y"), frame["y"])
@@ -52,7 +49,7 @@ def test_a_block_has_a_seed_of_its_own(shell, small):
 
 def test_rows_do_not_depend_on_how_many_follow(shell, small):
     for rows, name in ((120, "a.csv"), (170, "b.csv")):
-        assert shell("simulate", name, "--rows", rows)[0] == 0
+        shell.runs("simulate", name, "--rows", rows)
     a, b = pd.read_csv("a.csv"), pd.read_csv("b.csv")
     assert (len(a), len(b)) == (120, 170)
     pd.testing.assert_frame_equal(a.head(100), b.head(100))
@@ -70,8 +67,7 @@ def test_the_bits_are_the_same_on_one_and_two_threads(shell, monkeypatch):
 def test_files_in_a_folder_hold_the_rows_of_one_file(shell, small):
     options = ("--rows", 333, "--features", 3, "--predicting", 2, "--truth")
     shell("simulate", "one.parquet", *options, "one.json")
-    status, text = shell("simulate", "many", *options, "many.json", "--files", 4)
-    assert status == 0
+    text = shell.runs("simulate", "many", *options, "many.json", "--files", 4)
     assert "333 rows written to 4 files in many" in text
     assert (shell.folder / "one.json").read_text() == (shell.folder / "many.json").read_text()
     parts = sorted((shell.folder / "many").iterdir())

@@ -62,8 +62,7 @@ def both(shell, *options):
     found = []
     for name, more in (("memory", ()), ("passes", ("--stream-above", 0))):
         out = shell.folder / f"{name}.json"
-        status, text = shell("fit", *options, *more, "--json", out, "--force")
-        assert status == 0, text
+        text = shell.runs("fit", *options, *more, "--json", out, "--force")
         found.append(json.loads(out.read_text()))
     return *found, text
 
@@ -161,7 +160,7 @@ def test_rows_are_read_in_passes_above_a_size(shell, folder):
     options = ("fit", *PLAIN, "--json", "out.json", "--force", "--stream-above")
     for limit, expected in ((1, False), (0.001, False), (0.0001, True)):
         _, text = shell(*options, limit)
-        found = json.loads((shell.folder / "out.json").read_text())
+        found = shell.json("out.json")
         assert found["streamed"] is expected
         assert (SAID in text) is expected
         # It is said while it runs, too.
@@ -170,9 +169,8 @@ def test_rows_are_read_in_passes_above_a_size(shell, folder):
 
 
 def test_text_is_loaded_whatever_its_size(shell, mroz):
-    status, _ = shell("fit", "mroz.csv", "--outcome", "lwage", "--stream-above", 0, "--json", "o")
-    assert status == 0
-    assert json.loads((shell.folder / "o").read_text())["streamed"] is False
+    shell.runs("fit", "mroz.csv", "--outcome", "lwage", "--stream-above", 0, "--json", "o")
+    assert shell.json("o")["streamed"] is False
 
 
 @pytest.mark.usefixtures("untrained")
@@ -184,22 +182,20 @@ def test_several_files_are_compared_as_one_table(shell):
     frame.iloc[150:].to_parquet(shell.folder / "two" / "b.parquet", index=False)
     tables = []
     for data in ("two/*.parquet", "one.parquet"):
-        status, _ = shell(
+        shell.runs(
             "compare", data, "--outcome", "wage", "--features", "a,b", "--folds", 2, "--repeats",
             1, "--no-ru", "--out", "c.csv", "--force",
         )  # fmt: skip
-        assert status == 0
         tables.append(pd.read_csv("c.csv").drop(columns="seconds"))
     pd.testing.assert_frame_equal(*tables)
 
 
 def test_the_report_of_rows_in_passes_says_what_is_left_out(shell, folder):
     for search in ("none", "best-subset"):
-        status, _ = shell(
+        shell.runs(
             "fit", *BASE, "--search", search, "--predict-with", "a,b,region", "--stream-above", 0,
             "--report", "r.html", "--force",
         )  # fmt: skip
-        assert status == 0
         page = (shell.folder / "r.html").read_text(encoding="utf-8")
         assert "needs all rows in memory" in page
     shell("fit", *PLAIN, "--report", "r.html", "--force")
@@ -209,9 +205,8 @@ def test_the_report_of_rows_in_passes_says_what_is_left_out(shell, folder):
 
 def test_a_model_of_rows_in_passes_is_saved_and_predicts(shell, folder):
     for name, limit in (("memory", 1), ("passes", 0)):
-        assert shell("fit", *PLAIN, "--save", f"{name}.heckmanfa", "--stream-above", limit)[0] == 0
-        status, text = shell("predict", f"{name}.heckmanfa", "people", "--out", f"{name}.csv")
-        assert status == 0, text
+        shell.runs("fit", *PLAIN, "--save", f"{name}.heckmanfa", "--stream-above", limit)
+        text = shell.runs("predict", f"{name}.heckmanfa", "people", "--out", f"{name}.csv")
         assert "lack a feature" in text
     pd.testing.assert_frame_equal(
         pd.read_csv("memory.csv"), pd.read_csv("passes.csv"), rtol=1e-8, atol=1e-10
@@ -228,14 +223,13 @@ def test_a_model_of_rows_in_passes_is_saved_and_predicts(shell, folder):
     ids=["marginal", "selection", "interval"],
 )
 def test_predictions_in_parts_are_those_in_memory(shell, folder, options):
-    assert shell("fit", *PLAIN, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", *PLAIN, "--save", "m.heckmanfa")
     said = []
     for name, limit in (("memory", 1), ("parts", 0)):
-        status, text = shell(
+        text = shell.runs(
             "predict", "m.heckmanfa", "people/*.parquet", "--out", f"{name}.parquet",
             "--stream-above", limit, *options,
         )  # fmt: skip
-        assert status == 0
         assert ("written a part at a time" in text) == (name == "parts")
         said.append(text.partition("written to")[2].split(" ", 2)[2])
     assert said[0] == said[1]
@@ -249,7 +243,7 @@ def test_predictions_in_parts_are_those_in_memory(shell, folder, options):
 
 
 def test_predictions_in_parts_are_written_whole_or_not_at_all(shell, folder):
-    assert shell("fit", *PLAIN, "--save", "m.heckmanfa")[0] == 0
+    shell.runs("fit", *PLAIN, "--save", "m.heckmanfa")
 
     def refuses(*options):
         return shell.refuses("predict", "m.heckmanfa", "people", "--stream-above", 0, *options)

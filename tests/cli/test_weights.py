@@ -1,7 +1,6 @@
 """Weights and clusters on the command line: in words, JSON and the report."""
 
 import html
-import json
 
 import numpy as np
 import pytest
@@ -28,9 +27,8 @@ def survey(shell):
     "table", [("survey.csv",), ("survey.parquet", "--stream-above", "0")], ids=["csv", "streamed"]
 )
 def test_large_frequencies_warn_in_the_words_of_the_command_line(shell, survey, table):
-    code, text = shell("fit", *table, *PLAIN, "--weights", "weight", "--json", "out.json")
-    assert code == 0
-    found = json.loads((shell.folder / "out.json").read_text())
+    text = shell.runs("fit", *table, *PLAIN, "--weights", "weight", "--json", "out.json")
+    found = shell.json("out.json")
     counts = f"753 rows count as {survey['weight'].sum():,}"
     for said in (" ".join(found["warnings"]), text):
         assert counts in said
@@ -51,22 +49,20 @@ def test_fractions_are_refused_in_the_words_of_the_command_line(shell, survey):
 
 @pytest.mark.usefixtures("untrained")
 def test_a_comparison_warns_of_large_frequencies_once(shell, survey):
-    code, text = shell(
+    text = shell.runs(
         "compare", "survey.csv", *COMMON, "--weights", "weight", "--folds", "2", "--repeats", "1",
         "--no-ru",
     )  # fmt: skip
-    assert code == 0
     assert text.count("rows count as") == 1
     assert "use fit with --weight-kind sampling" in text
 
 
 def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
-    code, text = shell(
+    text = shell.runs(
         "fit", "survey.csv", *PLAIN, "--method", "ml", "--cluster", "town", "--weights", "share",
         "--weight-kind", "sampling", "--json", "out.json", "--report", "out.html",
     )  # fmt: skip
-    assert code == 0
-    found = json.loads((shell.folder / "out.json").read_text())
+    found = shell.json("out.json")
     assert found["clusters"] == {"column": "town", "number": 5}
     assert found["reference_distribution"] == "t(4)"
     assert found["log_likelihood_is"] == "Log pseudolikelihood"
@@ -113,10 +109,9 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
 def test_every_output_says_which_standard_errors_it_has(
     shell, survey, options, kind, words, on_page
 ):
-    code, text = shell(
+    text = shell.runs(
         "fit", "survey.csv", *PLAIN, *options, "--json", "out.json", "--report", "out.html"
     )
-    assert code == 0
-    assert json.loads((shell.folder / "out.json").read_text())["standard_errors"] == kind
+    assert shell.json("out.json")["standard_errors"] == kind
     assert words in text
     assert on_page in html.unescape((shell.folder / "out.html").read_text())

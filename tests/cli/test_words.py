@@ -33,12 +33,11 @@ def base(shell):
 
 
 def test_a_warning_names_the_option_and_no_parameter(shell, base):
-    code, said = shell(
+    said = shell.runs(
         *("fit", "base.csv", "--outcome", "wage", "--features", "educ", "--always", "educ"),
         *("--json", "a.json", "--report", "a.html"),
     )
-    assert code == 0, said
-    told = " ".join(json.loads((shell.folder / "a.json").read_text())["warnings"])
+    told = " ".join(shell.json("a.json")["warnings"])
     page = (shell.folder / "a.html").read_text()
     for text in (said, told):
         assert re.search("named? (it )?with --select-only", text)
@@ -60,18 +59,14 @@ def test_a_warning_names_the_option_and_no_parameter(shell, base):
 )
 def test_simulate_names_the_option_that_is_out_of_range(shell, option, value, range_of):
     said = shell.refuses("simulate", "a.csv", option, value)
-    assert said == f"error: {option} must be a number in {range_of}; got {value}"
-
-
-@pytest.mark.parametrize("option", ["--report", "--save"])
-def test_fit_writes_no_file_called_minus(shell, base, option):
-    said = shell.refuses("fit", "base.csv", "--outcome", "wage", option, "-")
-    assert said == "error: name a file to write; '-' is for input only"
+    assert all(word in said for word in (option, range_of, value))
 
 
 @pytest.mark.parametrize(
     "command",
     [
+        ("fit", "base.csv", "--outcome", "wage", "--report", "-"),
+        ("fit", "base.csv", "--outcome", "wage", "--save", "-"),
         ("predict", "a.heckmanfa", "base.csv", "--out", "-"),
         ("compare", "base.csv", "--outcome", "wage", "--out", "-"),
         ("simulate", "-"),
@@ -81,7 +76,7 @@ def test_fit_writes_no_file_called_minus(shell, base, option):
     ],
 )
 def test_no_command_writes_to_minus(shell, base, command):
-    assert shell.refuses(*command) == "error: name a file to write; '-' is for input only"
+    assert "name a file to write; '-'" in shell.refuses(*command)
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])
@@ -95,8 +90,7 @@ def test_a_file_that_is_not_there_is_said_not_to_be_there_whatever_its_name(shel
 
 
 def test_the_demo_reads_the_table_by_its_name(shell):
-    code, said = shell("demo", "here")
-    assert code == 0
+    said = shell.runs("demo", "here")
     assert "reading mroz.csv" in said
     assert ".heckmanfa-" not in said
 
@@ -108,7 +102,8 @@ def test_a_column_with_a_role_cannot_be_excluded(shell, base, option, name):
     roles = {"--outcome": "wage"} | {option: name}
     words = [word for pair in roles.items() for word in pair]
     said = shell.refuses("fit", "base.csv", *words, "--exclude", name)
-    assert said == f"error: --exclude names '{name}', which is the column of {option}"
+    assert f"--exclude names '{name}'" in said
+    assert f"column of {option}" in said
 
 
 def test_dates_and_constants_are_not_offered_as_numbers(shell, base):
@@ -131,22 +126,19 @@ def test_text_where_numbers_are_needed_is_said_to_be_text(shell, base, option):
         # Two texts are classes, but those of a binary outcome are missing in some rows.
         assert f"column 'region' is never missing in {len(base)} rows" in said
         return
-    assert said == (
-        f"error: {option} needs numbers; column 'region' holds text such as '{first}': {n_levels} "
-        "categories, not amounts. Name a column of numbers, or write a number for each category"
-    )
+    for word in (option, "column 'region'", f"'{first}'", f"{n_levels} categories"):
+        assert word in said
 
 
 def test_a_collinear_column_is_left_out_in_the_head_and_not_counted(shell, base):
     base.assign(age2=2 * base["age"]).to_csv("coll.csv", index=False)
-    code, said = shell(
+    said = shell.runs(
         "fit", "coll.csv", "--outcome", "wage", "--search", "best-subset", "--json", "a.json"
     )
-    assert code == 0
     head, rest = said.split(" feature chance ", 1)
     assert "4 columns became 4 features: 3 numbers and 1 category." in head
     lost = [name for name in ("age", "age2") if f"Left out: '{name}'" in head]
     assert len(lost) == 1
     assert "caution Some columns were left out" in rest
-    told = json.loads((shell.folder / "a.json").read_text())
+    told = shell.json("a.json")
     assert list(told["columns_left_out"]) == lost

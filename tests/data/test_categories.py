@@ -86,8 +86,8 @@ def test_the_levels_of_text_are_in_alphabetical_order_in_every_library(kind):
     table, values = _read(PLAIN[kind]())
     assert table.names == ("a", "c[low]", "c[mid]")
     np.testing.assert_array_equal(values, _expected(["high", "low", "mid"]))
-    assert table.raw.names == ("a", "c")
-    assert table.raw.positions == [(0,), (1, 2)]
+    assert table.columns.names == ("a", "c")
+    assert table.columns.positions == [(0,), (1, 2)]
 
 
 @pytest.mark.parametrize("kind", DECLARED)
@@ -140,7 +140,7 @@ def test_columns_of_arrays_are_categories_by_position():
     codes = np.array([2.0, 1.0, 10.0, 2.0])
     table, values = _read(np.column_stack([np.arange(4.0), codes]), [1])
     assert table.names == ("x0", "x1[2]", "x1[10]")
-    assert table.raw.names is None
+    assert table.columns.names is None
     np.testing.assert_array_equal(values[:, 1:], [[1, 0], [0, 0], [0, 1], [1, 0]])
     text, same = _read(np.array([[0, "b"], [1, "a"], [2, "c"], [3, "b"]], dtype=object), [1])
     assert text.names == ("x0", "x1[b]", "x1[c]")
@@ -194,7 +194,7 @@ def test_dummies_with_the_name_of_another_column_are_refused():
 
 def test_later_tables_are_read_with_the_levels_of_the_fit():
     frame = _frame(TEXT)
-    columns = _read(frame)[0].fitted("Heckman")
+    columns = _read(frame)[0].columns
     other = pl.DataFrame({"a": [1.0, 2.0, 3.0], "c": ["mid", "new", "high"]})
     with pytest.raises(InputError, match=r"'new' \(1 row, the first is row 2.*known are 'high'"):
         read_features(other, columns).source(range(3))

@@ -218,95 +218,52 @@ def wide(count, *, text=False):
     return (X.replace({0.0: "a", 1.0: "b"}) if text else X), y
 
 
-def fit_frame(X, y, folder):
-    Heckman().fit(X, y)
+def _stored(X, y, place):
+    table = X.assign(outcome=y)
+    table.to_csv(place, index=False) if place.suffix == ".csv" else table.to_parquet(place)
+    return place
 
 
-def fit_names(X, y, folder):
-    Heckman([*X.columns], [*X.columns]).fit(X, y)
-
-
-def fit_array(X, y, folder):
-    Heckman([*range(X.shape[1])]).fit(X.to_numpy(), y)
-
-
-def fit_polars(X, y, folder):
-    Heckman([*X.columns]).fit(pl.from_pandas(X), y)
-
-
-def fit_arrow(X, y, folder):
-    Heckman([*X.columns]).fit(pa.Table.from_pandas(X), y)
-
-
-def fit_search(X, y, folder):
+def _halves(X):
     half = X.shape[1] // 2
-    HeckmanBestSubset(always=[*X.columns[:half]], never=[*X.columns[half:-1]]).fit(X, y)
+    return {"always": [*X.columns[:half]], "never": [*X.columns[half:-1]]}
 
 
-def fit_naive(X, y, folder):
-    NaiveOLS().fit(X, y)
+WAYS = {
+    "formula": lambda X, y, folder: Heckman.from_formula(
+        f"outcome ~ {' + '.join(X.columns)}", "~ c0", X.assign(outcome=y)
+    ),
+    "frame": lambda X, y, folder: Heckman().fit(X, y),
+    "names": lambda X, y, folder: Heckman([*X.columns], [*X.columns]).fit(X, y),
+    "array": lambda X, y, folder: Heckman([*range(X.shape[1])]).fit(X.to_numpy(), y),
+    "polars": lambda X, y, folder: Heckman([*X.columns]).fit(pl.from_pandas(X), y),
+    "arrow": lambda X, y, folder: Heckman([*X.columns]).fit(pa.Table.from_pandas(X), y),
+    "search": lambda X, y, folder: HeckmanBestSubset(**_halves(X)).fit(X, y),
+    "naive": lambda X, y, folder: NaiveOLS().fit(X, y),
+    "weighted": lambda X, y, folder: InverseProbabilityWeighted().fit(X, y),
+    "compressed": lambda X, y, folder: compress(X, y),
+    "few selecting": lambda X, y, folder: Heckman(None, ["c0", "c1"]).fit(X, y),
+    "table": lambda X, y, folder: analyse(
+        X.assign(outcome=y), outcome="outcome", select_only=[*X.columns[:-1]]
+    ),
+    "csv": lambda X, y, folder: analyse(_stored(X, y, folder / "wide.csv"), outcome="outcome"),
+    "scan": lambda X, y, folder: Heckman().fit(
+        scan(_stored(X, y, folder / "wide.parquet"), "outcome", [*X.columns])
+    ),
+}
 
 
-def fit_weighted(X, y, folder):
-    InverseProbabilityWeighted().fit(X, y)
-
-
-def fit_compressed(X, y, folder):
-    compress(X, y)
-
-
-def fit_few_selecting(X, y, folder):
-    Heckman(None, ["c0", "c1"]).fit(X, y)
-
-
-def fit_table(X, y, folder):
-    analyse(X.assign(outcome=y), outcome="outcome", select_only=[*X.columns[:-1]])
-
-
-def fit_csv(X, y, folder):
-    X.assign(outcome=y).to_csv(folder / "wide.csv", index=False)
-    analyse(folder / "wide.csv", outcome="outcome")
-
-
-def fit_scan(X, y, folder):
-    X.assign(outcome=y).to_parquet(folder / "wide.parquet")
-    Heckman().fit(scan(folder / "wide.parquet", "outcome", [*X.columns]))
-
-
-def fit_formula(X, y, folder):
-    terms = " + ".join(X.columns)
-    Heckman.from_formula(f"outcome ~ {terms}", "~ c0", X.assign(outcome=y))
-
-
-WAYS = [
-    fit_formula,
-    fit_frame,
-    fit_names,
-    fit_array,
-    fit_polars,
-    fit_arrow,
-    fit_search,
-    fit_naive,
-    fit_weighted,
-    fit_compressed,
-    fit_few_selecting,
-    fit_table,
-    fit_csv,
-    fit_scan,
-]
-
-
-@pytest.mark.parametrize("fit", WAYS)
-def test_far_more_features_than_rows_are_refused_with_their_counts(fit, tmp_path):
+@pytest.mark.parametrize("way", WAYS)
+def test_far_more_features_than_rows_are_refused_with_their_counts(way, tmp_path):
     start = time.process_time()
     with pytest.raises(TooFewRowsError, match=r"^3000 .*features .* (20|30)\b"):
-        fit(*wide(3_000), tmp_path)
+        WAYS[way](*wide(3_000), tmp_path)
     # A triangular factor of 3,000 columns takes longer, and quadratic lookups did.
     assert time.process_time() - start < 3
 
 
 def test_far_more_columns_of_text_than_rows_are_refused_before_their_levels_are_read(monkeypatch):
-    monkeypatch.setattr("heckmanfa.data.columns.encoded_columns.count_levels", None)
+    monkeypatch.setattr("heckmanfa.data.columns.encoded_frame.count_levels", None)
     with pytest.raises(TooFewRowsError, match=r"1001 features are far too many for 30 rows"):
         Heckman().fit(*wide(1_001, text=True))
 

@@ -60,7 +60,7 @@ def frame():
     table.loc[0.3 + X[:, 0] + 0.5 * X[:, 2] - X[:, 3] + X[:, 4] + u <= 0, "y"] = np.nan
     table["seen"] = table["y"].notna()
     table["weight"] = random.integers(0, 4, len(table)).astype(float)
-    table["team"] = random.choice([f"team {one}" for one in range(45)], len(table))
+    table["team"] = random.choice([f"team {number}" for number in range(45)], len(table))
     return table
 
 
@@ -91,7 +91,7 @@ def same(found, expected):
 
 
 def bits(model):
-    return [float(one).hex() for one in model.tidy()["estimate"]]
+    return [float(estimate).hex() for estimate in model.tidy()["estimate"]]
 
 
 # The same digits as in memory. --------------------------------------------------------------------

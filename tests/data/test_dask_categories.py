@@ -65,7 +65,7 @@ def levels(X, lists=(None,), categorical="from_dtype"):
         y = X[X.columns[0]] if hasattr(X, "columns") else X[:, 0]
         X = dask_source(X, y, None, None, None)
     table = read_features(X, "Heckman", categorical=categorical, lists=lists)
-    encoding = table.fitted("Heckman").encoding
+    encoding = table.columns.encoding
     return None if encoding is None else encoding.levels
 
 

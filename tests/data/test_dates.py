@@ -39,16 +39,7 @@ SPELLINGS = {
 }
 # Texts that pandas reads with the same offset, and ones that are no time.
 OFFSETS = ["2020-05-01T05:06:07+02:00", "2020-05-01T23:30-0530", "2020-05-01 12:00:00.25+09"]
-NO_TIMES = [
-    "25:00",
-    "10:60",
-    "1:2",
-    "13:00 PM",
-    "0:30 am",
-    "10:00 +",
-    "10:00 CET",
-    "10:00x",
-]
+NO_TIMES = ["25:00", "10:60", "1:2", "13:00 PM", "0:30 am", "10:00 +", "10:00 CET", "10:00x"]
 TYPES = {
     "stamps": (lambda v: v, "ns"),
     "zoned": (lambda v: v.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), "ns"),

@@ -1,5 +1,6 @@
 """The same rows give the same numbers, and rows unlike those of the fit are refused with words."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -126,20 +127,18 @@ def test_columns_that_are_not_there(frame, learned):
 def test_levels_never_seen(frame, learned):
     encoding, _ = learned
     rows = frame.assign(region=["west", "east", None, "east", "Up"] * 12)
-    with pytest.raises(InputError) as caught:
-        encoding.transform(rows)
-    assert str(caught.value) == (
-        "column 'region' holds levels that the model was not fitted with: 'east' (24 rows, the "
-        "first is row 2 of the data), 'Up' (12 rows, the first is row 5 of the data); known are "
-        "'north', 'south', 'west'. Correct these cells, or pass unknown='missing' to count them "
-        "as missing: a row that lacks a feature gets no prediction"
+    named = (
+        r"'region' .*: 'east' \(24 rows, .* row 2 .*\), 'Up' \(12 rows, .* row 5 .*\); "
+        r".*'north', 'south', 'west'\. .*unknown='missing'.*"
     )
-    held = "'region' holds levels that the model was not fitted with in 36 rows, which"
-    assert encoding.unseen(rows) == [f"{held} count as missing: 'Up', 'east'."]
+    with pytest.raises(InputError, match=f"{named} no prediction"):
+        encoding.transform(rows)
+    (said,) = encoding.unseen(rows)
+    assert re.match(r"'region' .* 36 rows.*: 'Up', 'east'\.", said)
     assert encoding.unseen(frame) == []
     filled = Encoding.learn(frame, FEATURES, untyped=True, missing="mean")[0]
-    assert filled.unseen(rows)[0].startswith(f"{held} the means of the fit replace: ")
-    with pytest.raises(InputError, match="as missing: the means of the fit then fill them"):
+    assert "the means of the fit" in filled.unseen(rows)[0]
+    with pytest.raises(InputError, match=f"{named} the means of the fit"):
         filled.transform(rows)
 
 
@@ -168,19 +167,22 @@ def test_what_cannot_be_learned(frame):
 
 
 def test_the_story(frame, learned):
-    assert learned[0].explain() == [
-        "4 columns became 5 features: 3 numbers and 1 category.",
-        "The category 'region' became 2 dummies, compared with its reference, 'north'.",
-        "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
-        "Left out: 'id' counts the rows.",
-        "To use a column all the same, pass it to numeric or categorical.",
-    ]
     filled = Encoding.learn(frame, ["age", "id"], numeric=["id"], missing="mean")[0]
-    assert filled.explain() == [
-        "2 columns became 2 features: 2 numbers.",
-        "Missing values were filled with the mean of the rows that have them (shares of the levels "
-        "for categories), which makes standard errors too small: 'age' (6 rows).",
-    ]
+    for encoding, wanted in (
+        (
+            learned[0],
+            [
+                "4 columns .* 5 features: 3 numbers and 1 category",
+                "'region' .* 2 dummies.*'north'",
+                r"'age' \(6 rows\), 'region' \(10 rows\)",
+                "'id' counts the rows",
+                "numeric or categorical",
+            ],
+        ),
+        (filled, ["2 columns .* 2 features: 2 numbers", r"mean.*'age' \(6 rows\)"]),
+    ):
+        for sentence, words in zip(encoding.explain(), wanted, strict=True):
+            assert re.search(words, sentence)
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")

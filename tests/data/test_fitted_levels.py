@@ -1,5 +1,6 @@
 """Levels are those of the rows that are fitted, and the reference is one of them."""
 
+import re
 import warnings
 
 import numpy as np
@@ -190,9 +191,8 @@ def test_a_reference_that_separation_leaves_no_row_of_gives_way_to_one_that_stay
     X, y = _lost()
     with pytest.warns(DroppedFeaturesWarning) as caught:
         model = Heckman(["g", "x"], on_separation="drop").fit(X, y)
-    said = [str(warning.message) for warning in caught]
-    assert said[0] == "12 rows were left out: their selection is determined by 'g[AA]'"
-    assert len(said) == 2
+    assert len(caught) == 2
+    assert re.match(r"12 rows .*'g\[AA\]'$", str(caught[0].message))
     assert model.encoding_.references == {"g": "AS"}
     assert model.dropped_features_ == ["g[AA]"]
     rest = Heckman(["g", "x"]).fit(X[12:], y[12:])

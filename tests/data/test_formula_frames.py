@@ -59,35 +59,22 @@ def with_region(data, dtype):
     return data.assign(region=data["region"].astype(dtype))
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda data: with_region(data, "string"),
-        lambda data: with_region(data, "string[python]"),
-        lambda data: with_region(data, "string[pyarrow]"),
-        lambda data: with_region(data, pd.ArrowDtype(pa.string())),
-        lambda data: with_region(data, pd.ArrowDtype(pa.large_string())),
-        lambda data: with_region(data, "category"),
-        pl.from_pandas,
-        lambda data: pl.from_pandas(data).with_columns(
-            pl.col("region").cast(pl.Enum(["north", "south", "west"]))
-        ),
-        pa.Table.from_pandas,
-        lambda data: pa.Table.from_pandas(data).to_pandas(types_mapper=pd.ArrowDtype),
-    ],
-    ids=[
-        "string",
-        "python",
-        "pyarrow",
-        "arrow",
-        "large",
-        "category",
-        "polars",
-        "enum",
-        "table",
-        "all",
-    ],
-)
+ENUM = pl.Enum(["north", "south", "west"])
+TEXTS = {
+    "string": lambda data: with_region(data, "string"),
+    "python": lambda data: with_region(data, "string[python]"),
+    "pyarrow": lambda data: with_region(data, "string[pyarrow]"),
+    "arrow": lambda data: with_region(data, pd.ArrowDtype(pa.string())),
+    "large": lambda data: with_region(data, pd.ArrowDtype(pa.large_string())),
+    "category": lambda data: with_region(data, "category"),
+    "polars": pl.from_pandas,
+    "enum": lambda data: pl.from_pandas(data).with_columns(pl.col("region").cast(ENUM)),
+    "table": pa.Table.from_pandas,
+    "all": lambda data: pa.Table.from_pandas(data).to_pandas(types_mapper=pd.ArrowDtype),
+}
+
+
+@pytest.mark.parametrize("made", TEXTS.values(), ids=TEXTS)
 def test_text_of_every_kind_is_categories(made, data, by_objects):
     model = fitted(made(data))
     assert list(model.feature_names_in_) == list(by_objects.feature_names_in_)
@@ -113,20 +100,19 @@ def test_decimals_are_numbers(data):
 DAYS = pd.date_range("2020-01-01", periods=753)
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        DAYS,
-        DAYS.tz_localize("UTC"),
-        DAYS - DAYS[0],
-        pd.period_range("2020-01-01", periods=753),
-        [datetime.date(2020, 1, 1) + datetime.timedelta(k) for k in range(753)],
-        [datetime.time(k % 24) for k in range(753)],
-        pd.Series(DAYS).astype("timestamp[ns][pyarrow]"),
-        pd.Series(DAYS - DAYS[0]).astype("duration[ns][pyarrow]"),
-    ],
-    ids=["date", "zone", "span", "period", "day", "clock", "arrow", "arrow span"],
-)
+TIMES = {
+    "date": DAYS,
+    "zone": DAYS.tz_localize("UTC"),
+    "span": DAYS - DAYS[0],
+    "period": pd.period_range("2020-01-01", periods=753),
+    "day": [datetime.date(2020, 1, 1) + datetime.timedelta(k) for k in range(753)],
+    "clock": [datetime.time(k % 24) for k in range(753)],
+    "arrow": pd.Series(DAYS).astype("timestamp[ns][pyarrow]"),
+    "arrow span": pd.Series(DAYS - DAYS[0]).astype("duration[ns][pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
 @pytest.mark.parametrize("term", ["when", "C(when)", "I(when)"])
 def test_dates_and_times_are_refused_with_what_to_do(data, times, term):
     with pytest.raises(InputError, match=r"'when' holds dates or times.* make it a number"):
@@ -172,13 +158,9 @@ def test_what_is_neither_a_number_nor_a_category_gets_an_error_of_ours(data):
 def test_unseen_text_is_named_whole(data, term, dtype):
     model = fitted(data, f"educ + {term}", f"{DRIVERS} + {term}")
     new = pd.Series(["it's `new`. Really: {yes}", "north"], dtype=dtype)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"'region' .*unknown='missing'") as caught:
         model.predict(data.head(2).assign(region=new))
-    assert str(caught.value) == (
-        "column 'region' has categories that the model was not fitted with: "
-        "\"it's `new`. Really: {yes}\". Correct these cells, or pass unknown='missing' to count "
-        "them as missing: a row that lacks a feature gets no prediction"
-    )
+    assert ': "it\'s `new`. Really: {yes}". ' in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [70, 7.5])

@@ -96,6 +96,15 @@ def _source(way: str, arrow, folder):
     return folder / "t.parquet"
 
 
+def _table(way: str, data: pd.DataFrame):
+    """The same columns as a table of another library."""
+    if way == "polars":
+        return pytest.importorskip("polars").from_pandas(data)
+    if way == "pyarrow":
+        return pytest.importorskip("pyarrow").Table.from_pandas(data, preserve_index=False)
+    return data
+
+
 WAYS = ("polars", "duckdb", "dataset", "feather", "parquet", "parquet with a filesystem")
 
 
@@ -162,35 +171,25 @@ def test_a_table_in_memory_is_fitted_and_predicted_by_name(way, arrow, frame, ex
 
 
 @pytest.mark.parametrize("way", ["pandas", "polars", "pyarrow"])
-def test_margins_over_a_column_leave_only_that_column_out(way, arrow, frame):
+def test_margins_over_a_column_leave_only_that_column_out(way, frame):
     names = ["z", "w", "secret", "^g$"]
     model = Heckman(["z"], ["z", "w", "secret"]).fit(frame[names[:3]], frame["y"])
-    data = frame[names]
-    want = model.margins(data, over="^g$").table
-    if way == "polars":
-        data = pytest.importorskip("polars").from_pandas(data)
-    elif way == "pyarrow":
-        data = arrow.select(names)
-    pd.testing.assert_frame_equal(model.margins(data, over="^g$").table, want, rtol=1e-7)
-    with_pattern = frame[names].rename(columns={"^g$": "^(z|w)$"})
-    if way == "polars":
-        # As a pattern, this name would remove features, and keep itself.
-        data = pytest.importorskip("polars").from_pandas(with_pattern)
-        got = model.margins(data, over="^(z|w)$").table
-        np.testing.assert_allclose(got["estimate"], want["estimate"], rtol=1e-7)
+    want = model.margins(frame[names], over="^g$").table
+    got = model.margins(_table(way, frame[names]), over="^g$").table
+    pd.testing.assert_frame_equal(got, want, rtol=1e-7)
+    # As a pattern, this name would remove features, and keep itself.
+    data = _table(way, frame[names].rename(columns={"^g$": "^(z|w)$"}))
+    got = model.margins(data, over="^(z|w)$").table
+    np.testing.assert_allclose(got["estimate"], want["estimate"], rtol=1e-7)
 
 
 @pytest.mark.parametrize("way", ["pandas", "polars", "pyarrow"])
-def test_a_formula_reads_the_column_in_backticks(way, arrow, frame):
+def test_a_formula_reads_the_column_in_backticks(way, frame):
     plain = {"^secret$": "one", "x y": "two", "a.b": "three"}
     want = Heckman.from_formula(
         "y ~ one + I(two**2) + exp(three) + x_y", "~ one + two + z + w", frame.rename(columns=plain)
     )
-    data = frame
-    if way == "polars":
-        data = pytest.importorskip("polars").from_pandas(frame)
-    elif way == "pyarrow":
-        data = arrow.drop_columns(["a"])
+    data = _table(way, frame)
     got = Heckman.from_formula(
         "y ~ `^secret$` + I(`x y`**2) + exp(`a.b`) + x_y", "~ `^secret$` + `x y` + z + w", data
     )

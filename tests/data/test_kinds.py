@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import re
 
 import numpy as np
 import pandas as pd
@@ -90,13 +91,9 @@ def test_numbers_that_come_as_something_else(rng):
 def test_a_few_words_among_numbers_are_named_with_their_rows():
     ages = [str(20 + i % 40) for i in range(500)]
     ages[16], ages[202], ages[300] = "n/a?", "abc", "NA"
-    with pytest.raises(InputError) as caught:
+    words = r"'age': 2 of 499 .* row 17 'n/a\?', row 203 'abc' .*NaN, or name 'age' in categorical"
+    with pytest.raises(InputError, match=words):
         kind(ages, "age")
-    assert str(caught.value) == (
-        "column 'age': 2 of 499 values are not numbers: row 17 'n/a?', row 203 'abc' (rows of the "
-        "data, the first is 1); correct them, mark them missing with NaN, or name 'age' "
-        "in categorical"
-    )
 
 
 def test_many_words_are_not_all_shown_and_long_ones_not_whole():
@@ -131,9 +128,7 @@ def test_few_values_are_levels():
 def test_half_numbers_are_text_that_says_so():
     found = kind([str(i / 7) for i in range(170)] + ["<5"] * 30)
     assert found.kind == "text"
-    assert found.reason == (
-        "is text, though 170 of its 200 values are numbers; row 171 of the data holds '<5'"
-    )
+    assert re.search("170 of its 200 .* row 171 .* '<5'", found.reason)
 
 
 def test_identifiers(rng):
@@ -182,15 +177,14 @@ def test_dates_are_left_out_with_words():
         )
     )
     assert {one.kind for one in found.values()} == {"text"}
-    assert {one.reason for one in found.values()} == {
-        "holds dates, which no model can use; make numbers of them, such as years"
-    }
-    assert kind(days - days[0]).reason == (
-        "holds spans of time, which no model can use; make numbers of them, such as days"
-    )
-    assert kind(np.array([datetime.time(1 + i % 9) for i in range(N)], object)).reason == (
-        "holds times of day, which no model can use; make numbers of them, such as hours"
-    )
+    assert len({column.reason for column in found.values()}) == 1
+    clock = np.array([datetime.time(1 + i % 9) for i in range(N)], object)
+    for times, words in (
+        (days, "dates, .* years"),
+        (days - days[0], "spans of time, .* days"),
+        (clock, "times of day, .* hours"),
+    ):
+        assert re.search(words, kind(times).reason)
 
 
 def test_labels_are_dates_if_nearly_all_of_them_are():
@@ -204,16 +198,14 @@ def test_categories_have_few_levels(rng):
     assert kind([f"c{i % 50}" for i in range(N)]).kind == "category"
     assert kind([f"c{i % 51}" for i in range(N)]).kind == "text"
     assert kind(["a", "b", "c", "c"]).kind == "text"
-    assert kind(["a", " a", "b ", "b"]).reason == "is a category of 2 levels"
+    assert "2 levels" in kind(["a", " a", "b ", "b"]).reason
     assert kind([["a"]] * N).kind == "text"
 
 
 def test_declared_categories_stay_categories_whatever_their_values():
     assert kind(pd.Categorical([1, 2, 3, 1, 2, 3])).kind == "category"
     assert kind(pd.Categorical([2021, 2022, 2023] * 2)).kind == "category"
-    assert kind(pd.Categorical(np.arange(N) % 51)).reason == (
-        f"is a category of numbers with 51 different values in {N} rows, too many for a category"
-    )
+    assert re.search(f"numbers .* 51 .* {N} rows", kind(pd.Categorical(np.arange(N) % 51)).reason)
     assert kind(pd.Categorical(["1", "2", "3"] * 2)).kind == "category"
     assert kind(pd.Categorical([f"c{i}" for i in range(N)])).kind == "identifier"
     # Stata labels some values of a number.
@@ -239,7 +231,7 @@ def test_the_user_decides_otherwise():
         "constant",
         "constant",
     ]
-    assert found["code"].reason == "is a category of 7 levels, as asked"
+    assert "7 levels, as asked" in found["code"].reason
     with pytest.raises(InputError, match="200 of 200 values are not numbers: row 1 'c0'"):
         decide_kinds(frame, numeric=["city"])
     with pytest.raises(InputError, match="'id' is in both categorical and numeric"):

@@ -43,9 +43,15 @@ def formula(mroz):
     )
 
 
-def _answers(model, rows, features, **options):
+@pytest.fixture(params=["plain", "formula"])
+def asked(request):
+    """A model, and the columns of the rows that it takes."""
+    columns = FEATURES if request.param == "plain" else [*FEATURES, "lwage"]
+    return request.getfixturevalue(request.param), columns
+
+
+def _answers(model, X, **options):
     """Each prediction there is, by what it is."""
-    X = rows[features]
     yield "marginal", model.predict(X, **options)
     yield "selected", model.predict(X, kind="selected", **options)
     values, interval = model.predict(X, "selected", "prediction", **options)
@@ -59,9 +65,8 @@ def _rows_without(kind):
     return {"marginal": [2, 5], "selected": [2, 5, 9], "selection": [2, 5, 9]}[kind]
 
 
-@pytest.mark.parametrize("by", ["plain", "formula"])
-def test_arrays_and_formulas_refuse_with_counts_by_column(by, plain, formula, holed):
-    model, features = (plain, FEATURES) if by == "plain" else (formula, [*FEATURES, "lwage"])
+def test_arrays_and_formulas_refuse_with_counts_by_column(asked, holed):
+    model, features = asked
     X = holed[features]
     for ask in (
         lambda: model.predict(X, kind="selected"),
@@ -80,13 +85,11 @@ def test_arrays_and_formulas_refuse_with_counts_by_column(by, plain, formula, ho
         model.predict(X)
 
 
-@pytest.mark.parametrize("by", ["plain", "formula"])
-def test_asked_for_nan_they_predict_all_other_rows_alike(by, plain, formula, whole, holed):
-    model, features = (plain, FEATURES) if by == "plain" else (formula, [*FEATURES, "lwage"])
-    wanted = _answers(model, whole, features)
-    for (kind, found), (_, complete) in zip(
-        _answers(model, holed, features, missing="nan"), wanted, strict=True
-    ):
+def test_asked_for_nan_they_predict_all_other_rows_alike(asked, whole, holed):
+    model, features = asked
+    wanted = _answers(model, whole[features])
+    answers = _answers(model, holed[features], missing="nan")
+    for (kind, found), (_, complete) in zip(answers, wanted, strict=True):
         assert [*np.flatnonzero(np.isnan(found))] == _rows_without(kind), kind
         there = ~np.isnan(found)
         np.testing.assert_allclose(found[there], complete[there], rtol=1e-12)
@@ -118,10 +121,9 @@ def test_regressions_without_selection_follow_the_rule(mroz, holed):
         assert [*np.flatnonzero(np.isnan(found))] == [2, 5]
 
 
-@pytest.mark.parametrize("by", ["plain", "formula"])
-def test_dask_follows_the_rule_when_it_is_computed(by, plain, formula, holed):
+def test_dask_follows_the_rule_when_it_is_computed(asked, holed):
     dd = pytest.importorskip("dask.dataframe")
-    model, features = (plain, FEATURES) if by == "plain" else (formula, [*FEATURES, "lwage"])
+    model, features = asked
     X = dd.from_pandas(holed[features], npartitions=2)
     lazy = model.predict(X, kind="selected")
     with pytest.raises(MissingValueError, match=r"rows cannot be predicted"):
@@ -134,9 +136,8 @@ def test_dask_follows_the_rule_when_it_is_computed(by, plain, formula, holed):
     assert [*np.flatnonzero(np.isnan(found))] == [2, 5, 9]
 
 
-@pytest.mark.parametrize("by", ["plain", "formula"])
-def test_a_file_has_a_row_for_each_and_says_how_many_are_empty(by, plain, formula, holed, tmp_path):
-    model = plain if by == "plain" else formula
+def test_a_file_has_a_row_for_each_and_says_how_many_are_empty(asked, holed, tmp_path):
+    model, _ = asked
     place, out = tmp_path / "new.parquet", tmp_path / "p.parquet"
     pq.write_table(pa.Table.from_pandas(holed, preserve_index=False), place, row_group_size=50)
     for kind, words in (
@@ -182,14 +183,12 @@ def test_another_answer_is_refused(plain, whole, tmp_path):
         with pytest.raises(InputError, match="missing must be 'error' or 'nan'; got 'drop'"):
             ask(X, missing="drop")
     with pytest.raises(InputError, match="missing must be 'error' or 'nan'"):
-        predict_parquet(plain, tmp_path, tmp_path / "p.parquet", missing="drop")
+        predict_parquet(plain, tmp_path / "in.parquet", tmp_path / "p.parquet", missing="drop")
 
 
-def test_diagnostics_count_rows_that_miss_a_feature_in_every_model(plain, formula, holed):
-    for model, features in ((plain, FEATURES), (formula, [*FEATURES, "lwage"])):
-        assert "3 rows lack a feature and are not counted" in str(
-            model.diagnostics(holed[features])
-        )
+def test_diagnostics_count_rows_that_miss_a_feature_in_every_model(asked, holed):
+    model, features = asked
+    assert "3 rows lack a feature" in str(model.diagnostics(holed[features]))
 
 
 # Rows that are not in memory. ---------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_any_two_labels_become_0_and_1_and_nan_where_missing(y, classes):
     assert found == classes
     assert [type(label) for label in found] == [type(label) for label in classes]
     np.testing.assert_array_equal(encode_classes(y, 4, classes), codes)
-    np.testing.assert_array_equal(read_classes(y, 4, positive=found[0])[0], [0, 1, np.nan, 0])
+    np.testing.assert_array_equal(encode_classes(y, 4, found[::-1]), [0, 1, np.nan, 0])
 
 
 def test_labels_of_rows_that_are_not_selected_are_ignored():
@@ -69,37 +69,17 @@ def test_labels_of_rows_that_are_not_selected_are_ignored():
 @pytest.mark.parametrize(
     ("y", "error", "words"),
     [
-        (
-            ["yes"] * 5 + ["no"] * 4 + ["yse"],
-            InputError,
-            "'yse' .1 row., the rarest. Is 'yse' a typo of 'yes'",
-        ),
-        (["yes"] * 5 + ["no"] * 4 + ["Yes"], InputError, "Is 'Yes' another spelling of 'yes'"),
-        (np.array(["a", "a", "b", "b", "nan"]), InputError, "Is 'nan' a missing value that became"),
-        (np.array(["nan", "nan", "a", "b"]), InputError, "Is 'nan' a missing value that became"),
-        (
-            np.array(["a", "a", "nan"]),
-            InputError,
-            "'nan' in 1 selected row, which looks like a mis",
-        ),
-        (
-            [0, 1, 2, 1],
-            InputError,
-            "3 classes in selected rows, 1 .2 rows., 0 .1 row. and 2 .1 row",
-        ),
+        (["yes"] * 5 + ["no"] * 4 + ["yse"], InputError, "'yse' .1 row.*typo of 'yes'"),
+        (["yes"] * 5 + ["no"] * 4 + ["Yes"], InputError, "'Yes' another spelling of 'yes'"),
+        (np.array(["a", "a", "b", "b", "nan"]), InputError, "Is 'nan' a missing value"),
+        (np.array(["nan", "nan", "a", "b"]), InputError, "Is 'nan' a missing value"),
+        (np.array(["a", "a", "nan"]), InputError, "'nan' in 1 selected row, .* missing value"),
+        ([0, 1, 2, 1], InputError, "3 classes .* 1 .2 rows., 0 .1 row. and 2 .1 row"),
         (list("abcdefab"), InputError, "2 more and 'f' .1 row."),
-        (
-            list("abcdabcaba"),
-            InputError,
-            "'a' .4 rows., 'b' .3 rows., 'c' .2 rows. and 'd' .1 row., the rarest",
-        ),
+        (list("abcdabcaba"), InputError, "'b' .3 rows., 'c' .2 rows. and 'd' .1 row., the rarest"),
         (list("abcdeabcdabcab"), InputError, "'c' .3 rows., 1 more and 'e' .1 row., the rarest"),
-        (np.linspace(0, 1, 9), InputError, "9 numbers from 0 to 1, .* probabilities are not cl"),
-        (
-            np.linspace(0, 3, 9),
-            InputError,
-            "Unknown label type: y holds 9 .* use Heckman for an am",
-        ),
+        (np.linspace(0, 1, 9), InputError, "9 numbers from 0 to 1, .* probabilities"),
+        (np.linspace(0, 3, 9), InputError, "Unknown label type: y holds 9 .* use Heckman"),
         (np.arange(30), InputError, "30 different numbers"),
         ([1, 1, 1], ConstantOutcomeError, "one class, 1, in all 3 selected rows"),
         ([np.nan, np.nan], NoOutcomeError, "no row has an observed outcome"),
@@ -121,8 +101,3 @@ def test_other_outcomes_are_refused_with_what_to_do(y, error, words):
 def test_a_class_that_is_never_selected_is_named():
     with pytest.raises(ConstantOutcomeError, match="1 occurs only in rows that are not selected"):
         read_classes([0, 0, 1], 3, np.array([True, True, False]))
-
-
-def test_the_positive_class_must_occur():
-    with pytest.raises(InputError, match=r"'yess' does not occur.* Did you mean 'yes'"):
-        read_classes(["yes", "no"], 2, positive="yess")

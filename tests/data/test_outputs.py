@@ -24,7 +24,7 @@ def write(path, force=True):
 
 
 def names(folder):
-    return sorted(one.name for one in folder.iterdir())
+    return sorted(entry.name for entry in folder.iterdir())
 
 
 def test_devices_fifos_sockets_and_folders_are_not_replaced(tmp_path, monkeypatch):
@@ -77,12 +77,16 @@ def test_links_are_followed_and_stay(tmp_path, monkeypatch):
     (tmp_path / "nowhere").symlink_to("absent/file")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    write("dangling", force=False)
-    assert (tmp_path / "there" / "file").read_text() == "new"
-    assert (tmp_path / "dangling").is_symlink()
+    for content in ("new", "newer"):
+        with replacing("dangling", force=content == "newer") as part:
+            # A move from another folder could be one to another file system.
+            assert part.parent.name == "there"
+            part.write_text(content)
+        assert (tmp_path / "there" / "file").read_text() == content
+        assert (tmp_path / "dangling").is_symlink()
     with pytest.raises(InputError, match="dangling exists; pass force=True"):
         write("dangling", force=False)
-    with pytest.raises(InputError, match=r"nowhere cannot be written: there is no folder .*absent"):
+    with pytest.raises(InputError, match=r"nowhere .*no folder .*absent"):
         write("nowhere")
     with pytest.raises(InputError, match="a is a link that leads to itself"):
         write("a")
@@ -111,6 +115,22 @@ def test_an_error_of_the_system_names_the_file_that_was_written(tmp_path):
         assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("before", [None, "before"])
+def test_an_interruption_leaves_what_was_there(tmp_path, before):
+    path = tmp_path / "out.csv"
+    if before:
+        path.write_text(before)
+
+    def interrupted():
+        with replacing(path, force=True) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [file.read_text() for file in tmp_path.iterdir()] == ([before] if before else [])
+
+
 def test_an_error_that_is_of_no_output_is_blamed_on_none(tmp_path):
     with (
         pytest.raises(PermissionError, match=r"in\.csv"),
@@ -125,8 +145,8 @@ def test_all_files_of_a_call_are_written_or_none(tmp_path):
 
     def late():
         with outputs(files, force=False) as places:
-            for one in places.values():
-                one.part.write_text("new")
+            for place in places.values():
+                place.part.write_text("new")
             (tmp_path / "b").write_text("theirs")
 
     with pytest.raises(InputError, match="b exists"):
@@ -135,8 +155,8 @@ def test_all_files_of_a_call_are_written_or_none(tmp_path):
     (tmp_path / "b").unlink()
     with outputs(files, force=False) as places:
         assert list(places) == ["--a", "--b"]
-        for one in places.values():
-            one.part.write_text("new")
+        for place in places.values():
+            place.part.write_text("new")
     assert names(tmp_path) == ["a", "b"]
 
 
@@ -196,16 +216,11 @@ def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_s
     tmp_path, killed
 ):
     parts = names(tmp_path)
-    assert len(parts) == 3
-    assert sum((tmp_path / one).is_dir() for one in parts) == 1
-    similar = [
-        ".12345678.a.csv",
-        ".heckmanfa-12345678-12345678.a.csv",
-        parts[0] + "x",
-        "a.csv.part",
-    ]
-    for one in similar:
-        (tmp_path / one).write_text("mine")
+    assert [(tmp_path / name).is_dir() for name in parts].count(True) == 1
+    assert len(parts) == 2
+    similar = [".0123456789abcdef.a.csv", ".heckmanfa-12345678.a.csv", "a.csv.part"]
+    for name in similar:
+        (tmp_path / name).write_text("mine")
     (tmp_path / ".heckmanfa-link").symlink_to(parts[0])
     kept = {*similar, ".heckmanfa-link"}
     write(tmp_path / "b.csv")
@@ -238,13 +253,13 @@ def test_many_who_write_into_one_folder_do_not_remove_one_another_s_parts(tmp_pa
         except Exception as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=often, args=(f"{one}.csv",)) for one in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    threads = [threading.Thread(target=often, args=(f"{number}.csv",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failed == []
-    assert names(tmp_path) == [f"{one}.csv" for one in range(4)]
+    assert names(tmp_path) == [f"{number}.csv" for number in range(4)]
 
 
 def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
@@ -324,8 +339,8 @@ def test_where_one_file_appears_at_the_last_moment_none_of_the_call_stays(tmp_pa
 
     def both():
         with outputs({"--a": tmp_path / "a", "--b": tmp_path / "b"}, force=False) as places:
-            for one in places.values():
-                one.part.write_text("new")
+            for place in places.values():
+                place.part.write_text("new")
 
     with pytest.raises(InputError, match="b exists"):
         both()
@@ -345,38 +360,15 @@ def test_files_are_written_where_the_file_system_has_no_hard_links(tmp_path, mon
     assert names(tmp_path) == ["a.csv"]
 
 
-def as_left_over(folder, name="x"):
-    """Name something as a temporary file is named."""
-    random = "0" * 8
-    return folder / f".heckmanfa-{random}-{module._digest(random, name)}.{name}"
-
-
-def test_only_what_a_run_has_made_is_taken_for_a_leftover(tmp_path, killed):
-    killed.kill()
-    killed.wait()
-    (left,) = tmp_path.glob(".heckmanfa-*.made")
-    folder, linked, piped, other = (as_left_over(tmp_path, one) for one in "klmn")
-    # A lock file removes the folder that it was written for, and no other.
-    other.write_bytes(left.read_bytes())
-    theirs = other.with_name(f"{other.name}.folder")
-    for one in (folder, theirs):
-        one.mkdir()
-        (one / "thesis").write_text("years")
-    (tmp_path / "mine").write_text("mine")
+def test_links_and_fifos_are_not_taken_for_leftovers(tmp_path):
+    linked, piped = (tmp_path / module._temporary_name(name) for name in "lp")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis").write_text("years")
     linked.symlink_to(tmp_path / "mine")
     os.mkfifo(piped)
     write(tmp_path / "b.csv")
-    kept = {"mine", folder.name, theirs.name, linked.name, piped.name}
-    assert {*names(tmp_path)} == {*kept, "b.csv"}
-    assert names(folder) == names(theirs) == ["thesis"]
-
-
-def test_a_run_that_is_killed_before_it_names_its_folder_leaves_nothing(tmp_path):
-    lock = as_left_over(tmp_path)
-    lock.touch()
-    lock.with_name(f"{lock.name}.folder").mkdir()
-    write(tmp_path / "b.csv")
-    assert names(tmp_path) == ["b.csv"]
+    assert {*names(tmp_path)} == {"mine", linked.name, piped.name, "b.csv"}
+    assert names(tmp_path / "mine") == ["thesis"]
 
 
 def test_leftovers_of_other_users_stay(tmp_path, killed, monkeypatch):
@@ -436,16 +428,6 @@ def test_a_lock_that_another_holds_is_not_waited_for(tmp_path, monkeypatch):
     assert names(tmp_path) == ["a.csv"]
 
 
-def test_who_takes_every_part_away_is_not_waited_for(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(module.fcntl, "flock", refuse)
-    with pytest.raises(InputError, match=r"a\.csv cannot be written: another program"):
-        write(tmp_path / "a.csv")
-    assert names(tmp_path) == []
-
-
 def test_the_longest_names_are_written(tmp_path):
     for name in ("x" * 251 + ".csv", "é" * 125 + ".csv"):
         write(tmp_path / name)
@@ -472,6 +454,7 @@ def test_other_failures_of_the_system_are_named(tmp_path, monkeypatch):
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "link", fails)
+    monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(InputError, match=r"a\.csv cannot be written: Input/output error"):
         write(tmp_path / "a.csv", force=False)
     assert names(tmp_path) == []
@@ -479,8 +462,8 @@ def test_other_failures_of_the_system_are_named(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("character", ["a", "\u00e9", "\U0001f600"])
 def test_a_temporary_name_keeps_as_much_of_a_long_name_as_fits(character):
-    name = module._temporary_name(character * 250 + ".csv") + module._FOLDER
+    name = module._temporary_name(character * 250 + ".csv")
     size = len(character.encode())
     assert module._LONGEST_NAME - size < len(name.encode()) <= module._LONGEST_NAME
-    assert name.endswith(f"{character}.csv{module._FOLDER}")
+    assert name.endswith(f"{character}.csv")
     assert module._temporary_name("short.csv").endswith(".short.csv")

@@ -93,7 +93,6 @@ def test_only_selected_rows_with_weight_have_classes(source_of, tmp_path):
     frame = X.assign(y=y, chosen=chosen, weight=weight)
     source = source_of(frame, tmp_path, selected="chosen", sample_weight="weight")
     assert learn_classes(source)[1] == ("no", "yes")
-    assert learn_classes(source, positive="no")[1] == ("yes", "no")
 
 
 TYPO = pd.Series(["yes", "no", "no", "yse"] * 100)

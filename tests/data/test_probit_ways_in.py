@@ -60,20 +60,6 @@ def assert_same(model, reference, classes):
     assert model.classes_.tolist() == list(classes)
 
 
-def by_numpy(y):
-    return HeckmanProbit([0, 1]).fit(X.to_numpy(), FRAME[y].to_numpy(dtype=object))
-
-
-def by_polars(y):
-    table = pl.from_pandas(FRAME)
-    return HeckmanProbit(PREDICTION).fit(table[NAMES], table[y])
-
-
-def by_arrow(y):
-    table = pa.Table.from_pandas(FRAME)
-    return HeckmanProbit(PREDICTION).fit(table.select(NAMES), table[y])
-
-
 def by_partitions(y):
     lazy = dd.from_pandas(FRAME, npartitions=3)
     with dask.config.set(scheduler="synchronous"):
@@ -82,28 +68,31 @@ def by_partitions(y):
 
 def by_chunks(y):
     features = da.from_array(X.to_numpy(), chunks=(350, 3))
-    labels = da.from_array(FRAME[y].to_numpy(dtype=object, na_value=None), chunks=350)
     with dask.config.set(scheduler="synchronous"):
-        return HeckmanProbit([0, 1]).fit(features, labels)
+        return HeckmanProbit([0, 1]).fit(features, da.from_array(_objects(y), chunks=350))
 
 
-def by_torch(y):
-    return HeckmanProbit([0, 1]).fit(TENSOR, FRAME[y].to_numpy(dtype=object, na_value=None))
+def _objects(y):
+    return FRAME[y].to_numpy(dtype=object, na_value=None)
 
 
-def by_formula(y):
-    return HeckmanProbit.from_formula(f"{y} ~ a + b", "~ a + b + c", FRAME)
-
-
-WAYS = [by_numpy, by_polars, by_arrow, by_chunks, by_torch, by_formula]
+ARROW, POLARS = pa.Table.from_pandas(FRAME), pl.from_pandas(FRAME)
+WAYS = {
+    "numpy": lambda y: HeckmanProbit([0, 1]).fit(X.to_numpy(), FRAME[y].to_numpy(dtype=object)),
+    "polars": lambda y: HeckmanProbit(PREDICTION).fit(POLARS[NAMES], POLARS[y]),
+    "arrow": lambda y: HeckmanProbit(PREDICTION).fit(ARROW.select(NAMES), ARROW[y]),
+    "chunks": by_chunks,
+    "torch": lambda y: HeckmanProbit([0, 1]).fit(TENSOR, _objects(y)),
+    "formula": lambda y: HeckmanProbit.from_formula(f"{y} ~ a + b", "~ a + b + c", FRAME),
+}
 CLASSES = {"y": ("no", "yes"), "code": (0, 1), "flag": (False, True)}
 
 
 @pytest.mark.parametrize(
-    ("way", "y"), [*((way, "y") for way in WAYS), (by_torch, "code"), (by_formula, "flag")]
+    ("way", "y"), [*((way, "y") for way in WAYS), ("torch", "code"), ("formula", "flag")]
 )
 def test_rows_in_any_room_give_the_same_digits(way, y, reference):
-    assert_same(way(y), reference, CLASSES[y])
+    assert_same(WAYS[way](y), reference, CLASSES[y])
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +167,8 @@ def test_tensors_of_booleans_and_tensors_with_names_are_rows_too(reference):
 
 @pytest.mark.parametrize("kind", ["marginal", "selected", "unselected"])
 def test_dask_predicts_lazily(kind, reference):
-    model, lazy = by_numpy("y"), da.from_array(X.to_numpy(), chunks=(350, 3))
-    frames = by_polars("y")
+    model, lazy = WAYS["numpy"]("y"), da.from_array(X.to_numpy(), chunks=(350, 3))
+    frames = WAYS["polars"]("y")
     with dask.config.set(scheduler="synchronous"):
         chunked = model.predict_proba(lazy, kind)
         assert chunked.chunks == ((350, N - 350), (2,))
@@ -208,7 +197,7 @@ def test_files_of_predictions_have_probabilities_and_classes(y, tmp_path, refere
     table = FRAME.copy()
     table.loc[[1, 5], "a"] = np.nan
     table.to_parquet(tmp_path / "rows.parquet", row_group_size=250)
-    model = by_polars(y)
+    model = WAYS["polars"](y)
     given = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     with pytest.warns(UserWarning, match=f"2 of {N} rows"):
         predict_parquet(

@@ -12,7 +12,6 @@ from heckmanfa.errors import (
     AllObservedWarning,
     BinaryOutcomeWarning,
     CollinearError,
-    ConstantOutcomeError,
     InputError,
     MissingValueError,
     NoExclusionWarning,
@@ -72,16 +71,6 @@ def test_underdetermined_least_squares_is_the_minimum_norm_one():
     centred = X - X.mean(axis=0)
     expected = np.linalg.pinv(centred) @ (y - y.mean())
     np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
-
-
-def test_no_observed_outcome(frame):
-    with pytest.raises(NoOutcomeError, match=r"no row has an observed outcome \(800 rows\)"):
-        Heckman().fit(frame, np.full(800, np.nan))
-
-
-def test_no_selected_row(frame, simulated):
-    with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
-        Heckman().fit(frame, simulated.complete_y, selected=np.zeros(800, bool))
 
 
 def test_missing_and_infinite_features_are_counted_by_column(frame, y):
@@ -161,13 +150,6 @@ def test_selected_may_be_zeros_and_ones(form, frame, simulated):
     assert model.n_selected_ == simulated.selected.sum()
 
 
-def test_selected_with_other_values_is_refused(frame, simulated):
-    with pytest.raises(InputError, match="selected must be boolean"):
-        Heckman().fit(frame, simulated.y, selected=np.full(800, 2))
-    with pytest.raises(InputError, match="selected has 3 entries, but X has 800 rows"):
-        Heckman().fit(frame, simulated.y, selected=[True, False, True])
-
-
 def test_collinear_prediction_features_among_the_selected_rows_only(frame, y, simulated):
     frame["dummy"] = np.where(simulated.selected, 0.0, (frame["age"] > 0.2).astype(float))
     with pytest.raises(
@@ -176,51 +158,61 @@ def test_collinear_prediction_features_among_the_selected_rows_only(frame, y, si
         Heckman(["age", "dummy"], list(frame.columns[:6])).fit(frame, y)
 
 
-def test_too_few_rows():
-    y = np.array([1.0, 2.0, 4.0, 3.0, 5.0, np.nan, np.nan, np.nan, np.nan])
-    X = np.random.default_rng(4).normal(size=(9, 4))
-    with pytest.raises(TooFewRowsError, match="need more than 6 selected rows; there are 5"):
-        Heckman([0, 1, 2, 3], [0]).fit(X, y)
-    with pytest.raises(
-        TooFewRowsError,
-        match="8 selection features and an intercept need more than 9 rows; there are 9",
-    ):
-        Heckman([0]).fit(np.random.default_rng(4).normal(size=(9, 8)), y)
-    with pytest.raises(TooFewRowsError, match="1 sample"):
-        Heckman().fit(np.zeros((3, 1)), [1.0, np.nan, np.nan])
-    with pytest.raises(TooFewRowsError, match="X has 0 rows"):
-        Heckman().fit(pd.DataFrame({"a": []}), [])
-
-
-def test_constant_outcome(frame, y):
-    y[~np.isnan(y)] = 4.0
-    with pytest.raises(ConstantOutcomeError, match="the outcome is 4 in all"):
-        Heckman().fit(frame, y)
-
-
-def test_unknown_names_suggest_the_nearest(frame, y):
-    with pytest.raises(UnknownFeatureError, match=r"no column 'edcu'. Did you mean 'educ'"):
-        Heckman(["age", "edcu"]).fit(frame, y)
-    with pytest.raises(
-        UnknownFeatureError, match="selection_features: X has no column 9; it has 0 to 5"
-    ):
-        Heckman(selection_features=[9]).fit(frame, y)
-    with pytest.raises(UnknownFeatureError, match="X has no column names; give positions 0 to 5"):
-        Heckman(["age"]).fit(frame.to_numpy(), y)
+OUTCOME = np.array([1.0, 2.0, 4.0, 3.0, 5.0, np.nan, np.nan, np.nan, np.nan])
 
 
 @pytest.mark.parametrize(
-    ("features", "words"),
+    ("model", "n_columns", "y", "words"),
     [
-        ("age", r"must be a list of columns: write \['age'\]"),
-        (["age", "age"], "names 'age' twice"),
-        ([True, False], "a mask of 2 entries, but X has 6 columns"),
-        ([1.5], "must hold names, positions or booleans"),
+        (Heckman([0, 1, 2, 3], [0]), 4, OUTCOME, "more than 6 selected rows; there are 5"),
+        (Heckman([0]), 8, OUTCOME, "8 selection features .* more than 9 rows; there are 9"),
+        (Heckman(), 1, [1.0, np.nan, np.nan], "1 sample"),
     ],
 )
-def test_other_misuse_of_feature_lists(features, words, frame, y):
-    with pytest.raises(InputError, match=words):
-        Heckman(prediction_features=features).fit(frame, y)
+def test_too_few_rows_are_counted(model, n_columns, y, words):
+    X = np.random.default_rng(4).normal(size=(len(y), n_columns))
+    with pytest.raises(TooFewRowsError, match=words):
+        model.fit(X, y)
+
+
+MISTAKES = [
+    # Columns that are not there, and lists of columns that are not lists.
+    ({"prediction_features": ["age", "edcu"]}, {}, UnknownFeatureError, "'edcu'.* mean 'educ'"),
+    ({"selection_features": [9]}, {}, UnknownFeatureError, "selection_features: .* 9; .* 0 to 5"),
+    ({"prediction_features": "age"}, {}, InputError, r"\['age'\]"),
+    ({"prediction_features": ["age", "age"]}, {}, InputError, "'age' twice"),
+    ({"prediction_features": [True, False]}, {}, InputError, "mask of 2 .* 6 columns"),
+    ({"prediction_features": [1.5]}, {}, InputError, "names, positions or booleans"),
+    ({"selection_features": []}, {}, InputError, "selection_features is empty"),
+    # Who is selected, weights and groups.
+    ({}, {"selected": np.full(800, 2)}, InputError, "selected must be boolean"),
+    ({}, {"selected": [True, False, True]}, InputError, "selected has 3 .* 800 rows"),
+    ({}, {"selected": np.zeros(800, bool)}, NoOutcomeError, "observed outcome"),
+    ({}, {"sample_weight": np.r_[-1.0, np.ones(799)]}, InputError, "1 negative"),
+    ({}, {"sample_weight": np.ones(3)}, InputError, "sample_weight has 3 .* 800 rows"),
+    ({}, {"sample_weight": np.zeros(800)}, InputError, "sample_weight is zero"),
+    ({"weight_kind": "sampling"}, {"sample_weight": np.ones(800)}, InputError, "cov_type"),
+    ({}, {"groups": np.ones(800)}, InputError, "cov_type='cluster'"),
+    ({"cov_type": "cluster"}, {}, InputError, r"needs groups.*groups='column' in from_formula"),
+    ({"cov_type": "cluster"}, {"groups": np.ones(800)}, InputError, "two groups"),
+    ({"cov_type": "cluster"}, {"groups": [None, *["a"] * 799]}, InputError, "missing in 1 rows"),
+    ({"cov_type": "cluster"}, {"groups": [1, 2]}, InputError, "each of the 800 rows"),
+    # Parameters that are none of the choices.
+    ({"method": "mle"}, {}, InputError, "'method' parameter of Heckman must be a str among"),
+    ({"cov_type": "hc3"}, {}, InputError, "cov_type"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "beside", "error", "words"), MISTAKES)
+def test_a_mistake_in_what_is_passed_is_named(parameters, beside, error, words, frame, y):
+    model = Heckman(**{"prediction_features": ["age"]} | parameters)
+    with pytest.raises(error, match=words):
+        model.fit(frame, y, **beside)
+
+
+def test_names_need_columns_with_names(frame, y):
+    with pytest.raises(UnknownFeatureError, match="X has no column names; give positions 0 to 5"):
+        Heckman(["age"]).fit(frame.to_numpy(), y)
 
 
 def test_names_positions_and_masks_mean_the_same(frame, y):
@@ -272,11 +264,6 @@ def test_no_excluded_feature_warns(frame, y):
     assert "[problem] excluded features: none" in str(model.diagnostics())
 
 
-def test_no_selection_feature(frame, y):
-    with pytest.raises(InputError, match="selection_features is empty"):
-        Heckman(["age"], []).fit(frame, y)
-
-
 def test_text_columns_are_named(frame, y):
     frame["race"] = "a"
     with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found text\)"):
@@ -286,36 +273,6 @@ def test_text_columns_are_named(frame, y):
         Heckman(["age"]).fit(frame, y)
     with pytest.raises(InputError, match="y does not hold numbers"):
         Heckman(["age"]).fit(frame[["age", "educ"]], ["1"] * 800)
-
-
-def test_weights_and_groups_are_checked(frame, y):
-    model = Heckman(["age"])
-    with pytest.raises(InputError, match="1 negative, missing or infinite"):
-        model.fit(frame, y, sample_weight=np.r_[-1.0, np.ones(799)])
-    with pytest.raises(InputError, match="sample_weight has 3 entries, but X has 800 rows"):
-        model.fit(frame, y, sample_weight=np.ones(3))
-    with pytest.raises(InputError, match="zero in every row"):
-        model.fit(frame, y, sample_weight=np.zeros(800))
-    with pytest.raises(InputError, match="groups are used with cov_type='cluster' only"):
-        model.fit(frame, y, groups=np.ones(800))
-    cluster = Heckman(["age"], cov_type="cluster")
-    with pytest.raises(InputError, match=r"needs groups.*groups='column' in from_formula"):
-        cluster.fit(frame, y)
-    with pytest.raises(InputError, match="at least two groups"):
-        cluster.fit(frame, y, groups=np.ones(800))
-    with pytest.raises(InputError, match="groups is missing in 1 rows"):
-        cluster.fit(frame, y, groups=[None, *["a"] * 799])
-    with pytest.raises(InputError, match="one entry for each of the 800 rows"):
-        cluster.fit(frame, y, groups=[1, 2])
-    with pytest.raises(InputError, match="sampling weights need cov_type"):
-        Heckman(["age"], weight_kind="sampling").fit(frame, y, sample_weight=np.ones(800))
-
-
-def test_bad_parameters_are_ours_and_name_the_choices(frame, y):
-    with pytest.raises(InputError, match="'method' parameter of Heckman must be a str among"):
-        Heckman(method="mle").fit(frame, y)
-    with pytest.raises(InputError, match="cov_type"):
-        Heckman(cov_type="hc3").fit(frame, y)
 
 
 def test_prediction_refuses_what_it_cannot_use(frame, y):
@@ -351,6 +308,7 @@ def test_a_failed_fit_leaves_an_unfitted_model(frame, y):
         (lambda X: X.set_axis(["a", "a", "b", "c", "d", "e"], axis=1), "two columns"),
         (lambda X: X.to_numpy()[:, :, None], "dim 3"),
         (lambda X: X["age"], "2-dimensional"),
+        (lambda X: X[:0], "X has 0 rows"),
         (lambda X: sparse.csr_array(X.to_numpy()), "[Ss]parse"),
         (lambda X: pl.from_pandas(X).lazy(), "pass heckmanfa.scan"),
         (
@@ -370,6 +328,8 @@ def test_features_of_the_wrong_form_get_one_of_our_errors(change, words, frame, 
         (lambda y: y[:5], "inconsistent numbers of samples: X has 800 rows, y 5"),
         (lambda y: np.column_stack([y, y]), "1d array"),
         (lambda y: 1e200 * y, "its squares cannot be represented"),
+        (lambda y: np.full(800, np.nan), "no row has an observed outcome .800 rows."),
+        (lambda y: np.where(np.isnan(y), y, 4.0), "the outcome is 4 in all 4"),
         (lambda y: None, "requires y to be passed"),
     ],
 )

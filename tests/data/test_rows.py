@@ -116,23 +116,21 @@ def test_a_gathered_pilot_has_the_same_rows_in_fewer_blocks(rows):
     assert rows.gathered([0]) is rows
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "pandas-nullable", "mixed dtypes"])
+FRAMES = {
+    "pandas": lambda X, y: (X, y),
+    "polars": lambda X, y: (pl.from_pandas(X), pl.Series(y.to_numpy()).fill_nan(None)),
+    "pyarrow": lambda X, y: (pa.Table.from_pandas(X), pa.chunked_array([pa.array(y.to_numpy())])),
+    "pandas-nullable": lambda X, y: (X.convert_dtypes(), y.convert_dtypes()),
+    "mixed dtypes": lambda X, y: (X.astype({"v5": bool}), y),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
 def test_frames_of_every_kind_give_the_same_fit_with_their_names(kind, simulated):
     frame = pd.DataFrame(simulated.X.copy(), columns=[f"v{i}" for i in range(6)])
     frame["v5"] = (frame["v5"] > 0).astype(int)
-    y = pd.Series(simulated.y)
-    expected = Heckman(["v0", "v1"]).fit(frame, y)
-    if kind == "polars":
-        X, outcome = pl.from_pandas(frame), pl.Series(simulated.y).fill_nan(None)
-    elif kind == "pyarrow":
-        X, outcome = pa.Table.from_pandas(frame), pa.chunked_array([pa.array(simulated.y)])
-    elif kind == "pandas-nullable":
-        X, outcome = frame.convert_dtypes(), y.convert_dtypes()
-    elif kind == "mixed dtypes":
-        X = frame.assign(v5=frame["v5"].astype(bool), v4=frame["v4"])
-        outcome = y
-    else:
-        X, outcome = frame, y
+    expected = Heckman(["v0", "v1"]).fit(frame, simulated.y)
+    X, outcome = FRAMES[kind](frame, pd.Series(simulated.y))
     model = Heckman(["v0", "v1"]).fit(X, outcome)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-13)
     assert list(model.feature_names_in_) == list(frame.columns)

@@ -63,7 +63,7 @@ def kept(frame):
 def sources(frame, kept, tmp_path_factory):
     """The same rows in every engine, in files and in a store; some are filtered there."""
     folder = tmp_path_factory.mktemp("scan")
-    whole, table = (pa.Table.from_pandas(one, preserve_index=False) for one in (frame, kept))
+    whole, table = (pa.Table.from_pandas(rows, preserve_index=False) for rows in (frame, kept))
     feather.write_feather(table, folder / "rows.feather")
     by = ds.partitioning(pa.schema([("city", pa.string())]), flavor="hive")
     ds.write_dataset(table, folder / "parts", format="parquet", partitioning=by)
@@ -491,7 +491,7 @@ def test_a_stream_that_ends_before_a_part_that_it_had_is_refused(kept):
 
 @pytest.mark.parametrize("part_rows", [10**6, 100])
 def test_an_error_of_a_task_comes_out_as_it_is(kept, part_rows, monkeypatch):
-    monkeypatch.setattr(arrow_rows.EngineRows, "part_rows", part_rows)
+    monkeypatch.setattr(arrow_rows.ArrowRows, "part_rows", part_rows)
     rows = scan(Stream(pa.table({"y": kept["y"], "x": kept["x0"]})), "y")
 
     def fails(part, chunks):

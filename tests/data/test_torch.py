@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from heckmanfa import (
     Heckman,
@@ -74,18 +75,40 @@ def assert_same(one: Heckman, other: Heckman, within: float = 1e-8) -> None:
     np.testing.assert_allclose(b["std_error"].to_numpy()[known], errors[known], rtol=within)
 
 
+@pytest.fixture(scope="module")
+def binary() -> Any:
+    return make_selection(800, 4, 2, rho=0.5, outcome_kind="binary", random_state=0)
+
+
+def both(model: Any, data: Any, device: str, dtype: Any = None, **beside: Any) -> Any:
+    """Fit a model to arrays, and to tensors of them and of what stands beside them."""
+    here = clone(model).fit(data.X, data.y, **beside)
+    beside = {name: torch.as_tensor(values, device=device) for name, values in beside.items()}
+    there = clone(model).fit(tensor(data.X, device, dtype), tensor(data.y, device), **beside)
+    return here, there
+
+
 # The same digits. ---------------------------------------------------------------------------------
 
+COV_TYPES = (None, "robust", "cluster")
+MODELS = [
+    *(Heckman(range(4), cov_type=kind) for kind in COV_TYPES),
+    *(Heckman(range(4), method="ml", cov_type=kind) for kind in COV_TYPES),
+    *(HeckmanProbit([0, 1], cov_type=kind) for kind in COV_TYPES),
+    HeckmanBestSubset(),
+    HeckmanProbitBestSubset(n_refits=2),
+]
 
-@pytest.mark.parametrize("method", ["two-step", "ml"])
-@pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])
-def test_tensors_give_the_estimates_of_numpy(data, device, method, cov_type):
-    groups = np.arange(len(data.y)) // 7 if cov_type == "cluster" else None
-    model = Heckman(range(4), method=method, cov_type=cov_type)
-    here = model.fit(data.X, data.y, groups=groups)
-    there = Heckman(range(4), method=method, cov_type=cov_type).fit(
-        tensor(data.X, device), tensor(data.y, device), groups=groups
-    )
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_tensors_give_the_estimates_of_numpy(data, binary, device, model):
+    rows = binary if is_classifier(model) else data
+    clusters = {"groups": np.arange(len(rows.y)) // 7} if model.cov_type == "cluster" else {}
+    here, there = both(model, rows, device, **clusters)
+    assert there.prediction_features_ == here.prediction_features_
+    assert there.row_counts_ == here.row_counts_
+    assert there.bic_ == pytest.approx(here.bic_, rel=1e-12)
+    assert getattr(there, "optimal_", True)
     assert_same(here, there)
 
 
@@ -93,10 +116,8 @@ def test_tensors_give_the_estimates_of_numpy(data, device, method, cov_type):
 def test_tensors_with_names_give_the_estimates_of_a_frame(device, method):
     mroz = load_mroz()
     model = Heckman(["educ", "exper", "expersq"], method=method)
-    here = model.fit(mroz[TERMS], mroz["lwage"])
-    there = Heckman(["educ", "exper", "expersq"], method=method).fit(
-        to_device(mroz[TERMS], device), mroz["lwage"]
-    )
+    here = clone(model).fit(mroz[TERMS], mroz["lwage"])
+    there = clone(model).fit(to_device(mroz[TERMS], device), mroz["lwage"])
     assert list(there.feature_names_in_) == TERMS
     assert_same(here, there)
 
@@ -108,32 +129,11 @@ def test_weights_and_flags_mean_the_same_for_tensors(data, device, kind, cov_typ
     chosen = ~np.isnan(data.y)
     y = np.where(chosen, data.y, -1.0)
     y[np.flatnonzero(chosen)[:5]] = np.nan
-    model = {"weight_kind": kind, "cov_type": cov_type, "prediction_features": range(4)}
-    here = Heckman(**model).fit(data.X, y, selected=chosen, sample_weight=weight)
-    there = Heckman(**model).fit(
-        tensor(data.X, device),
-        tensor(y, device),
-        selected=torch.as_tensor(chosen, device=device),
-        sample_weight=tensor(weight, device),
-    )
+    model = Heckman(range(4), weight_kind=kind, cov_type=cov_type)
+    rows = SimpleNamespace(X=data.X, y=y)
+    here, there = both(model, rows, device, selected=chosen, sample_weight=weight)
     assert there.row_counts_ == here.row_counts_
     assert_same(here, there)
-
-
-@pytest.fixture(scope="module")
-def binary() -> Any:
-    return make_selection(800, 4, 2, rho=0.5, outcome_kind="binary", random_state=0)
-
-
-@pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])
-def test_a_heckman_probit_of_tensors_gives_the_estimates_of_numpy(binary, device, cov_type):
-    groups = np.arange(len(binary.y)) // 7 if cov_type == "cluster" else None
-    here, there = (HeckmanProbit([0, 1], cov_type=cov_type) for _ in range(2))
-    here.fit(binary.X, binary.y, groups=groups)
-    there.fit(tensor(binary.X, device), tensor(binary.y, device), groups=groups)
-    assert_same(here, there)
-    assert there.log_likelihood_ == pytest.approx(here.log_likelihood_, rel=1e-12)
-    assert there.row_counts_ == here.row_counts_
 
 
 def test_weights_flags_and_float32_mean_the_same_for_a_probit_of_tensors(binary, device):
@@ -179,14 +179,6 @@ def test_a_probit_of_tensors_predicts_tensors_and_texts_as_an_array(binary, devi
     assert texts.score(X, words) == pytest.approx(reference.score(binary.X, binary.y), rel=1e-12)
 
 
-def test_a_search_of_a_probit_of_tensors_finds_what_numpy_finds(binary, device):
-    here = HeckmanProbitBestSubset(n_refits=2).fit(binary.X, binary.y)
-    there = HeckmanProbitBestSubset(n_refits=2).fit(tensor(binary.X, device), binary.y)
-    assert there.prediction_features_ == here.prediction_features_
-    assert there.bic_ == pytest.approx(here.bic_, rel=1e-10)
-    assert_same(here, there)
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.5, -0.97, 1.0 - 1e-10])
 def test_the_bivariate_normal_of_tensors_has_the_digits_of_numpy(device, rho):
     ends = np.array([-60.0, -8.0, -1.0, -1e-9, 0.0, 0.3, 5.0, 40.0])
@@ -217,11 +209,11 @@ def test_a_block_without_a_selected_row_changes_nothing(device):
     data = make_selection(40_000, 4, 2, random_state=1)
     order = np.argsort(np.isnan(data.y), kind="stable")
     X, y = data.X[order], data.y[order]
-    here = Heckman(range(2)).fit(X, y)
+    here, there = both(Heckman(range(2)), SimpleNamespace(X=X, y=y), device)
     table = compress(tensor(X, device), tensor(y, device), prediction_features=range(2))
     blocks = replace(table.rows, block_rows=1000).map(_count_selected, columns=[])
     assert 0 in list(blocks)
-    assert_same(here, Heckman(range(2)).fit(tensor(X, device), tensor(y, device)))
+    assert_same(here, there)
 
 
 def _count_selected(block: Any) -> int:
@@ -237,26 +229,17 @@ def test_every_extraction_chooses_the_same_features(data, device, extraction, ta
         mroz = load_mroz()
         X, y = mroz[TERMS].to_numpy(dtype=float), mroz["lwage"].to_numpy()
     settings = {"epochs": 200, "n_draws": 200, "random_state": 5, "criterion": "bic"}
-    here = HeckmanFA(extraction, **settings).fit(X, y)
-    there = HeckmanFA(extraction, **settings).fit(tensor(X, device), tensor(y, device))
+    rows = SimpleNamespace(X=X, y=y)
+    here, there = both(HeckmanFA(extraction, **settings), rows, device)
     assert there.prediction_features_ == here.prediction_features_
     np.testing.assert_allclose(there.inclusion_prob_, here.inclusion_prob_, rtol=1e-8)
     assert isinstance(there.coef_, np.ndarray)
     assert_same(here, there)
 
 
-def test_the_best_subset_is_the_same(data, device):
-    here = HeckmanBestSubset().fit(data.X, data.y)
-    there = HeckmanBestSubset().fit(tensor(data.X, device), tensor(data.y, device))
-    assert there.optimal_
-    assert there.prediction_features_ == here.prediction_features_
-    assert_same(here, there)
-
-
 @pytest.mark.parametrize("options", [{}, {"cov_type": "robust"}, {"method": "ml"}])
 def test_an_average_is_the_same(data, device, options):
-    here = HeckmanAverage(**options).fit(data.X, data.y)
-    there = HeckmanAverage(**options).fit(tensor(data.X, device), tensor(data.y, device))
+    here, there = both(HeckmanAverage(**options), data, device)
     assert_same(here, there)
     some = tensor(data.X[:20], device)
     found, limits = there.predict(some, "selected", return_interval="confidence")
@@ -283,29 +266,28 @@ def test_training_on_replayed_noise_is_the_same(data, device, standardize, step_
     assert there.mae == pytest.approx(here.mae, rel=1e-9)
 
 
-def test_nearly_collinear_features_are_trained_by_factors_on_tensors_too(device):
+@pytest.mark.parametrize(
+    ("added", "selecting", "is_exact", "close"),
+    [
+        (lambda X: X[:, 0] + 1e-5 * X[:, 1] ** 2, None, False, 1e-6),
+        (lambda X: 2.0 * X[:, 0], range(5), True, 1e-8),
+    ],
+)
+def test_collinear_features_are_trained_by_factors_or_make_no_step(
+    device, added, selecting, is_exact, close
+):
     data = make_selection(3000, 5, 3, random_state=2)
-    X = np.column_stack([data.X, data.X[:, 0] + 1e-5 * data.X[:, 1] ** 2])
-    here = compress(X, data.y)
-    assert not here.moments.gram_is_safe
-    there = compress(tensor(X, device), tensor(data.y, device))
-    one = assignment.train(here.moments, here.rows, epochs=60, random_state=0)
-    other = assignment.train(there.moments, there.rows, epochs=60, random_state=0)
-    assert one.n_unsolved == other.n_unsolved == 0
-    np.testing.assert_allclose(other.log_pi, one.log_pi, rtol=1e-6)
-
-
-def test_epochs_that_draw_collinear_features_make_no_step(device):
-    data = make_selection(3000, 5, 3, random_state=2)
-    X = np.column_stack([data.X, 2.0 * data.X[:, 0]])
-    parts = {"selection_features": range(5)}
-    here = compress(X, data.y, **parts)
-    there = compress(tensor(X, device), tensor(data.y, device), **parts)
-    one = assignment.train(here.moments, here.rows, epochs=60, random_state=0)
-    other = assignment.train(there.moments, there.rows, epochs=60, random_state=0)
-    assert one.n_unsolved > 0
-    assert other.n_unsolved == one.n_unsolved
-    np.testing.assert_allclose(other.log_pi, one.log_pi, rtol=1e-8)
+    X = np.column_stack([data.X, added(data.X)])
+    here = compress(X, data.y, selection_features=selecting)
+    there = compress(tensor(X, device), tensor(data.y, device), selection_features=selecting)
+    assert is_exact or not here.moments.gram_is_safe
+    trained, other = (
+        assignment.train(rows.moments, rows.rows, epochs=60, random_state=0)
+        for rows in (here, there)
+    )
+    assert (trained.n_unsolved > 0) == is_exact
+    assert other.n_unsolved == trained.n_unsolved
+    np.testing.assert_allclose(other.log_pi, trained.log_pi, rtol=close)
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -317,8 +299,7 @@ def test_features_that_move_together_do_so_on_tensors(data, device):
         "always": [2],
         "never": [7],
     }
-    here = HeckmanFA("rank", **settings).fit(data.X, data.y)
-    there = HeckmanFA("rank", **settings).fit(tensor(data.X, device), tensor(data.y, device))
+    here, there = both(HeckmanFA("rank", **settings), data, device)
     np.testing.assert_allclose(there.inclusion_prob_, here.inclusion_prob_, rtol=1e-8)
     assert there.prediction_features_ == here.prediction_features_
 
@@ -326,8 +307,7 @@ def test_features_that_move_together_do_so_on_tensors(data, device):
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 def test_a_sample_of_rows_is_trained_on_where_that_is_asked(data, device):
     settings = {"epochs": 50, "random_state": 4, "train_rows": 500}
-    here = HeckmanFA(**settings).fit(data.X, data.y)
-    there = HeckmanFA(**settings).fit(tensor(data.X, device), tensor(data.y, device))
+    here, there = both(HeckmanFA(**settings), data, device)
     assert "a uniform sample of 500 of the" in str(here.summary())
     assert "a uniform sample of 500 of the" in str(there.summary())
     assert there.n_selected_ == here.n_selected_ == np.count_nonzero(~np.isnan(data.y))
@@ -351,9 +331,8 @@ def test_float32_features_keep_four_digits(device):
 def test_float32_training_is_close_to_float64s(data, device):
     settings = {"epochs": 300, "random_state": 0}
     here = HeckmanFA(**settings).fit(data.X, data.y)
-    there = HeckmanFA(**settings).fit(
-        tensor(data.X, device, torch.float32), tensor(data.y, device, torch.float32)
-    )
+    single = [tensor(values, device, torch.float32) for values in (data.X, data.y)]
+    there = HeckmanFA(**settings).fit(*single)
     np.testing.assert_allclose(there.inclusion_prob_, here.inclusion_prob_, atol=1e-4)
     assert there.prediction_features_ == here.prediction_features_
 
@@ -425,8 +404,7 @@ def test_what_a_referee_asks_can_be_asked_of_tensors(data, device):
 
 
 def test_least_squares_and_full_observation_take_tensors(data, device):
-    here = NaiveOLS(range(4)).fit(data.X, data.y)
-    there = NaiveOLS(range(4)).fit(tensor(data.X, device), tensor(data.y, device))
+    here, there = both(NaiveOLS(range(4)), data, device)
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-10)
     with pytest.warns(UserWarning, match="no outcome is missing"):
         model = Heckman(range(4), cov_type="robust").fit(
@@ -454,8 +432,7 @@ def test_models_to_compare_with_take_tensors(device, model):
 def test_honest_splits_of_tensors_are_those_of_numpy(device):
     data = make_selection(2000, 5, 3, random_state=0)
     settings = {"honest": True, "n_splits": 3, "random_state": 0}
-    here = HeckmanBestSubset(**settings).fit(data.X, data.y)
-    there = HeckmanBestSubset(**settings).fit(tensor(data.X, device), tensor(data.y, device))
+    here, there = both(HeckmanBestSubset(**settings), data, device)
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-12)
 
 
@@ -486,21 +463,24 @@ def test_missing_values_in_a_tensor_are_counted_by_column(data, device):
         model.predict(X)
 
 
-def test_tensors_of_no_use_are_refused(data):
-    X, y = tensor(data.X, "cpu"), tensor(data.y, "cpu")
-    with pytest.raises(InputError, match="Expected 2D"):
-        Heckman().fit(X[:, 0], y)
-    with pytest.raises(InputError, match="Complex"):
-        Heckman().fit(X.to(torch.complex128), y)
-    with pytest.raises(InputError, match="inconsistent"):
-        Heckman().fit(X, y[:-1])
-    with pytest.raises(InputError, match="sparse"):
-        Heckman().fit(X.to_sparse(), y)
-    with pytest.raises(InputError, match="0 sample"):
-        Heckman().fit(X[:0], y[:0])
-    with pytest.raises(InputError, match="requires y"):
-        Heckman().fit(X, None)
-    with pytest.raises(InputError, match="no device 'cuda:99'"):
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y: (X[:, 0], y), "2D"),
+        (lambda X, y: (X.to(torch.complex128), y), "Complex"),
+        (lambda X, y: (X, y[:-1]), "12000 rows, y 11999"),
+        (lambda X, y: (X.to_sparse(), y), "sparse"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X, None), "y to be passed"),
+    ],
+)
+def test_tensors_of_no_use_are_refused(data, change, words):
+    with pytest.raises(InputError, match=words):
+        Heckman().fit(*change(tensor(data.X, "cpu"), tensor(data.y, "cpu")))
+
+
+def test_a_device_that_is_not_there_is_named(data):
+    with pytest.raises(InputError, match="'cuda:99'"):
         to_device(pd.DataFrame(data.X), "cuda:99")
 
 

@@ -23,6 +23,7 @@ from heckmanfa import (
     HeckmanFA,
     HeckmanLasso,
     HeckmanProbit,
+    HeckmanProbitAverage,
     HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
     NaiveOLS,
@@ -56,6 +57,7 @@ PREDICTION = [0, 2, 3]
         HeckmanBestSubset(),
         HeckmanLasso(),
         HeckmanAverage(),
+        HeckmanProbitAverage(),
         NaiveOLS(),
         InverseProbabilityWeighted(),
         # One epoch learns something where steps are many and large.
@@ -108,6 +110,24 @@ def test_a_method_has_one_signature_in_every_estimator():
                 signatures[name].add(tuple((one.name, one.kind, one.default) for one in parameters))
     assert {"fit", "predict", "score", "what_if", "uncertainty_interval"} <= {*signatures}
     assert [name for name, kinds in signatures.items() if len(kinds) > 1] == []
+
+
+def test_a_parameter_has_one_type_and_one_default_in_every_estimator():
+    """Constructors repeat parameters, as scikit-learn reads signatures; they must not drift."""
+    own = {
+        ("criterion", HeckmanFA),
+        ("random_state", HeckmanAverage),
+        ("random_state", HeckmanProbitAverage),
+        ("epochs", RURegressor),
+        ("learning_rate", RURegressor),
+    }
+    declared = defaultdict(set)
+    for kind in CLASSES:
+        for name, parameter in inspect.signature(kind).parameters.items():
+            if (name, kind) not in own:
+                declared[name].add((str(parameter.annotation), repr(parameter.default)))
+    assert len(declared) > 40
+    assert {name: kinds for name, kinds in declared.items() if len(kinds) > 1} == {}
 
 
 # The same invariances where outcomes are missing, which check_estimator never tries. -----------

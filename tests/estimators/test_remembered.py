@@ -14,7 +14,7 @@ from heckmanfa.analysis import load_model, save_model
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
 
 COLUMNS = ["educ", "exper", "age", "kids5", "nwifeinc"]
 PREDICT = COLUMNS[:2]

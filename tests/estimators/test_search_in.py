@@ -166,9 +166,9 @@ def test_what_a_search_of_both_does_not_have(rows, cls, options, words):
 
 
 def test_a_likelihood_without_a_maximum_is_refused(rows, monkeypatch):
-    from heckmanfa.search import joint_model
+    from heckmanfa.search import full_model
 
-    monkeypatch.setattr(joint_model, "inverse_definite", lambda _: None)
+    monkeypatch.setattr(full_model, "inverse_definite", lambda _: None)
     with pytest.raises(NotIdentifiedError, match="maximum"):
         HeckmanBestSubset(search_in="both").fit(*rows)
 

@@ -11,13 +11,8 @@ from tests.moved import moved
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, NotIdentifiedError
-from heckmanfa.inference.bootstrap import bootstrap
-from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.probabilities import predict_probability
-from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import GivenFeatures
-from heckmanfa.inference.uncertainty import uncertainty_interval
 from heckmanfa.model import likelihood
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
@@ -157,7 +152,7 @@ def test_rows_that_lack_a_feature_have_no_probability_if_asked(fitted):
 def test_the_profile_at_zero_is_that_of_two_separate_probits(fitted):
     model, X, y = fitted
     fit = model.fit_
-    found = profile_rho(model, X, y, grid=[-0.6, 0.0, 0.6])
+    found = model.profile_rho(X, y, grid=[-0.6, 0.0, 0.6])
     at_zero = found.tidy().set_index("rho").loc[0.0, "log_likelihood"]
     assert at_zero == pytest.approx(fit.details.independent_log_likelihood, abs=1e-7)
     assert found.rho_hat == pytest.approx(fit.rho, abs=1e-7)
@@ -170,7 +165,7 @@ def test_the_profile_at_zero_is_that_of_two_separate_probits(fitted):
 def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
     model, X, y = fitted
     fit = model.fit_
-    found = profile_coefficient(model, X, y, "age", grid=5)
+    found = model.profile(X, y, "age", grid=5)
     low, high = found.interval()
     error = np.sqrt(fit.covariance[1, 1])
     assert found.estimate == pytest.approx(fit.coef[0], abs=1e-7)
@@ -181,8 +176,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
 
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
-    given = {"selected": None, "sample_weight": None, "groups": None}
-    return uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
+    return model.uncertainty_interval(X, y, rho, n_grid=31)
 
 
 @pytest.fixture(scope="module")
@@ -319,9 +313,7 @@ def test_exclusions_are_tested_by_the_likelihood_ratio_and_by_wald_if_that_is_no
 def test_a_bootstrap_has_rho_alone_of_the_errors_and_counts_resamples_of_one_class(fitted):
     model, X, y = fitted
     fit = model.fit_
-    refit = Refit(fit.spec.for_replicates(), GivenFeatures())
-    options = {"unit": None, "selected": None, "sample_weight": None, "n_jobs": 1, "verbose": 0}
-    found = bootstrap(fit, refit, X, y, n_boot=4, random_state=0, **options)
+    found = model.bootstrap(X, y, n_boot=4, random_state=0)
     table = found.tidy()
     assert table.loc[table["equation"] == "errors", "term"].tolist() == ["rho"]
     assert table["estimate"].iloc[-1] == fit.rho
@@ -329,8 +321,7 @@ def test_a_bootstrap_has_rho_alone_of_the_errors_and_counts_resamples_of_one_cla
     few = y.copy()
     few[(y == "yes") & (np.cumsum(y == "yes") > 5)] = "no"
     rare = HeckmanProbit(["age"], ["age", "kids"]).fit(X, few)
-    refit = Refit(rare.fit_.spec.for_replicates(), GivenFeatures())
-    found = bootstrap(rare.fit_, refit, X, few, n_boot=10, random_state=2, **options)
+    found = rare.bootstrap(X, few, n_boot=10, random_state=2)
     assert found.n_failed > 0
 
 

@@ -10,8 +10,9 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.fit import PassedRows
 from heckmanfa.inference.replicates import Plan
+from heckmanfa.inference.rows_of_fit import read_fit_rows
 
 # Small resampled data give cause for many, which the fits here are not about.
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -38,7 +39,7 @@ def searched():
 
 
 def plan_of(model, X, y, codes=None, n_units=None, **weights):
-    sample = read_fit_rows(model.fit_, X, y, **weights).sample
+    sample = read_fit_rows(model.fit_, PassedRows(X, y, **weights)).sample
     return Plan(model._refit(), sample, codes, n_units or len(sample.rows), ())
 
 

@@ -8,8 +8,8 @@ from heckmanfa import Heckman, HeckmanAverage, HeckmanProbit
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.inference.assessment import diagnose_fit
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import effects_of
-from heckmanfa.results.reference import reference_of
 
 PREDICTION = [0, 1]
 N = 600
@@ -145,7 +145,7 @@ def test_least_squares_beside_the_model_has_them(linear, options):
     beside = effects_of(model.fit_).least_squares
     found = np.asarray(beside.values)[PREDICTION]
     np.testing.assert_allclose(found[:, 0], coef[1:], rtol=1e-9)
-    quantile = reference_of(model.fit_).quantile(0.95)
+    quantile = distribution_of(model.fit_).quantile(0.95)
     np.testing.assert_allclose((found[:, 2] - found[:, 0]) / quantile, expected[1:], rtol=1e-8)
 
 

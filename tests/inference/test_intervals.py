@@ -364,3 +364,19 @@ def test_intervals_of_many_rows_are_the_same_on_any_number_of_threads(monkeypatc
     np.testing.assert_array_equal(*found)
     alone = model.predict(rows[2990:], kind="selected", return_interval="prediction")[1]
     np.testing.assert_allclose(found[0][2990:], alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize("interval", ["confidence", "prediction"])
+@pytest.mark.parametrize("kind", ["marginal", "selected", "unselected"])
+def test_limits_of_the_largest_features_are_infinite(kind, interval):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3))
+    y = np.where(X[:, 2] + rng.normal(size=200) > 0, X[:, 0] + rng.normal(size=200), np.nan)
+    model = Heckman([0, 1]).fit(X, y)
+    rows = X[:2].copy()
+    rows[0, 0] = 1e308
+    _, ends = model.predict(rows, kind=kind, return_interval=interval)
+    assert not np.isfinite(ends[0]).any()
+    np.testing.assert_allclose(
+        ends[1], model.predict(X[1:2], kind=kind, return_interval=interval)[1][0], rtol=1e-9
+    )

@@ -265,8 +265,8 @@ def test_cells_can_be_read(model):
 def test_misuse_says_what_to_do(model, formulas):
     for at, error, words in (
         ({}, InputError, "at is empty"),
-        (3, InputError, "at must be 'average', 'means', or columns with their values"),
-        ({"edcu": 8}, UnknownFeatureError, "at: X has no column 'edcu'. Did you mean 'educ'"),
+        (3, InputError, "'average', 'means'"),
+        ({"edcu": 8}, UnknownFeatureError, "'edcu'.*'educ'"),
         ({"educ": []}, InputError, "'educ' has no value"),
         ({"educ": [8, 8]}, InputError, "'educ' has the value 8 twice"),
         ({"educ": "high"}, InputError, "'educ' holds finite numbers; got 'high'"),
@@ -279,32 +279,34 @@ def test_misuse_says_what_to_do(model, formulas):
         with pytest.raises(error, match=words):
             model.margins(X, at=at)
     for at, words in (
-        ({"region": "sooth"}, r"no level 'sooth'; it has 'north', 'south', 'west'. Did you mean"),
+        ({"region": "sooth"}, r"'sooth'.*'north', 'south', 'west'"),
         ({"hours": 8}, "at: the formulas use no variable 'hours'"),
     ):
         with pytest.raises(InputError, match=words):
             formulas.margins(MROZ, at=at)
     for over, words in (
-        ("who", "over must be a column of X or an entry for each row; X has no column 'who'"),
+        ("who", "over .*'who'"),
         (GROUP[:5], "one entry for each of the 753 rows"),
         ([None, *GROUP[1:]], "over is missing in 1 row"),
         (np.arange(753.0) // 0.5, "over has 753 groups|at most 5,000"),
-        (2, "over must be the name of a column or an entry for each row; got 2"),
+        (2, "over .*got 2"),
     ):
         with pytest.raises(InputError, match=words):
             model.margins(X, over=over)
-    with pytest.raises(InputError, match="over has 5 entries, but X has 753 rows"):
+    with pytest.raises(InputError, match=r"over has 5 .* 753 rows"):
         formulas.margins(MROZ, over=GROUP[:5])
-    with pytest.raises(InputError, match="'old'"):
-        model.margins(X, over=GROUP, sample_weight=(GROUP == "young").astype(float))
-    with pytest.raises(InputError, match=r"got 'level'"):
-        model.margins(X, what="level")
-    with pytest.raises(InputError, match="drop features"):
-        model.margins(X, what="predictions", features=["educ"])
+    for asked, words in (
+        ({"over": GROUP, "sample_weight": (GROUP == "young").astype(float)}, "'old'"),
+        ({"what": "level"}, "got 'level'"),
+        ({"what": "predictions", "features": ["educ"]}, "drop features"),
+    ):
+        with pytest.raises(InputError, match=words):
+            model.margins(X, **asked)
     plain = model.margins(X)
-    with pytest.raises(InputError, match="differences"):
-        plain.differences()
-    with pytest.raises(InputError, match="differences"):
-        plain.differences(between="cells")
-    with pytest.raises(InputError, match=r"'all'.*'first'.*'frist'"):
-        plain.differences("frist")
+    for asked, words in (
+        ({}, "differences"),
+        ({"between": "cells"}, "differences"),
+        ({"pairs": "frist"}, "'all'.*'first'.*'frist'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            plain.differences(**asked)

@@ -72,28 +72,22 @@ def by_hand(model, X, kind, column, weight=None):
     return np.average(change, weights=weight)
 
 
+@pytest.mark.parametrize("at", ["average", "means"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_average_effects_are_average_differences_of_predictions(model, data, weighted):
+def test_effects_are_differences_of_predictions_on_average_or_at_the_average_row(
+    model, data, weighted, at
+):
     X = data[0]
     weight = 1.0 + np.arange(len(X)) % 4 if weighted else None
-    table = model.margins(X, kind=KINDS, sample_weight=weight).tidy()
+    table = model.margins(X, kind=KINDS, at=at, sample_weight=weight).tidy()
     assert table["target"].unique().tolist() == list(KINDS)
-    for kind, part in table.groupby("target"):
-        assert part["term"].tolist() == ["x0", "x1", "x2", "x3", "x4"]
-        assert part["change"].tolist() == ["slope", "0 to 1", "slope", "slope", "0 to 1"]
+    if at == "means":
+        X, weight = np.average(X, axis=0, weights=weight)[None, :], None
+    for kind, rows in table.groupby("target"):
+        assert rows["term"].tolist() == ["x0", "x1", "x2", "x3", "x4"]
+        assert rows["change"].tolist() == ["slope", "0 to 1", "slope", "slope", "0 to 1"]
         expected = [by_hand(model, X, kind, column, weight) for column in range(5)]
-        np.testing.assert_allclose(part["estimate"], expected, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_effects_at_the_means_are_differences_at_the_average_row(model, data, weighted):
-    X = data[0]
-    weight = 1.0 + np.arange(len(X)) % 4 if weighted else None
-    row = np.average(X, axis=0, weights=weight)[None, :]
-    table = model.margins(X, kind=KINDS, at="means", sample_weight=weight).tidy()
-    for kind, part in table.groupby("target"):
-        expected = [by_hand(model, row, kind, column) for column in range(5)]
-        np.testing.assert_allclose(part["estimate"], expected, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(rows["estimate"], expected, rtol=1e-8, atol=1e-10)
 
 
 def numerical_covariance(model, effects):
@@ -170,17 +164,8 @@ def test_effects_agree_with_the_truth_of_simulated_data():
 
 def test_statistics_and_intervals_follow_from_estimates(model, data):
     table = model.margins(data[0], conf_level=0.9).tidy()
-    assert table.columns.tolist() == [
-        "target",
-        "term",
-        "change",
-        "estimate",
-        "std_error",
-        "statistic",
-        "p_value",
-        "ci_low",
-        "ci_high",
-    ]
+    numbers = ["estimate", "std_error", "statistic", "p_value", "ci_low", "ci_high"]
+    assert table.columns.tolist() == ["target", "term", "change", *numbers]
     assert table["target"].unique().tolist() == ["marginal", "selected", "selection"]
     z = table["estimate"] / table["std_error"]
     np.testing.assert_allclose(table["statistic"], z)
@@ -363,26 +348,20 @@ def test_features_are_named_as_the_data_names_them(model, data):
 
 def test_misuse_says_what_to_do(model, data):
     X = data[0]
-    with pytest.raises(InputError, match=r"'selectd'.*'selected'"):
-        model.margins(X, kind="selectd")
-    with pytest.raises(InputError, match="names 'marginal' twice"):
-        model.margins(X, kind=["marginal", "marginal"])
-    with pytest.raises(InputError, match="kind is empty"):
-        model.margins(X, kind=[])
-    with pytest.raises(InputError, match=r"'mean'.*'means'"):
-        model.margins(X, at="mean")
-    with pytest.raises(UnknownFeatureError, match="X has no column 7"):
-        model.margins(X, features=[7])
-    with pytest.raises(InputError, match="columns"):
-        model.margins(X, features="x0")
-    with pytest.raises(InputError, match="feature"):
-        model.margins(X, features=[])
-    with pytest.raises(InputError, match=r"sample_weight.*3"):
-        model.margins(X, sample_weight=[1, 2, 3])
-    with pytest.raises(InputError, match="weights"):
-        model.margins(X, sample_weight=-np.ones(900))
-    with pytest.raises(InputError, match="conf_level"):
-        model.margins(X, conf_level=95)
+    for asked, error, words in (
+        ({"kind": "selectd"}, InputError, "'selectd'.*'selected'"),
+        ({"kind": ["marginal", "marginal"]}, InputError, "'marginal' twice"),
+        ({"kind": []}, InputError, "kind is empty"),
+        ({"at": "mean"}, InputError, "'mean'.*'means'"),
+        ({"features": [7]}, UnknownFeatureError, "column 7"),
+        ({"features": "x0"}, InputError, "columns"),
+        ({"features": []}, InputError, "feature"),
+        ({"sample_weight": [1, 2, 3]}, InputError, "sample_weight.*3"),
+        ({"sample_weight": -np.ones(900)}, InputError, "weights"),
+        ({"conf_level": 95}, InputError, "conf_level"),
+    ):
+        with pytest.raises(error, match=words):
+            model.margins(X, **asked)
     with pytest.raises(MissingValueError, match="x3"):
         model.margins(with_column(X, 3, np.nan))
 
@@ -665,16 +644,15 @@ def test_names_in_backticks_and_a_search_from_formulas(mroz):
     assert table["term"].tolist() == ["my educ", "my exper", "a.b", "kids5", "city"]
     marginal = model.margins(odd, kind="marginal").tidy()
     assert "city" not in marginal["term"].tolist()
-    with pytest.raises(UnknownFeatureError, match=r"'my edcu'.*'my educ'"):
-        model.margins(odd, features=["my edcu"])
-    with pytest.raises(UnknownFeatureError, match="'hours'"):
-        model.margins(odd, features=["hours"])
-    with pytest.raises(InputError, match="names 'kids5' twice"):
-        model.margins(odd, features=["kids5", "kids5"])
-    with pytest.raises(InputError, match="variables"):
-        model.margins(odd, features="kids5")
-    with pytest.raises(UnknownFeatureError, match=r"sample_weight.*'w'"):
-        model.margins(odd, sample_weight="w")
+    for asked, error, words in (
+        ({"features": ["my edcu"]}, UnknownFeatureError, "'my edcu'.*'my educ'"),
+        ({"features": ["hours"]}, UnknownFeatureError, "'hours'"),
+        ({"features": ["kids5", "kids5"]}, InputError, "'kids5' twice"),
+        ({"features": "kids5"}, InputError, "variables"),
+        ({"sample_weight": "w"}, UnknownFeatureError, "sample_weight.*'w'"),
+    ):
+        with pytest.raises(error, match=words):
+            model.margins(odd, **asked)
 
 
 def test_the_derivative_of_delta_agrees_with_mpmath_in_the_far_tails():

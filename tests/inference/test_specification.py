@@ -354,7 +354,7 @@ def test_features_that_only_predict_may_be_missing_where_nobody_is_selected(simu
 # What the tests see. -------------------------------------------------------------------------
 
 
-def drawn(selection_error, outcome_error, *, more=0.0, spread=0.0, n=3000):
+def drawn(selection_error, outcome_error, more=0.0, spread=0.0, n=3000):
     """Three features, the first of which predicts; ``more`` of its square; unequal variances."""
     rng = np.random.default_rng(20)
     X, v = rng.normal(size=(n, 3)), rng.normal(size=n)
@@ -374,18 +374,31 @@ def heavy(p):
 
 
 def rejected(tests):
-    return {one.name for one in tests if one.p_value < 0.01}
+    return {test.name for test in tests if test.p_value < 0.01}
 
 
-def test_a_right_model_passes():
-    assert rejected(drawn(stats.norm.ppf, stats.norm.ppf)) == set()
-
-
-def test_skewed_errors_are_seen():
-    assert "normality_selection" in rejected(drawn(skewed, stats.norm.ppf))
-    found = rejected(drawn(stats.norm.ppf, skewed))
-    assert "normality_prediction" in found
-    assert "normality_selection" not in found
+@pytest.mark.parametrize(
+    ("drawing", "seen", "unseen"),
+    [
+        ((stats.norm.ppf, stats.norm.ppf), [], NAMES),
+        ((skewed, stats.norm.ppf), ["normality_selection"], []),
+        ((stats.norm.ppf, skewed), ["normality_prediction"], ["normality_selection"]),
+        ((stats.norm.ppf, heavy), ["normality_prediction"], []),
+        ((heavy, stats.norm.ppf), ["normality_selection"], []),
+        ((stats.norm.ppf, stats.norm.ppf, 0.0, 0.4), ["heteroskedasticity_selection"], []),
+        (
+            (stats.norm.ppf, stats.norm.ppf, 0.15),
+            ["reset"],
+            ["normality_selection", "heteroskedasticity_selection"],
+        ),
+    ],
+    ids=["right", "skewed", "skewed y", "heavy y", "heavy", "unequal variances", "missing square"],
+)
+def test_what_is_wrong_is_seen_where_it_is(drawing, seen, unseen):
+    tests = drawn(*drawing)
+    assert {*seen} <= rejected(tests)
+    assert not {*unseen} & rejected(tests)
+    assert all(tests[name].verdict == "rejected at 5%" for name in seen)
 
 
 def test_errors_far_from_normal_can_still_be_tested():
@@ -398,11 +411,6 @@ def test_errors_far_from_normal_can_still_be_tested():
     assert tests.normality_prediction.statistic > 100
 
 
-def test_heavy_tails_are_seen():
-    assert "normality_prediction" in rejected(drawn(stats.norm.ppf, heavy))
-    assert "normality_selection" in rejected(drawn(heavy, stats.norm.ppf))
-
-
 def test_errors_that_depend_on_one_another_in_a_curve_are_seen():
     rng = np.random.default_rng(21)
     X, v = rng.normal(size=(3000, 3)), rng.normal(size=3000)
@@ -411,17 +419,6 @@ def test_errors_that_depend_on_one_another_in_a_curve_are_seen():
     tests = Heckman([0]).fit(X, y).specification_tests(X, y)
     assert "correction_form" in rejected(tests)
     assert "normality_selection" not in rejected(tests)
-
-
-def test_unequal_variances_in_selection_are_seen():
-    found = rejected(drawn(stats.norm.ppf, stats.norm.ppf, spread=0.4))
-    assert "heteroskedasticity_selection" in found
-
-
-def test_a_missing_square_is_seen():
-    found = rejected(drawn(stats.norm.ppf, stats.norm.ppf, more=0.15))
-    assert "reset" in found
-    assert not {"normality_selection", "heteroskedasticity_selection"} & found
 
 
 # Where a test cannot be made, in whole or in part. -------------------------------------------
@@ -558,11 +555,6 @@ def test_the_report_says_what_was_tested_and_what_it_means(tests):
     assert [one.name for one in tests] == NAMES
     with pytest.raises(InputError, match=r"'normality'.*normality_selection"):
         tests["normality"]
-
-
-def test_a_rejection_is_said_in_words():
-    tests = drawn(stats.norm.ppf, heavy)
-    assert tests.normality_prediction.verdict == "rejected at 5%"
 
 
 def test_sampling_weights_are_refused(simulated):

@@ -12,7 +12,8 @@ from scipy.stats import norm, truncnorm
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
-from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.fit import PassedRows
+from heckmanfa.inference.rows_of_fit import read_fit_rows
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
@@ -135,7 +136,7 @@ def given_their_probit(mroz, ours):
         coef=gamma,
         inner_coef=solve_upper(model.fit_.probit.coordinates.back(), gamma),
     )
-    rows = read_fit_rows(model.fit_, mroz.X, mroz.y).rows
+    rows = read_fit_rows(model.fit_, PassedRows(mroz.X, mroz.y)).rows
     moments = gather_moments(rows, model.fit_.moments.columns, model.n_features_in_, probit)
     features = np.flatnonzero(model.support_)
     curve = TwoStepOverRho.build(moments, features, ours.curve.terms)
@@ -249,12 +250,13 @@ def test_bounds_and_the_union_of_intervals_are_extremes_of_the_path(simulated):
     assert len(interval.grid) == 401
     by_term = interval.path().groupby("term", sort=False)
     table = interval.tidy().set_index("term")
-    pd.testing.assert_series_equal(table["bound_low"], by_term["estimate"].min(), check_names=False)
-    pd.testing.assert_series_equal(
-        table["bound_high"], by_term["estimate"].max(), check_names=False
-    )
-    pd.testing.assert_series_equal(table["ui_low"], by_term["ci_low"].min(), check_names=False)
-    pd.testing.assert_series_equal(table["ui_high"], by_term["ci_high"].max(), check_names=False)
+    for name, extremes in (
+        ("bound_low", by_term["estimate"].min()),
+        ("bound_high", by_term["estimate"].max()),
+        ("ui_low", by_term["ci_low"].min()),
+        ("ui_high", by_term["ci_high"].max()),
+    ):
+        pd.testing.assert_series_equal(table[name], extremes, check_names=False)
 
 
 def crossings(function, reach):

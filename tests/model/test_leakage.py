@@ -108,44 +108,53 @@ def test_what_is_close_or_few_is_not_refused(rows):
     assert not isinstance(caught.value, LeakageError)
 
 
-def test_weights_do_not_hide_a_copy(rows):
-    X, y = rows
-    weight = np.random.default_rng(0).integers(1, 5, len(y))
-    with pytest.raises(LeakageError, match="'pay'"):
-        Heckman().fit(X.assign(pay=filled(y)), y, sample_weight=weight)
-
-
-def test_selected_rows_decide_what_a_copy_is(rows):
-    X, y = rows
-    s = y.notna()
-    with pytest.raises(LeakageError, match="'pay'"):
-        Heckman().fit(X.assign(pay=filled(y)), y.fillna(0.0), selected=s)
-
-
-def test_a_copy_is_found_in_arrays_tensors_files_clusters_and_formulas(rows, tmp_path):
+@pytest.fixture
+def attempts(tmp_path):
+    """Return what fits rows in several shapes, by name; formulas select by ``pay`` as well."""
     torch = pytest.importorskip("torch")
     dd = pytest.importorskip("dask.dataframe")
+
+    def all_of(X, y):
+        frame = X.assign(lwage=y)
+        path = tmp_path / "t.parquet"
+        frame.to_parquet(path, row_group_size=200)
+        parts = dd.from_pandas(frame, npartitions=3)
+        formula = "lwage ~ educ + pay" if X["pay"].notna().all() else "lwage ~ educ"
+        tensors = torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy())
+        return {
+            "frame": lambda: Heckman().fit(X, y),
+            "selected": lambda: Heckman(["educ"]).fit(X, y.fillna(0.0), selected=y.notna()),
+            "array": lambda: Heckman().fit(X.to_numpy(), y.to_numpy()),
+            "tensor": lambda: Heckman().fit(*tensors),
+            "file": lambda: HeckmanBestSubset().fit(scan_parquet(path, "lwage")),
+            "file, rows dropped": lambda: Heckman().fit(
+                scan_parquet(path, "lwage", missing="drop")
+            ),
+            "dask": lambda: HeckmanBestSubset().fit(parts[list(X)], parts["lwage"]),
+            "formula": lambda: Heckman.from_formula(formula, "age + educ + pay", data=frame),
+            "compress": lambda: compress(X, y),
+            "standardize": lambda: compress(X, y, standardize=True),
+            "regressor": lambda: RURegressor(epochs=1).fit(X, y),
+            "weighted": lambda: InverseProbabilityWeighted().fit(X, y),
+        }
+
+    return all_of
+
+
+def named(shape):
+    """What the last column is called: arrays and tensors have no names."""
+    return "'x5'" if shape in ("array", "tensor") else "'pay'"
+
+
+def test_a_copy_is_found_in_any_shape_of_rows_and_with_weights(rows, attempts):
     X, y = rows
     X = X.assign(pay=filled(y))
-    frame = X.assign(lwage=y)
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
-    parts = dd.from_pandas(frame, npartitions=3)
-    with pytest.raises(LeakageError, match="'x5'"):
-        Heckman().fit(X.to_numpy(), y.to_numpy())
-    with pytest.raises(LeakageError, match="'x5'"):
-        Heckman().fit(torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy()))
+    for shape, attempt in attempts(X, y).items():
+        with pytest.raises(LeakageError, match=named(shape)):
+            attempt()
+    weight = np.random.default_rng(0).integers(1, 5, len(y))
     with pytest.raises(LeakageError, match="'pay'"):
-        Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage"))
-    with pytest.raises(LeakageError, match="'pay'"):
-        HeckmanBestSubset().fit(parts[list(X)], parts["lwage"])
-    with pytest.raises(LeakageError, match="'pay'"):
-        Heckman.from_formula("lwage ~ educ + pay", "age + educ", data=frame)
-    with pytest.raises(LeakageError, match="'pay'"):
-        compress(X, y)
-    with pytest.raises(LeakageError, match="'pay'"):
-        compress(X, y, standardize=True)
-    with pytest.raises(LeakageError, match="'pay'"):
-        RURegressor(epochs=1).fit(X, y)
+        Heckman().fit(X, y, sample_weight=weight)
 
 
 def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
@@ -164,61 +173,29 @@ def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.MissingFeaturesWarning")
-def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_path):
+@pytest.mark.parametrize(
+    ("gaps", "said"),
+    [
+        ([], "exactly the 325 rows that are not selected"),
+        ([3, 50, 200], r"all 325 rows that are not selected \(and in 3 that are\)"),
+    ],
+)
+def test_a_column_missing_where_the_outcome_is_is_no_column_to_impute(rows, attempts, gaps, said):
     """The advice to impute it would make a model of it that predicts perfectly."""
-    dd = pytest.importorskip("dask.dataframe")
-    torch = pytest.importorskip("torch")
-    X, y = rows
-    X = X.assign(pay=y * 2.0)
-    frame = X.assign(lwage=y)
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
-    parts = dd.from_pandas(frame, npartitions=3)
-    said = "is missing in exactly the 325 rows that are not selected. It looks like a copy"
-    tries = [
-        lambda: Heckman().fit(X, y),
-        lambda: Heckman(["educ"]).fit(X, y.fillna(0.0), selected=y.notna()),
-        lambda: HeckmanBestSubset().fit(scan_parquet(tmp_path / "t.parquet", "lwage")),
-        lambda: Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage", missing="drop")),
-        lambda: Heckman().fit(parts[list(X)], parts["lwage"]),
-        lambda: compress(X, y),
-        lambda: InverseProbabilityWeighted().fit(X, y),
-        lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
-    ]
-    for attempt in tries:
-        with pytest.raises(MissingValueError, match="'pay' " + said) as caught:
-            attempt()
-        assert "mpute" not in str(caught.value)
-    with pytest.raises(MissingValueError, match="'x5' " + said):
-        Heckman().fit(torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy()))
-    # It can predict, being needed where it is known; then it is seen to be a copy.
-    with pytest.raises(LeakageError, match="'pay'"):
-        Heckman(["educ", "pay"], FEATURES).fit(X, y)
-
-
-@pytest.mark.filterwarnings("ignore::heckmanfa.errors.MissingFeaturesWarning")
-def test_a_column_missing_in_all_unselected_rows_and_a_few_others_is_no_column_to_impute(
-    rows, tmp_path
-):
-    dd = pytest.importorskip("dask.dataframe")
     X, y = rows
     pay = y * 2.0
-    pay[y[y.notna()].index[[3, 50, 200]]] = np.nan
+    pay[y[y.notna()].index[gaps]] = np.nan
     X = X.assign(pay=pay)
-    frame = X.assign(lwage=y)
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
-    parts = dd.from_pandas(frame, npartitions=3)
-    tries = [
-        lambda: Heckman().fit(X, y),
-        lambda: HeckmanBestSubset().fit(scan_parquet(tmp_path / "t.parquet", "lwage")),
-        lambda: Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage", missing="drop")),
-        lambda: Heckman().fit(parts[list(X)], parts["lwage"]),
-        lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
-    ]
-    said = r"'pay' is missing in all 325 rows that are not selected \(and in 3 that are\)"
-    for attempt in tries:
-        with pytest.raises(MissingValueError, match=said) as caught:
+    for shape, attempt in attempts(X, y).items():
+        if shape in ("standardize", "regressor"):
+            continue  # as the compressed and other regressions
+        with pytest.raises(MissingValueError, match=f"{named(shape)} is missing in {said}") as no:
             attempt()
-        assert "mpute" not in str(caught.value)
+        assert "mpute" not in str(no.value)
+    if not gaps:
+        # It can predict, being needed where it is known; then it is seen to be a copy.
+        with pytest.raises(LeakageError, match="'pay'"):
+            Heckman(["educ", "pay"], FEATURES).fit(X, y)
 
 
 def test_gaps_that_hit_the_few_unselected_rows_by_chance_are_only_gaps():
@@ -238,14 +215,10 @@ def known_only(unselected, selected, n_unselected, n_selected):
     return counts.known_only()[0]
 
 
-def test_a_column_with_other_gaps_is_refused_as_before(rows):
+@pytest.mark.parametrize("gaps", [[0, 1, 752], range(325)], ids=["few", "as many as unselected"])
+def test_a_column_with_other_gaps_is_refused_as_before(rows, gaps):
     X, y = rows
-    gaps = X.copy()
-    gaps.loc[[0, 1, 752], "age"] = np.nan
-    with pytest.raises(MissingValueError, match=r"'age'.*3.*0"):
-        Heckman().fit(gaps, y)
-    # As many as unselected rows, but others.
-    gaps = X.copy()
-    gaps.loc[:324, "age"] = np.nan
-    with pytest.raises(MissingValueError, match=r"'age'.*325.*0"):
-        Heckman().fit(gaps, y)
+    X = X.copy()
+    X.loc[list(gaps), "age"] = np.nan
+    with pytest.raises(MissingValueError, match=rf"'age'.*{len(gaps)}.*0"):
+        Heckman().fit(X, y)

@@ -19,6 +19,7 @@ from heckmanfa.errors import (
 from heckmanfa.model.joint_problem import LinearProblem, scores_of
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.probit import fit_probit, selection_coordinates
+from heckmanfa.model.probit_likelihood import ProbitProblem
 
 PREDICTION = [0, 2, 3]
 
@@ -57,42 +58,44 @@ def test_conditional_probability_used_above_is_right():
     assert density == pytest.approx(expected, rel=1e-3)
 
 
-def random_problem(rng, weighted, wild):
+def random_problem(rng, kind, weighted, wild, block_rows=None):
     """A block of rows with two features in both equations and one in each alone."""
-    b = 60
+    b = 80
     X = rng.normal(size=(b, 4))
     if wild:  # so features are not used as they are
         X = X * [1, 20, 3, 1] + [50, 0, -1, 9]
-    rows = ArrayRows(
-        Matrix(X),
-        rng.normal(size=b) * 2 + 1,
-        rng.random(b) < 0.6,
-        rng.random(b) + 0.5 if weighted else None,
-    )
-    features, alone = [0, 1, 3], [1, 2, 3]
+    selected = rng.random(b) < 0.7
+    binary = kind is ProbitProblem
+    outcome = (rng.random(b) < 0.4).astype(float) if binary else rng.normal(size=b) * 2 + 1
+    weight = rng.random(b) + 0.5 if weighted else None
+    X[~selected, 2] = np.nan  # it only predicts
+    rows = ArrayRows(Matrix(X), outcome, selected, weight, block_rows=block_rows)
+    features, predicting = [0, 1, 3], [1, 2, 3]
     coordinates = selection_coordinates(rows, features, list("abc"))
     assert coordinates.plain != wild
     probit = fit_probit(rows, features, coordinates)
-    problem = LinearProblem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
-    return rows, [0, 1, 3, 2], problem, rng.normal(size=10) * 0.3
+    return rows, gather_moments(rows, range(4), 4, probit), probit, predicting
 
 
 @pytest.mark.parametrize("wild", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, wild):
-    rows, columns, problem, theta = random_problem(np.random.default_rng(seed), weighted, wild)
-    if not wild:
-        theta[-4:-2] *= 0.2
+@pytest.mark.parametrize("atanh_rho", [0.0, 0.4, -1.5])
+@pytest.mark.parametrize("kind", [LinearProblem, ProbitProblem])
+def test_analytic_gradient_and_hessian_equal_finite_differences(kind, atanh_rho, weighted, wild):
+    rng = np.random.default_rng(int(10 * abs(atanh_rho)))
+    rows, moments, probit, features = random_problem(rng, kind, weighted, wild)
+    problem = kind.build(moments, probit, features)
+    n_others = sum(problem.sizes) + len(problem.ends) - 1
+    theta = np.append(rng.normal(size=n_others) * 0.3, atanh_rho)
     state = problem.evaluate(rows, theta)
-    size = np.abs(state.gradient).max()
+    assert np.isfinite(state.log_likelihood)
+    size = np.abs(state.hessian).max()
     numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).log_likelihood, 1e-7)
     np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
     numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).gradient, 1e-7)
-    size = np.abs(state.hessian).max()
     np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
-    scores = np.concatenate(list(rows.map(scores_of, problem, theta, columns=columns)))
-    weight = np.ones(60) if rows.weight is None else rows.weight
+    scores = np.concatenate(list(rows.map(scores_of, problem, theta, columns=problem.columns)))
+    weight = np.ones(len(scores)) if rows.weight is None else rows.weight
     np.testing.assert_allclose(weight @ scores, state.gradient, rtol=1e-9, atol=1e-9 * size)
 
 

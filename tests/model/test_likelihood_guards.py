@@ -13,8 +13,8 @@ from heckmanfa.analysis import Question, analyse, load_model, save_model
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaWarning, NoExclusionWarning
-from heckmanfa.fit import fit_model
-from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.fit import PassedRows, fit_model
+from heckmanfa.inference.rows_of_fit import read_fit_rows
 from heckmanfa.results.fit_tests import equal_variance_test, hausman_test
 from heckmanfa.text.option_words import at_command_line, told
 
@@ -209,7 +209,7 @@ def test_other_fits_have_no_guards(data):
     assert hausman_test(two_step.fit_) is None
     assert "two-step against ML" not in str(two_step.diagnostics())
     model = Heckman([0, 1], method="ml").fit(X, y)
-    read = read_fit_rows(model.fit_, X, y)
+    read = read_fit_rows(model.fit_, PassedRows(X, y))
     refit = model._refit()
     assert fit_model(refit.spec, read.sample, refit.choose).guards is None
 

@@ -18,7 +18,7 @@ from heckmanfa.analysis import load_model, save_model
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, RhoUncertainWarning, SecondMaximumWarning
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import LinearProblem
 from heckmanfa.model.likelihood import maximize
@@ -228,7 +228,7 @@ def test_a_search_refits_its_choice_from_the_start(greene):
     np.testing.assert_allclose(again.params_, model.params_, rtol=1e-7)
 
 
-def test_a_bootstrap_climbs_the_maximum_of_the_fit(greene, higher):
+def test_a_bootstrap_finds_the_maximum_of_the_fit(greene, higher):
     for model in (higher, fit(greene, higher.params_)):
         found = model.bootstrap(*greene, n_boot=3, random_state=0)
         assert (found.replicates.estimates[:, -2] > 0.9).all()
@@ -246,7 +246,7 @@ def test_the_profile_marks_the_maximum_that_a_start_leads_to(greene, lower, high
         assert [line[2] for line in lines] == [verdict]
 
 
-def test_tests_of_exclusions_climb_the_same_maximum(greene, lower, higher):
+def test_tests_of_exclusions_find_the_same_maximum(greene, lower, higher):
     X, y = greene
     for model, near in ((lower, -0.2), (higher, 0.99)):
         table = model.exclusion_test(X, y, features=["age2"], method="ml").tests

@@ -114,11 +114,12 @@ def separation_of(X, s):
     return find_separation(rows, features, selection_coordinates(rows, features, list("abcdefgh")))
 
 
-def test_complete_separation_names_the_one_column_that_does_it(data):
+def test_complete_separation_names_the_columns_that_do_it(data):
     X, _ = data
-    found = separation_of(X, X[:, 1] > 0.3)
-    assert found.complete
-    assert found.columns == (1,)
+    for side, columns in ((X[:, 1] > 0.3, (1,)), (X[:, 0] + X[:, 2] > 0, (0, 2))):
+        found = separation_of(X, side)
+        assert found.complete
+        assert found.columns == columns
 
 
 def test_quasi_complete_separation_by_a_dummy_is_found_with_its_rows(data):
@@ -131,21 +132,11 @@ def test_quasi_complete_separation_by_a_dummy_is_found_with_its_rows(data):
     assert found.n_decided == dummy.sum()
 
 
-def test_separation_by_two_columns_together_names_both():
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(400, 3))
-    found = separation_of(X, X[:, 0] + X[:, 2] > 0)
-    assert found.complete
-    assert found.columns == (0, 2)
-
-
 def test_overlapping_data_is_not_called_separated(data):
     assert separation_of(*data) is None
 
 
 def test_clean_data_needs_no_linear_program(data, monkeypatch):
-    import heckmanfa.model.equations as equations
-
     def never(*args):
         raise AssertionError("the program was called")
 
@@ -200,13 +191,15 @@ def test_the_estimator_refuses_separation_naming_the_column_and_the_count(data):
         Heckman([0], on_separation="drop").fit(X, outcome(X, X[:, 1] > 0))
 
 
-def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
+@pytest.mark.parametrize("prediction", [[1], [0, 1]])
+def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data, prediction):
+    """The column leaves both equations."""
     X, s = data
     dummy = (np.arange(len(s)) % 20 == 0).astype(float)
     s = s & (dummy == 0)
     wide, y = np.column_stack([dummy, X]), outcome(X, s)
     with pytest.warns(DroppedFeaturesWarning) as caught:
-        model = Heckman([1], on_separation="drop").fit(wide, y)
+        model = Heckman(prediction, on_separation="drop").fit(wide, y)
     said = [str(warning.message) for warning in caught]
     assert re.search("30 rows .*'x0'", said[0])
     assert "'x0'" in said[1]
@@ -214,20 +207,10 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     expected = Heckman([0]).fit(X[rest], y[rest])
     np.testing.assert_allclose(model.coef_[1:], expected.coef_, rtol=1e-12)
     np.testing.assert_allclose(model.fit_.covariance, expected.fit_.covariance, rtol=1e-9)
+    assert model.prediction_features_ == [1]
     assert model.dropped_features_ == [0]
     assert model.row_counts_["left_out_separation"] == 30
     assert model.row_counts_["selected"] + model.row_counts_["unselected"] == rest.sum()
-
-
-def test_a_separating_column_leaves_both_equations(data):
-    X, s = data
-    dummy = (np.arange(len(s)) % 20 == 0).astype(float)
-    s = s & (dummy == 0)
-    wide, y = np.column_stack([dummy, X]), outcome(X, s)
-    with pytest.warns(DroppedFeaturesWarning):
-        model = Heckman([0, 1], on_separation="drop").fit(wide, y)
-    assert model.prediction_features_ == [1]
-    assert model.dropped_features_ == [0]
 
 
 def test_dropping_collinear_columns_equals_leaving_them_out(data):
@@ -297,8 +280,8 @@ def test_a_direction_that_is_wrong_in_one_row_does_not_separate():
 def test_a_refusal_names_the_separating_columns_while_they_are_few(n, n_rows):
     labels = [f"x{place}" for place in range(12)]
     found = separation.Separation(np.ones(13), tuple(range(n)), complete=False, n_decided=7)
-    given = found, range(12), labels, n_rows, n_rows // 2, equations.SELECTION
-    words = equations._separation_text(*given)
+    given = found, range(12), labels, n_rows, n_rows // 2, separation.SELECTION
+    words = separation._separation_text(*given)
     named = n if n <= 8 else 3
     assert re.findall(r"'(x[0-9]+)'", words) == labels[:named]
     assert (f"and {n - named} more" in words) == (n > 8)

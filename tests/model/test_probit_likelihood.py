@@ -13,13 +13,13 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, SecondMaximumWarning
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.fit import fit_model
-from heckmanfa.inference.searching import GivenFeatures
+from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import scores_of
-from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.outcome_probit import fit_outcome_probit
-from heckmanfa.model.probit import fit_probit, selection_coordinates
 from heckmanfa.model.probit_likelihood import ProbitProblem, fit_probit_likelihood
+
+from .test_likelihood import random_problem
 
 PREDICTION = [0, 1]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(50)
@@ -146,51 +146,11 @@ def test_frequency_weights_repeat_rows(data, weight):
     np.testing.assert_allclose(one.mean_slope_gradient, other.mean_slope_gradient, rtol=1e-8)
 
 
-def random_problem(rng, weighted, wild, block_rows=None):
-    """A block of rows with two features in both equations and one in each alone."""
-    b = 80
-    X = rng.normal(size=(b, 4))
-    if wild:  # so features are not used as they are
-        X = X * [1, 20, 3, 1] + [50, 0, -1, 9]
-    selected = rng.random(b) < 0.7
-    outcome = (rng.random(b) < 0.4).astype(float)
-    weight = rng.random(b) + 0.5 if weighted else None
-    X[~selected, 2] = np.nan  # it only predicts
-    rows = ArrayRows(Matrix(X), outcome, selected, weight, block_rows=block_rows)
-    features, predicting = [0, 1, 3], [1, 2, 3]
-    coordinates = selection_coordinates(rows, features, list("abc"))
-    assert coordinates.plain != wild
-    probit = fit_probit(rows, features, coordinates)
-    moments = gather_moments(rows, range(4), 4, probit)
-    return rows, moments, probit, predicting
-
-
-@pytest.mark.parametrize("wild", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("atanh_rho", [0.0, 0.4, -1.5])
-def test_analytic_gradient_and_hessian_equal_finite_differences(atanh_rho, weighted, wild):
-    rng = np.random.default_rng(int(10 * abs(atanh_rho)))
-    rows, moments, probit, features = random_problem(rng, weighted, wild)
-    problem = ProbitProblem.build(moments, probit, features)
-    theta = np.append(rng.normal(size=8) * 0.3, atanh_rho)
-    state = problem.evaluate(rows, theta)
-    assert np.isfinite(state.log_likelihood)
-    size = np.abs(state.hessian).max()
-    numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).log_likelihood, 1e-7)
-    np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
-    numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).gradient, 1e-7)
-    np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
-    columns = problem.columns
-    scores = np.concatenate(list(rows.map(scores_of, problem, theta, columns=columns)))
-    weight = np.ones(80) if rows.weight is None else rows.weight
-    np.testing.assert_allclose(weight @ scores, state.gradient, rtol=1e-9, atol=1e-9 * size)
-
-
 def test_blocks_of_any_size_give_the_same_estimates():
     found = []
     for block_rows in (None, 30):
         rows, moments, probit, features = random_problem(
-            np.random.default_rng(2), True, True, block_rows
+            np.random.default_rng(2), ProbitProblem, True, True, block_rows
         )
         naive = fit_outcome_probit(moments, rows, features)
         found.append(fit_probit_likelihood(moments, probit, naive, CLASSICAL, rows))
@@ -307,12 +267,12 @@ def test_a_likelihood_that_levels_off_towards_the_boundary_has_no_maximum():
 
 
 def test_a_second_maximum_is_looked_for(monkeypatch):
-    """The search near |rho| = 1 climbs on the likelihood of a binary outcome; replicates do not."""
-    climbs = []
+    """The search near |rho| = 1 goes on the likelihood of a binary outcome; replicates do not."""
+    visited = []
     evaluate = ProbitProblem.evaluate
 
     def counted(self, rows, theta):
-        climbs.append(float(theta[-1]))
+        visited.append(float(theta[-1]))
         return evaluate(self, rows, theta)
 
     monkeypatch.setattr(ProbitProblem, "evaluate", counted)
@@ -320,16 +280,16 @@ def test_a_second_maximum_is_looked_for(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error", SecondMaximumWarning)
         HeckmanProbit([0]).fit(data.X, data.y)
-    assert min(climbs) <= -1.5
-    assert max(climbs) >= 1.5
-    climbs.clear()
+    assert min(visited) <= -1.5
+    assert max(visited) >= 1.5
+    visited.clear()
     model = HeckmanProbit([0]).fit(data.X, data.y)
-    n_looking = len(climbs)
-    climbs.clear()
+    n_looking = len(visited)
+    visited.clear()
     rows = ArrayRows(Matrix(data.X), np.nan_to_num(data.y), data.selected)
     counts = {"selected": int(data.selected.sum()), "unselected": int((~data.selected).sum())}
     sample = Sample(rows, counts, 0, all_selected=False)
     again = fit_model(model.fit_.spec.for_replicates(), sample, GivenFeatures())
-    assert len(climbs) < n_looking / 2
-    assert max(np.abs(climbs)) < 1.5
+    assert len(visited) < n_looking / 2
+    assert max(np.abs(visited)) < 1.5
     np.testing.assert_array_equal(again.params, model.params_)

@@ -56,7 +56,7 @@ def test_steps_learn_the_curvature() -> None:
     assert run.value + 0.5 * run.decrement == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_climb_that_ends_beyond_the_boundary_of_rho_has_not_converged() -> None:
+def test_steps_that_end_beyond_the_boundary_of_rho_has_not_converged() -> None:
     run = _QuasiNewton(np.array([0.0, 0.0, BOUNDARY_ATANH + 1.0]), np.eye(3), np.eye(3))
     run.learn(-1.0, np.zeros(3))
     assert run.done

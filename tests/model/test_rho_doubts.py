@@ -1,7 +1,7 @@
 """What a likelihood does not say about rho is said at `fit`: boundary, flatness, a higher point.
 
 Small samples without an exclusion are fitted beside an independent search for the highest point:
-likelihoods written with SciPy's Owen's T and log Phi, climbed by L-BFGS from several rho, each
+likelihoods written with SciPy's Owen's T and log Phi, maximised by L-BFGS from several rho, each
 after all else was optimised at that rho.
 """
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from heckmanfa import Heckman, compress
-from heckmanfa.errors import NotIdentifiedError, RhoOutsideWarning
+from heckmanfa.errors import NoExclusionWarning, NotIdentifiedError, RhoOutsideWarning
 from heckmanfa.model.normal import inverse_mills, mills
 
 PREDICTION = [0, 2, 3]
@@ -147,7 +147,7 @@ def test_a_lambda_that_is_linear_in_the_features_is_refused():
     x = (rng.random(400) < 0.5).astype(float)
     y = np.where(rng.normal(size=400) + x > 0, x + rng.normal(size=400), np.nan)
     with (
-        pytest.warns(UserWarning, match="no excluded feature"),
+        pytest.warns(NoExclusionWarning),
         pytest.raises(NotIdentifiedError, match="combination"),
     ):
         Heckman().fit(x[:, None], y)

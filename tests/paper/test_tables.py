@@ -9,8 +9,7 @@ import pytest
 
 from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options, PaperTable
 from heckmanfa.paper import experiments as paper_experiments
-from heckmanfa.paper.protocol import COMPAS, CRIME
-from heckmanfa.paper.reproduction import COLUMNS, Figure, Reason, Row
+from heckmanfa.paper.protocol import COLUMNS, COMPAS, CRIME, Figure, Reason, Row
 
 QUICK = ("selfeatures", "sampling", "topjfeats", "moretopj")
 FA = {

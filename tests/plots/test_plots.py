@@ -1,8 +1,10 @@
 """Pictures: what is drawn is what the reports hold."""
 
+import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -22,7 +24,9 @@ from heckmanfa.errors import (
     NotSearchedError,
     UnknownFeatureError,
 )
-from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.profile_likelihood import profile_rho
+from heckmanfa.plots.svg import render_svg
+from heckmanfa.plots.svg_shapes import NARROW, WIDE
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 MANY = [*SELECTION, "city", "unem", "motheduc", "fatheduc", "huseduc", "husage", "huswage"]
@@ -90,7 +94,7 @@ def test_every_coefficient_has_a_panel_with_the_numbers_of_the_path(interval):
         for name in ("ci_low", "ci_high"):
             for point in path[["rho", name]].to_numpy():
                 assert np.any(np.all(edges == point, axis=1))
-        level = {line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == ":"}
+        level = {line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == "--"}
         assert level == {table.loc[term, "bound_low"], table.loc[term, "bound_high"]}
         np.testing.assert_array_equal(drawn(panel, "o"), [[[0.0, table.loc[term, "ols"]]]])
         assert panel.get_xlabel() == "rho"
@@ -198,13 +202,13 @@ def test_every_candidate_is_drawn_in_the_order_of_the_criterion(name, request):
 
 def test_the_window_of_rho_is_shaded(learned, best):
     _, below = plots.specification_curve(learned)
-    (shade,) = below.patches
-    ends = shade.get_extents().transformed(below.transData.inverted()).intervaly
+    (shade,) = below.collections
+    ends = shade.get_paths()[0].get_extents().intervaly
     np.testing.assert_allclose(ends, (-0.4, -0.2))
     labels = [text.get_text() for text in below.figure.legends[0].get_texts()]
     assert labels == ["window of rho", "rho in the window", "rho outside it", "chosen"]
     _, below = plots.specification_curve(best)
-    assert not below.patches
+    assert not below.collections
     labels = [text.get_text() for text in below.figure.legends[0].get_texts()]
     assert labels == ["an assignment", "chosen"]
 
@@ -330,30 +334,24 @@ def test_a_path_that_was_not_recorded_is_asked_for(rows, model, best):
 # Coefficients. ----------------------------------------------------------------------------------
 
 
-def whiskers(container):
-    dots, _, (lines,) = container
-    return dots.get_xydata(), lines.get_segments()
-
-
 def test_dots_and_whiskers_are_the_estimates_and_intervals(model, best):
     models = {"three": model, "best": best}
     panel = plots.coefficients(models, conf_level=0.9)
+    lines = [line for line in panel.lines if len(line.get_xdata()) == 2]
     terms = [label.get_text() for label in panel.get_yticklabels()]
     assert terms == list(dict.fromkeys(["educ", "exper", "expersq", *best.prediction_features_]))
-    for container, one in zip(panel.containers, models.values(), strict=True):
+    for marker, one in zip("os", models.values(), strict=True):
         table = one.tidy(0.9).query("equation == 'prediction' and term != 'Intercept'")
-        points, segments = whiskers(container)
+        points = np.concatenate(drawn(panel, marker))
+        table = table.set_index("term").loc[[terms[round(y)] for y in points[:, 1]]]
+        assert len(table) == len(one.prediction_features_)
         np.testing.assert_array_equal(points[:, 0], table["estimate"])
-        np.testing.assert_array_equal(
-            np.round(points[:, 1]), [terms.index(t) for t in table["term"]]
-        )
-        for segment, (_, row) in zip(segments, table.iterrows(), strict=True):
-            np.testing.assert_allclose(segment[:, 0], row[["ci_low", "ci_high"]].tolist())
+        for (_, y), ends in zip(points, table[["ci_low", "ci_high"]].to_numpy(), strict=True):
+            (whisker,) = [line for line in lines if np.all(line.get_ydata() == y)]
+            np.testing.assert_array_equal(whisker.get_xdata(), ends)
     labels = [text.get_text() for text in panel.figure.legends[0].get_texts()]
     assert labels == ["three", "best"]
     assert panel.get_xlabel() == "coefficient, with 90% interval"
-    looks = {container[0].get_marker() for container in panel.containers}
-    assert len(looks) == 2
 
 
 def test_models_and_terms_may_be_chosen(model, best):
@@ -379,20 +377,30 @@ def test_models_and_terms_may_be_chosen(model, best):
 # Overlap. ---------------------------------------------------------------------------------------
 
 
+def outlines(panel):
+    """The histograms in fitting and in prediction."""
+    return [line.get_xydata() for line in panel.lines if len(line.get_xdata()) > 2]
+
+
+def check_outline(points, values, weights=None):
+    edges = np.unique(points[:, 0])
+    values = np.minimum(values, edges[-1])
+    heights, _ = np.histogram(values, edges, weights=weights, density=True)
+    np.testing.assert_allclose(points[1:-1:2, 1], heights)
+    np.testing.assert_allclose(points[2:-1:2, 1], heights)
+
+
 def test_the_ratio_in_fitting_is_set_against_that_in_prediction(model):
     mroz = load_mroz()
     X, y = mroz[SELECTION], mroz["lwage"]
     panel = plots.imr_overlap(model, X, y)
     ratio, worked = model.inverse_mills(X), y.notna().to_numpy()
-    shade, filled, outline = panel.patches
+    (shade,) = panel.patches
     ends = shade.get_extents().transformed(panel.transData.inverted()).intervalx
     np.testing.assert_allclose(ends, [ratio[worked].min(), ratio[worked].max()])
     np.testing.assert_allclose(ends, model.diagnostics().imr_range)
-    for patch, values in ((filled, ratio[worked]), (outline, ratio)):
-        points = patch.get_xy()
-        edges = np.unique(points[:, 0])
-        heights, _ = np.histogram(np.minimum(values, edges[-1]), edges, density=True)
-        assert np.isin(np.round(heights, 10), np.round(points[:, 1], 10)).all()
+    for outline, values in zip(outlines(panel), (ratio[worked], ratio), strict=True):
+        check_outline(outline, values)
     fitting, prediction, _ = (text.get_text() for text in panel.figure.legends[0].get_texts())
     share = model.diagnostics(X).share_outside
     assert fitting == "fitting: 428 selected rows"
@@ -434,13 +442,8 @@ def test_weighted_rows_weigh_in_the_histogram(model):
     weight = np.where(X["age"] > 45, 3.0, 1.0)
     heavy = Heckman(["educ", "exper", "expersq"]).fit(X, y, sample_weight=weight)
     panel = plots.imr_overlap(heavy, X, y, sample_weight=weight)
-    points = panel.patches[1].get_xy()
-    edges = np.unique(points[:, 0])
     worked = y.notna().to_numpy()
-    heights, _ = np.histogram(
-        heavy.inverse_mills(X)[worked], edges, weights=weight[worked], density=True
-    )
-    assert np.isin(np.round(heights, 10), np.round(points[:, 1], 10)).all()
+    check_outline(outlines(panel)[0], heavy.inverse_mills(X)[worked], weight[worked])
     with pytest.raises(InputError, match="sample_weight"):
         plots.imr_overlap(heavy, X, y)
 
@@ -455,17 +458,18 @@ def test_the_curve_is_the_profile(model):
     panel = plots.rho_profile(model, X, y)
     (curve,) = [line for line in panel.lines if len(line.get_xdata()) > 1000]
     rho, height = curve.get_xydata().T
-    np.testing.assert_allclose(height, profile.at(rho))
-    inside = np.abs(profile.rho) < 0.9
+    seen = height > panel.get_ylim()[0]
+    np.testing.assert_allclose(height[seen], profile.at(rho)[seen])
+    assert np.all(np.isnan(height[~seen]))
+    inside = profile.log_likelihood > panel.get_ylim()[0] + 0.1
     np.testing.assert_allclose(
         np.interp(profile.rho[inside], rho, height), profile.log_likelihood[inside], atol=1e-3
     )
     (maximum,) = drawn(panel, "o")
     np.testing.assert_allclose(maximum, profile.maxima[["rho", "log_likelihood"]])
-    (shade,) = panel.patches
-    ends = shade.get_extents().transformed(panel.transData.inverted()).intervalx
-    np.testing.assert_allclose(ends, profile.interval())
-    (two_step,) = [line for line in panel.lines if line.get_linestyle() == "--"]
+    (shade,) = panel.collections
+    np.testing.assert_allclose(shade.get_paths()[0].get_extents().intervalx, profile.interval())
+    _, two_step = [line for line in panel.lines if line.get_linestyle() == "--"]
     assert two_step.get_xdata()[0] == pytest.approx(model.rho_)
     labels = [text.get_text() for text in panel.figure.legends[0].get_texts()]
     assert labels == ["95% [\N{MINUS SIGN}0.287, 0.288]", "two-step 0.049", "ML 0.027"]
@@ -491,7 +495,7 @@ def test_a_two_step_estimate_outside_is_an_arrow_at_the_edge(model):
         panel = replace(profile, two_step=rho).plot()
         assert drawn(panel, marker)[0][0, 0] == np.sign(rho)
     panel = replace(profile, no_interval="so").plot(ax=plt.figure().gca())
-    assert not panel.patches
+    assert not panel.collections
 
 
 # All of them. -----------------------------------------------------------------------------------
@@ -544,6 +548,29 @@ def test_a_picture_is_drawn_on_axes_that_are_given(name, model, learned, best, r
     assert np.all(np.atleast_1d(got) == np.atleast_1d(axes))
     assert plt.get_fignums() == [figure.number]
     figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", [*PICTURES, "uncertainty"])
+def test_a_picture_is_a_scene_that_a_page_can_show(
+    name, model, learned, best, rows, interval, monkeypatch
+):
+    scenes = []
+    monkeypatch.setattr(
+        "heckmanfa.plots.picture.draw_scene", lambda scene, ax: scenes.append(scene)
+    )
+    draw = {"uncertainty": interval.plot, **pictures(model, learned, best, rows)}[name]
+    draw()
+    (scene,) = scenes
+    assert len(scene.text.alt) <= 300
+    assert all(table.rows for table in scene.text.tables)
+    for width in (WIDE, NARROW):
+        drawing = render_svg(scene, width)
+        assert not re.search(r"\b(nan|inf)\b", drawing)
+        elements = list(ElementTree.fromstring(drawing).iter())
+        colours = {word for item in elements for word in (item.get("class") or "").split()}
+        assert {item.cls for item in scene.text.legend} <= colours
+        places = [float(item.get("x")) for item in elements if item.tag.endswith("text")]
+        assert 0 <= min(places) <= max(places) <= width
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib
@@ -22,6 +23,8 @@ from heckmanfa.plots.scene import (
     Bar,
     ColumnTip,
     Curve,
+    Dots,
+    End,
     Group,
     Interval,
     Note,
@@ -35,7 +38,7 @@ from heckmanfa.plots.scene import (
     Scene,
 )
 from heckmanfa.plots.svg import render_svg
-from heckmanfa.plots.svg_shapes import NARROW, WIDE
+from heckmanfa.plots.svg_shapes import NARROW, WIDE, legend_mark
 from heckmanfa.results.answer_html import figure
 from heckmanfa.text.table import LegendItem, PictureText, lay_out
 
@@ -96,9 +99,17 @@ MARKS = {
     "slanted": Bar((10.0, 20.0), (-0.2, 0.2), "pale", "slanted"),
     "runs": Runs(((1.0, 2.0), (3.0, 4.0)), "pos"),
     "curve": Curve((1.0, 2.0), (0.1, 0.2), "ols"),
+    "dashes": Curve((1.0, 2.0), (0.1, 0.2), "ols", "dashdot"),
+    "dots": Dots((1.0, 2.0), (0.1, 0.2), "this"),
+    "crosses": Dots((1.0, 2.0), (0.1, 0.2), "pale", "cross", small=True),
+    "triangle": Point(10.0, 0.1, "pos", "triangle"),
+    "left": Point(10.0, 0.1, "pos", "left"),
+    "right": Point(10.0, 0.1, "pos", "right"),
+    "cross": Point(10.0, 0.1, "pos", "cross"),
     "band": Band((1.0, 2.0), (0.0, 0.1), (0.2, 0.3), "this"),
     "zero": Rule(1.0),
     "cut": Rule(y=0.2, kind="cut"),
+    "coloured cut": Rule(y=0.2, kind="cut", color="ols"),
 }
 
 
@@ -184,11 +195,51 @@ def test_panels_have_words_a_second_axis_and_tooltips():
     assert len(panel.patches) == 2
 
 
-def test_several_panels_are_an_array_of_axes():
-    body = replace(tree_panels().body, several=True)
-    scene = replace(tree_panels(), body=replace(body, panels=body.panels * 2))
+@pytest.mark.parametrize("axes", ["beside", "stacked"])
+def test_several_panels_are_an_array_of_axes(axes):
+    body = tree_panels().body
+    scene = replace(tree_panels(), body=replace(body, panels=body.panels * 2, axes=axes))
     assert len(draw_scene(scene)) == 2
     assert shapes(scene).count(SVG + "circle") == 2
+    words = [item.text for item in ElementTree.fromstring(render_svg(scene, WIDE)).iter()]
+    assert words.count("age") == 2
+
+
+def test_names_of_curves_at_their_ends_keep_clear_of_each_other():
+    ends = tuple(End(5.0, name, "this") for name in ("oak", "elm", "ash"))
+    scene = tree_panels(Curve((0.0, 40.0), (1.0, 5.0), "this"), ends=ends)
+    root = ElementTree.fromstring(render_svg(scene, NARROW))
+    texts = {item.text: item for item in root.iter(SVG + "text")}
+    heights = [float(texts[end.name].get("y")) for end in ends]
+    assert all(low - high >= 15.9 for high, low in pairwise(heights))
+    assert all(30 < height < 135 for height in heights)
+    panel = draw_scene(scene)
+    assert [text.get_text() for text in panel.texts] == ["oak", "elm", "ash"]
+    heights = [text.get_position()[1] for text in panel.texts]
+    assert all(high > low for high, low in pairwise(heights))
+
+
+LEGEND_MARKS = (
+    *("-triangle", "left", "right", "cross", "dot", "dot-cross"),
+    *("band", "line", "thin", "dotted", "cut"),
+)
+
+
+def test_every_mark_of_a_legend_is_drawn_by_both():
+    items = tuple(LegendItem(mark, mark, "ols") for mark in LEGEND_MARKS)
+    scene = replace(tree_rows(), text=replace(TEXT, legend=items))
+    assert len({legend_mark(item) for item in items}) == len(items)
+    (legend,) = draw_scene(scene).figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(LEGEND_MARKS)
+
+
+def test_counts_have_integers_along_their_axis():
+    body = tree_panels().body
+    scene = replace(tree_panels(), body=replace(body, x=Axis(10.4, 12.6, "rank", numbers="count")))
+    words = [item.text for item in ElementTree.fromstring(render_svg(scene, WIDE)).iter()]
+    assert [word for word in words if word in ("10.5", "11", "11.0", "12", "12.0")] == ["11", "12"]
+    ticks = draw_scene(scene).get_xticks()
+    assert all(tick.is_integer() for tick in ticks)
 
 
 @pytest.mark.parametrize("high", [10.0, 39.0])

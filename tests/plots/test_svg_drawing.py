@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heckmanfa.plots.scene import Scale
+from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, Drawing, escape, legend_mark, px
-from heckmanfa.text.numerals import figure, interval, signed
-from heckmanfa.text.shortening import cells, cut
+from heckmanfa.text.printable import cells, cut
 from heckmanfa.text.table import LegendItem
+from heckmanfa.text.wording import figure, interval, signed
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -54,8 +54,8 @@ def test_shapes_without_a_finite_place_are_left_out() -> None:
         drawn.line(0, bad, 1, 1, "x")
         drawn.rect(0, 0, bad, 1, "x")
         drawn.circle(bad, 0, "x")
-        drawn.diamond(0, bad, "x")
-        drawn.square(bad, 0, "x")
+        drawn.polygon(0, bad, "diamond", "x")
+        drawn.point(bad, 0, "square", "x")
         drawn.text(bad, 0, "t", "x")
         drawn.hatch(bad, 0, 5, 5)
         drawn.curve([0, bad], [0, 1], "x")

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.results.shared import fitted
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz, make_selection
-from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import answer_of, opening, roles_frame
 from heckmanfa.results.checks import Check
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
-from heckmanfa.results.headline import headline, interval_words
+from heckmanfa.results.headline import headline, interval_words, rivals_of, verdict
 from heckmanfa.results.judgement import Judgement
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, passage
-from heckmanfa.text.wording import chance_text, effects
+from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY, chance_text, effects
 
 FEATURES = [
     *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
     *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
 ]
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +237,7 @@ def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
     assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.words)
     assert "hardly identified" in str(answer.headline)
     assert str(answer.lede) == "Whether selection mattered cannot be told either."
-    assert verdict(found).kind == "unknown"
+    assert found.judgement.kind == "unknown"
 
 
 def judged(evidence, kind="unknown", chance=0.5, rival="", stand_in=None, **more):
@@ -263,9 +255,11 @@ def test_the_verdict_says_what_its_chance_says(averaged):
     assert took_place in str(may_write(judged(averaged, "yes", 0.95, exclusion_named=True)))
     said = str(may_write(judged(averaged, "yes", 0.95)))
     assert took_place not in said
-    assert "only the normality of the errors says so" in said
-    none = verdict(judged(averaged, "no sign", 0.05))
-    assert (none.title, none.rivals) == ("No sign of it", passage())
+    assert NO_EXCLUSION in said
+    assert ONLY_NORMALITY in said
+    seen = judged(averaged, "no sign", 0.05)
+    none = verdict(seen)
+    assert (none.title, rivals_of(seen)) == ("No sign of it", passage())
     assert str(none.sentence) == "There is no sign that selection mattered (chance 5%)."
     torn = verdict(judged(averaged))
     assert str(torn.sentence) == "Whether selection mattered cannot be told (chance 50%)."
@@ -349,9 +343,9 @@ def test_numbers_in_sentences_are_rounded_as_people_read_them():
 def test_an_honest_verdict_is_by_weights_since_the_data_chose_the_exclusions(rows):
     model = fitted(HeckmanBestSubset(honest=True, n_splits=10, random_state=0), *rows)
     plain = fitted(HeckmanBestSubset(), *rows)
-    found, same = (verdict(evidence_of(one.fit_)) for one in (model, plain))
-    assert found.chance == same.chance
-    assert found.kind == same.kind == "no sign"
+    honest, same = (evidence_of(either.fit_).judgement for either in (model, plain))
+    assert honest.chance == same.chance
+    assert honest.kind == same.kind == "no sign"
 
 
 @pytest.mark.parametrize(

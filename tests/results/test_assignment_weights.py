@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.results.shared import fitted, on_one_line
 
 from heckmanfa import (
     Heckman,
@@ -21,26 +20,15 @@ from heckmanfa import (
     HeckmanProbitBestSubset,
 )
 from heckmanfa.datasets import load_mroz, make_selection
-from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
 from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.weight_facts import weight_facts
-from heckmanfa.text.wording import share_text
+from heckmanfa.text.wording import PSEUDO_WEIGHTS, share_text
 
 K = 7
 NOT_FEATURES = ["lfp", "hours", "wage", "repwage", "mtr", "faminc", "lwage"]
-
-
-def on_one_line(printed):
-    return re.sub(r"\s+", " ", str(printed))
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +193,7 @@ def test_what_cannot_be_weighed_is_said_in_a_sentence(rows):
     survey = HeckmanBestSubset(weight_kind="sampling", cov_type="robust")
     fitted(survey, X, y, sample_weight=weights)
     for printed in (survey.summary(), survey.search_report()):
-        assert "no likelihood to weigh assignments by" in on_one_line(printed)
+        assert PSEUDO_WEIGHTS in on_one_line(printed).lower()
     assert survey.search_report().shares is None
     assert "BIC weight" not in str(survey.diagnostics())
     # The last column predicts as the sum of two others, and all three cannot together.
@@ -302,7 +290,7 @@ def test_chances_by_sampling_weights_are_called_rough(rows):
     X, y = rows
     model = HeckmanAverage(weight_kind="sampling", cov_type="robust")
     fitted(model, X, y, sample_weight=np.random.default_rng(0).uniform(1, 2, len(y)))
-    assert "Chances are rough: sampling weights leave only" in on_one_line(model.summary())
+    assert PSEUDO_WEIGHTS in on_one_line(model.summary())
     assert "Assignments with lambda" not in on_one_line(model.summary())
 
 

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import optimize, stats
+from tests.results.shared import PREDICT, SELECT, earns_four, fitted
 
 from heckmanfa import HeckmanProbit
-from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import HeckmanfaWarning, InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.model.probit_likelihood import average_slopes
-from heckmanfa.results.effects import effects_of
+from heckmanfa.results.effects import effects_of, naive_slopes, own_slopes
 from heckmanfa.results.fit_facts import events_per_coefficient
 from heckmanfa.results.fit_tests import rho_lr, rho_wald
 from heckmanfa.results.maketables import coef_table, default_keys, outcome_name, statistic
-from heckmanfa.results.probability_effects import naive_slopes, own_slopes
 from heckmanfa.results.side_by_side import side_by_side
-
-PREDICT = ["educ", "exper", "city"]
-SELECT = ["educ", "exper", "age", "kids5", "nwifeinc"]
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")
 def rows():
-    frame = load_mroz()
-    wage = np.exp(frame["lwage"])
-    y = pd.Series(np.where(wage.isna(), np.nan, (wage >= 4.0) * 1.0), name="wage4")
-    return frame[["educ", "exper", "city", "age", "kids5", "nwifeinc"]], y
+    return earns_four()
 
 
 @pytest.fixture(scope="module")

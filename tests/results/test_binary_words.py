@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.results.shared import PREDICT, SELECT, earns_four, fitted
 
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.fit import BINARY
 from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.results.answer import answer_of
-from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.answer_html import card_html
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer, facts_of_fit
 from heckmanfa.results.checks import check_of, checks_of
 from heckmanfa.results.claims import claims_of
-from heckmanfa.results.effect_words import EffectWords, class_label
 from heckmanfa.results.effects import assignments_of, effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.fit_tests import rho_lr
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.may_write import may_write
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.selection_words import selection_words, which_words
+from heckmanfa.results.naming import EffectWords, class_label
+from heckmanfa.results.section_words import selection_words, which_words
 from heckmanfa.results.side_by_side import side_by_side
 
-PREDICT = ["educ", "exper", "city"]
-SELECT = ["educ", "exper", "age", "kids5", "nwifeinc"]
 # Words that only a linear model has.
 LINEAR = re.compile(
     r"least squares|lambda|Mills|sigma|two[- ]step|R2|logarithm|more wage4|more y\b"
@@ -43,22 +39,13 @@ LINEAR = re.compile(
 # What users of the linear model look for in the diagnostics.
 NO_IMR = (
     "lambda on the features: none\n          A Heckman probit has no term in lambda, so there is "
-    "no R2 or VIF of it: exclusions tell selection from prediction."
+    "no R2 or VIF of it: exclusions separate selection from prediction."
 )
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")
 def rows():
-    frame = load_mroz()
-    wage = np.exp(frame["lwage"])
-    y = pd.Series(np.where(wage.isna(), np.nan, (wage >= 4.0) * 1.0), name="wage4")
-    return frame[["educ", "exper", "city", "age", "kids5", "nwifeinc"]], y
+    return earns_four()
 
 
 @pytest.fixture(scope="module")
@@ -106,30 +93,6 @@ def test_nothing_of_a_linear_model_is_said(models, mode):
         assert not LINEAR.search(words), (where, LINEAR.search(words))
 
 
-def test_the_summary_says_what_is_modelled_and_how_rho_is_tested(models):
-    said = str(models["given"].summary())
-    assert said.startswith("Heckman probit\n")
-    flat = " ".join(said.split())
-    for part in (
-        "Modelled: P(wage4 = 1)",
-        "Selected, 1: 174",
-        "Selected, 0: 254",
-        "LR test of rho = 0: p = 0.",
-        "Log-likelihood: -",
-        "on the scale of atanh rho",
-        "not changes of the probability",
-    ):
-        assert part in flat, part
-    assert "pseudolikelihood" not in said
-
-
-def test_a_robust_summary_has_a_pseudolikelihood_and_walds_test(models):
-    said = str(models["robust"].summary())
-    assert "Log pseudolikelihood" in said
-    assert "Wald test of rho = 0" in said
-    assert "LR " not in said
-
-
 def test_the_summary_of_a_plain_probit_says_so(models):
     said = str(models["observed"].summary())
     assert said.startswith("Probit (no outcome is missing)")
@@ -167,11 +130,11 @@ def test_the_slope_of_a_switch_is_called_a_slope(rows):
 def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     fit = models["given"].fit_
     far = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 5.0)
-    found = verdict(evidence_of(replace(fit, details=far)))
-    assert found.kind == "yes"
-    assert "given the exclusions: rho = 0 is rejected (p = 0.002)" in str(found.sentence)
+    evidence = evidence_of(replace(fit, details=far))
+    assert evidence.judgement.kind == "yes"
+    assert "(p = 0.002)" in str(verdict(evidence).sentence)
     near = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 0.1)
-    assert verdict(evidence_of(replace(fit, details=near))).kind != "yes"
+    assert evidence_of(replace(fit, details=near)).judgement.kind != "yes"
 
 
 def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.results.shared import on_one_line
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import Question, analyse
@@ -16,10 +17,6 @@ from heckmanfa.cli.console import output
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "motheduc", "huswage"]
-
-
-def on_one_line(text):
-    return re.sub(r"\s+", " ", text)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from tests.results.shared import fitted
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
@@ -22,12 +23,6 @@ FEATURES = [
     *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
     *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
 ]
-
-
-def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(X, y, **more)
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from heckmanfa.plots.svg_shapes import NARROW, WIDE
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.search.averaging.members import Members
+from heckmanfa.text.option_words import at_command_line
 from heckmanfa.text.passage import Name
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -253,7 +254,9 @@ def test_five_of_many_features_are_drawn_and_all_are_in_the_table() -> None:
     assert len(_groups(forest.svg(WIDE))) == 5
     assert len(text.table.rows) == 500
     assert "The 5 likeliest of 600 features." in text.caption
-    assert "The table holds the first 500; the rest: `--save-table`." in text.caption
+    assert "the first 500; all: `pictures().forest.rows`." in text.caption
+    with at_command_line():
+        assert "the first 500; all: `--save-table`." in forest.text().caption
 
 
 # P2. --------------------------------------------------------------------------------------------
@@ -460,7 +463,7 @@ def test_with_sampling_weights_chances_are_withheld(rows) -> None:
     pictures = model.pictures()
     assert pictures.chances is None
     assert pictures.assignments is None
-    with pytest.raises(NotIdentifiedError, match="sampling weights"):
+    with pytest.raises(NotIdentifiedError, match=r"(?i)sampling weights"):
         plots.chances(model)
 
 

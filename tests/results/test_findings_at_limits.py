@@ -13,8 +13,9 @@ from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import fit_facts, fit_tests
 from heckmanfa.results.diagnostics import measure
+from heckmanfa.results.distribution import NullDistribution, Wald
+from heckmanfa.results.exclusions import exclusion_fact
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import Reference, Wald
 from heckmanfa.text.option_words import told
 
 NAN = float("nan")
@@ -40,7 +41,7 @@ def models():
 
 
 def held(fit, rho):
-    return replace(fit.with_errors(rho=rho), spec=replace(fit.spec, rho=rho))
+    return replace(fit.with_errors(rho=rho), spec=replace(fit.spec, held={"rho": rho}))
 
 
 def strengths(models, patch):
@@ -56,7 +57,7 @@ def strengths(models, patch):
                 rho_lr=test if more else None,
                 n_clusters=3 if more else None,
             )
-            yield fit_facts.exclusion_fact(fit, numbers)
+            yield exclusion_fact(fit, numbers)
 
 
 def convergences(models, patch):
@@ -86,7 +87,7 @@ def rhos(models, patch):
     for rho, fit in product((-0.5, 0.0, 0.3), models):
         fit = held(fit, rho)
         yield fit_facts.rho_fact(fit)
-        yield fit_facts.exclusion_fact(fit, measure(fit))
+        yield exclusion_fact(fit, measure(fit))
 
 
 def fits(models, patch):
@@ -96,8 +97,8 @@ def fits(models, patch):
         yield fit_facts.validity_facts(models[0])
     for n in (None, 2, 9, 10, 11, 29, 30, 39, 40, 41, 42, 49, 50, 51, 100):
         yield fit_facts.cluster_facts(replace(models[0], n_clusters=n))
-        yield Reference(n).notes()
-        yield Reference(n).notes(joint=True)
+        yield NullDistribution(n).notes()
+        yield NullDistribution(n).notes(joint=True)
     for ratio in (None, (0.9, 1.1), (0.5, 2.0), (0.99, 1.01)):
         yield fit_facts.ratio_facts(ratio)
         yield fit_facts.ratio_facts(ratio, "the best")
@@ -126,8 +127,8 @@ def assumptions(models, patch):
     for estimate, n in product(([1.0, 2.0], [0.1]), (None, 2, 3, 40)):
         q = len(estimate)
         for covariance in (np.eye(q), np.ones((q, q)), np.full((q, q), NAN), -np.eye(q)):
-            yield Reference(n).wald(estimate, covariance)
-            yield Reference(n).wald(estimate, covariance, "it was not asked")
+            yield NullDistribution(n).wald(estimate, covariance)
+            yield NullDistribution(n).wald(estimate, covariance, "it was not asked")
 
 
 @pytest.mark.parametrize("say", [strengths, convergences, rhos, fits, assumptions])

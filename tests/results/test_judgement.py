@@ -8,20 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tests.results.shared import fitted
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.analysis import analyse, checking
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement, judgement_of
-from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM, says
-
-
-def fitted(model, *rows, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        return model.fit(*rows, **more)
+from heckmanfa.text.wording import NO_EXCLUSION
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +51,7 @@ def test_features_named_beforehand_are_judged_by_their_test(rows):
     assert said.startswith("Selection mattered, given the exclusions: rho = 0 is rejected (p ")
     nothing = judgement_of(fitted(Heckman(), *rows).fit_)
     assert nothing.kind == "unknown"
-    assert nothing.doubt == "no feature drives selection alone"
+    assert nothing.doubt == NO_EXCLUSION
 
 
 def test_what_is_fixed_is_not_asked(rows):

@@ -19,12 +19,9 @@ def model():
     return Heckman(["educ", "exper"], outcome_transform="log").fit(mroz[FEATURES], wage)
 
 
-def test_a_summary_says_what_the_outcome_is_and_what_effects_mean(model):
-    said = " ".join(str(model.summary()).split())
-    assert "Prediction equation (log(outcome))" in said
-    assert "The outcome is log(wage). Effects are in log points: 0.05 is about 5%" in said
+def test_a_summary_gives_the_ratio_and_the_scale_of_the_outcome(model):
     value, error = model.transform_ratio_
-    assert f"{value:.3f} (s.e. {error:.3f})" in said
+    assert f"{value:.3f} (s.e. {error:.3f})" in " ".join(str(model.summary()).split())
     assert evidence_of(model.fit_).outcome == "log(wage)"
     assert model.fit_.origin.outcome == "wage"
 
@@ -60,7 +57,5 @@ def test_a_ratio_far_from_one_is_a_caution_with_what_to_do(ratio, verdict, case)
 def test_models_without_a_transform_say_nothing_of_logarithms():
     mroz = load_mroz()
     plain = Heckman(["educ", "exper"]).fit(mroz[FEATURES], mroz["lwage"])
-    assert "Prediction equation (outcome)" in str(plain.summary())
     assert not hasattr(plain, "transform_ratio_")
     assert all(check.key != "transform_ratio" for check in plain.diagnostics().checks())
-    assert "log points" not in str(plain.summary())

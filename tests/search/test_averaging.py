@@ -20,7 +20,6 @@ from heckmanfa.errors import (
 from heckmanfa.search.averaging import WEIGHT_CRITERIA, average, averages, enumeration, gibbs
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.weights import Odds
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.form import Form
 
@@ -81,7 +80,6 @@ def every_assignment(
     limit=None,
     window=None,
     corrections=(False, True),
-    odds=(1.0, 1.0),
     ratio=None,
 ):
     """Weigh all assignments of k candidates, given by position.
@@ -135,8 +133,7 @@ def every_assignment(
             if window is not None and not window[0] <= rho <= window[1]:
                 continue
             q = j + 1 + corrected + index
-            cost = away @ P @ away - 2 * corrected * log(odds[0]) - 2 * index * log(odds[1])
-            cost -= excess * (not corrected)
+            cost = away @ P @ away - excess * (not corrected)
             bic = cost + q * log(m)
             values = cost + 2 * q * m / (m - q - 1), bic, bic + 2 * log(comb(len(units), len(held)))
             state = np.append(own, [corrected, index])
@@ -186,29 +183,16 @@ def problem(seed):
     choices = Choices(max(k, p), always, tuple(sorted(tuple(unit) for unit in units)), limit)
     correction = ("optional", "always", "never")[int(rng.integers(3))]
     window = (-0.3, 0.8) if rng.random() < 0.3 and correction == "optional" else None
-    odds = Odds(3.0, 0.5) if rng.random() < 0.3 else Odds()
-    return form, choices, window, correction, odds, WEIGHTINGS[seed // 3 % 4]
+    return form, choices, window, correction, WEIGHTINGS[seed // 3 % 4]
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_equals_a_plain_loop_over_all_subsets(part):
     held = {"optional": (False, True), "always": (True,), "never": (False,)}
     for seed in range(part, 80, 4):
-        form, choices, window, correction, odds, kind = problem(seed)
-        loop, direction = loop_of(
-            form,
-            choices,
-            window=window,
-            corrections=held[correction],
-            odds=(odds.correction, odds.index),
-        )
-        found = average(
-            *(form, choices),
-            weights=kind,
-            correction=correction,
-            odds=odds,
-            rho_range=window,
-        )
+        form, choices, window, correction, kind = problem(seed)
+        loop, direction = loop_of(form, choices, window=window, corrections=held[correction])
+        found = average(form, choices, weights=kind, correction=correction, rho_range=window)
         k = len(form.columns)
         weight = loop.weights(kind)
         assert found.n_assignments == len(weight)

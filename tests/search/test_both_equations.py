@@ -54,11 +54,14 @@ def frame_of(data):
     return pd.DataFrame(data.X, columns=[f"x{i}" for i in range(data.X.shape[1])])
 
 
-def chances_to_drive(gamma, covariance, n):
+def chances_to_drive(gamma, covariance, n, units=None, always=()):
     """BIC shares of the selection features, from the estimates of their equation alone."""
     k, shares, total = len(gamma), np.zeros(len(gamma)), 0.0
-    for state in itertools.product([False, True], repeat=k):
-        held = np.array(state)
+    units = [(column,) for column in range(k)] if units is None else units
+    for inside in itertools.product([False, True], repeat=len(units)):
+        held = np.isin(range(k), always)
+        for unit, use in zip(units, inside, strict=True):
+            held[list(unit)] = use
         away = np.flatnonzero(~held)
         cost = gamma[away] @ np.linalg.solve(covariance[np.ix_(away, away)], gamma[away])
         weight = np.exp(-0.5 * (cost + held.sum() * np.log(n)))
@@ -196,16 +199,7 @@ def test_the_index_holds_the_groups_that_probably_drive_selection():
         form = form_of_both(k, np.random.default_rng(seed))
         places = form.free[k + 1 :]
         gamma, covariance = form.estimates[places], form.covariance[np.ix_(places, places)]
-        shares, total = np.zeros(k), 0.0
-        for inside in itertools.product([False, True], repeat=len(units)):
-            held = np.isin(range(k), always)
-            for unit, use in zip(units, inside, strict=True):
-                held[list(unit)] = use
-            away = np.flatnonzero(~held)
-            cost = gamma[away] @ np.linalg.solve(covariance[np.ix_(away, away)], gamma[away])
-            weight = np.exp(-0.5 * (cost + held.sum() * np.log(form.n_selected)))
-            shares, total = shares + weight * held, total + weight
-        drives = shares / total >= 0.5
+        drives = chances_to_drive(gamma, covariance, form.n_selected, units, always) >= 0.5
         found = with_drivers(form, selecting)
         np.testing.assert_array_equal(found.direction[:k], np.where(drives, gamma, 0.0))
         assert not found.direction[k:].any()

@@ -9,8 +9,8 @@ from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso, compr
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     CollinearError,
-    HeckmanfaWarning,
     InputError,
+    NoExclusionWarning,
     NoFeasibleAssignmentError,
     NotIdentifiedError,
     SearchWarning,
@@ -20,7 +20,7 @@ from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import record
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.form import QuadraticForm, form_of_all
+from heckmanfa.search.form import Form, form_of_all
 from heckmanfa.search.refitted_subset import best_of_form
 
 
@@ -94,8 +94,8 @@ def test_equals_brute_force_on_random_problems():
         columns = list(choices.columns)
         theta, covariance = plain_form(data, held.probit, columns)
         form = form_of_all(moments, columns, names)
-        np.testing.assert_allclose(form.estimates, theta, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(form.covariance, covariance, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(form.estimates[form.slopes[1]], theta, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(form.slope_covariance, covariance, rtol=1e-6, atol=1e-12)
         brute = everything(choices, theta, covariance, columns, np.log(moments.n_selected))
         window = None
         if seed % 3 == 0:
@@ -127,20 +127,17 @@ def test_equals_brute_force_on_random_problems():
 def test_the_best_of_any_form_are_returned_in_order(kept, monkeypatch):
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        k = 4 + seed % 5
-        columns = tuple(range(k))
+        k, m = 4 + seed % 5, 500.0
         root = rng.normal(size=(k, k + 2))
-        form = QuadraticForm(columns, 2.0 * rng.normal(size=k), root @ root.T)
+        slopes = 2.0 * rng.normal(size=k)
         choices = random_choices(rng, k)
-        form = QuadraticForm(
-            choices.columns,
-            form.estimates[list(choices.columns)],
-            form.covariance[np.ix_(choices.columns, choices.columns)],
-        )
+        columns = list(choices.columns)
+        slopes, covariance = slopes[columns], (root @ root.T)[np.ix_(columns, columns)]
+        form = Form.of_slopes(columns, slopes, covariance, n_features=k, n_selected=m)
         if seed % 4 == 0:  # too collinear for the inverse: solved from the triangular factor
             monkeypatch.setattr(record, "_LARGEST_SLACK", 1e-30)
-        brute = everything(choices, form.estimates, form.covariance, choices.columns, 1.3)
-        found = best_of_form(form, choices, n_rows=500, column_penalty=1.3, n_best=kept)
+        brute = everything(choices, slopes, covariance, choices.columns, np.log(m))
+        found = best_of_form(form, choices, n_best=kept)
         expected = brute[:kept]
         assert found.complete
         assert found.optimal
@@ -154,10 +151,11 @@ def test_the_best_of_any_form_are_returned_in_order(kept, monkeypatch):
 def test_a_budget_ends_a_search_of_a_form_with_a_gap_that_holds():
     rng = np.random.default_rng(3)
     root = rng.normal(size=(14, 16))
-    form = QuadraticForm(tuple(range(14)), 3.0 * rng.normal(size=14), root @ root.T)
+    slopes = 3.0 * rng.normal(size=14)
+    form = Form.of_slopes(range(14), slopes, root @ root.T, n_features=14, n_selected=1000)
     choices = Choices(14, (), tuple((column,) for column in range(14)), 14)
-    complete = best_of_form(form, choices, n_rows=1000)
-    part = best_of_form(form, choices, n_rows=1000, max_nodes=2)
+    complete = best_of_form(form, choices)
+    part = best_of_form(form, choices, max_nodes=2)
     assert not part.complete
     assert complete.values[0] >= part.values[0] - part.gap - 1e-9
     assert part.values[0] >= complete.values[0] - 1e-9
@@ -176,7 +174,7 @@ def best_by(theta, covariance, m):
 @pytest.mark.parametrize("cov_type", ["robust", "cluster"])
 def test_a_robust_covariance_is_that_of_the_model_of_all_features(data, cov_type):
     groups = np.arange(900) // 9 if cov_type == "cluster" else None
-    with pytest.warns(HeckmanfaWarning, match="no excluded feature"):
+    with pytest.warns(NoExclusionWarning):
         full = Heckman(cov_type=cov_type).fit(data.X, data.y, groups=groups)
     covariance = full.vcov().to_numpy()[1:7, 1:7]
     value, held = best_by(full.coef_, covariance, full.n_selected_)
@@ -232,7 +230,7 @@ def test_honest_halves_choose_by_it(data):
 
 def test_the_joint_test_of_dropped_features_is_their_wald_statistic(data):
     moments, names = compress(data.X, data.y).moments, [f"x{column}" for column in range(6)]
-    with pytest.warns(HeckmanfaWarning, match="no excluded feature"):
+    with pytest.warns(NoExclusionWarning):
         full = Heckman().fit(data.X, data.y)
     assert abs(full.rho_) < 0.98
     support = np.array([True, False, True, False, True, True])

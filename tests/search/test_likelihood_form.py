@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import gammaln
 from scipy.stats import kendalltau, rankdata
 
+import heckmanfa
+from heckmanfa import HeckmanAverage, HeckmanBestSubset, HeckmanProbitBestSubset
+from heckmanfa.datasets import make_selection
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import QuadraticForm
+from heckmanfa.search.form import Form
 from heckmanfa.search.refitted_subset import best_of_form
 from heckmanfa.search.searched import ExactRefits
 
@@ -22,10 +27,11 @@ MASKS = np.array(
 )
 
 
-def draw(seed: int) -> QuadraticForm:
+def draw(seed: int) -> Form:
     random = np.random.default_rng(seed)
     root = random.normal(size=(K, K + 1))
-    return QuadraticForm(tuple(range(K)), 0.3 * random.normal(size=K), root @ root.T / 200)
+    slopes = 0.3 * random.normal(size=K)
+    return Form.of_slopes(range(K), slopes, root @ root.T / 200, n_features=K, n_selected=M)
 
 
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
@@ -37,10 +43,10 @@ def test_the_best_by_each_criterion_is_that_of_brute_force(criterion: str) -> No
     each = 2.0 if criterion == "aic" else np.log(M)
     value = form.dropped(MASKS) + each * MASKS.sum(axis=1)
     value = np.sort(value + (2.0 * ways if criterion == "ebic" else 0.0))
-    found = best_of_form(form, CHOICES, n_rows=M, criterion=criterion, n_best=7)  # type: ignore[arg-type]
+    found = best_of_form(form, CHOICES, criterion=criterion, n_best=7)  # type: ignore[arg-type]
     np.testing.assert_allclose(found.values, value[:7], atol=1e-9)
     assert found.beyond == pytest.approx(value[7])
-    assert best_of_form(form, CHOICES, n_rows=M).beyond == np.inf
+    assert best_of_form(form, CHOICES).beyond == np.inf
 
 
 def test_a_tree_that_is_cut_short_knows_the_neighbours_of_its_best() -> None:
@@ -48,9 +54,9 @@ def test_a_tree_that_is_cut_short_knows_the_neighbours_of_its_best() -> None:
     k = 30
     root = random.normal(size=(k, k)) + 4.0 * np.eye(k)
     estimates = np.where(np.arange(k) < 3, 3.0, 0.02 * random.normal(size=k))
-    form = QuadraticForm(tuple(range(k)), estimates, root @ root.T / 500)
+    form = Form.of_slopes(range(k), estimates, root @ root.T / 500, n_features=k, n_selected=M)
     choices = Choices(k, (), tuple((column,) for column in range(k)), k)
-    found = best_of_form(form, choices, n_rows=M, n_best=k, max_nodes=1)
+    found = best_of_form(form, choices, n_best=k, max_nodes=1)
     assert not found.complete
     near = found.masks[0] ^ np.eye(k, dtype=bool)
     known = {mask.tobytes() for mask in found.masks}
@@ -79,3 +85,25 @@ def test_agreement_of_two_orders() -> None:
     np.testing.assert_allclose(refits.costs(), exact)
     exact[-1] = np.nan
     assert np.isfinite(refits.same_order(exact))
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+@pytest.mark.parametrize("name", ["average_ml", "corrected", "probit"])
+def test_models_of_files_that_had_a_form_of_slopes_alone_are_read(name: str) -> None:
+    """The version before wrote these; an average had parts of its form twice."""
+    binary = name == "probit"
+    kind: Any = {"outcome_kind": "binary"} if binary else {}
+    size = (900, 5, 2) if binary else (400, 6, 3)
+    data = make_selection(*size, random_state=1 + binary, **kind)
+    models: Any = {
+        "average_ml": HeckmanAverage(method="ml"),
+        "corrected": HeckmanBestSubset("corrected_bic", never=[0]),
+        "probit": HeckmanProbitBestSubset(n_refits=10),
+    }
+    again = models[name].fit(data.X, data.y)
+    read: Any = heckmanfa.load(Path(__file__).parent / "files" / f"{name}.heckmanfa")
+    assert str(read.summary()) == str(again.summary())
+    if name == "average_ml":
+        assert read.assignments_.to_string() == again.assignments_.to_string()
+    else:
+        assert str(read.search_report()) == str(again.search_report())

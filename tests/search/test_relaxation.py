@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,8 +172,8 @@ def test_it_finishes_a_search_that_the_tree_does_not():
 def test_it_finishes_the_best_of_a_form():
     moments = hard(1500, 0.17, 60, 12, 0.6)
     names = [f"x{column}" for column in range(60)]
-    form = form_of_all(moments, range(60), names)
-    found = best_of_form(form, all_features(moments), n_rows=1000, n_best=8, max_nodes=12_000)
+    form = replace(form_of_all(moments, range(60), names), n_selected=1000)
+    found = best_of_form(form, all_features(moments), n_best=8, max_nodes=12_000)
     assert found.complete
     assert found.optimal
     assert len(found.values) == 8

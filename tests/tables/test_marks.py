@@ -94,7 +94,7 @@ def test_numbers_of_all_sizes_in_all_countries_come_back(tmp_path, point, group)
         return
     numbers = np.round(np.random.default_rng(1).lognormal(7, 3, 200), 2)
     marks = str.maketrans({",": group, ".": point})
-    rows = "".join(f"{f'{one:,.2f}'.translate(marks)};x\n" for one in numbers)
+    rows = "".join(f"{f'{number:,.2f}'.translate(marks)};x\n" for number in numbers)
     np.testing.assert_array_equal(values(tmp_path, f"a;b\n{rows}"), numbers)
 
 

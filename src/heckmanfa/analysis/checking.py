@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.analysis.refits import (
-    NOT_IN_MEMORY,
-    Make,
-    best_set_finding,
-    ratio_model,
-    resample,
-    set_words,
-)
+from heckmanfa.analysis.fitted_question import NOT_IN_MEMORY, FittedQuestion
+from heckmanfa.analysis.refits import best_set_finding, resample, set_words
+from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
-from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.fit import Fit
+from heckmanfa.errors import HeckmanfaError
 from heckmanfa.inference.assessment import QUICK_ROWS
 from heckmanfa.inference.honest import Honest
 from heckmanfa.results.assignment_weights import AssignmentWeights
@@ -39,16 +30,8 @@ _FEW_ROWS, _SMALL_SHARE = 10, 0.01
 _NAMED, _LEVELS_LISTED = 3, 6
 
 
-def level_facts(prepared: Prepared) -> list[Fact]:
-    """Name references with few rows, levels that differ only in case, and numbers used as codes."""
-    return [
-        *_of_references(prepared.encoding),
-        *_of_spellings(prepared.encoding),
-        *_of_coded_numbers(prepared),
-    ]
-
-
 def _of_references(encoding: Encoding) -> list[Fact]:
+    """Name references with few rows."""
     said, dos = [], []
     level: Level = "note"
     for name, rows in encoding.level_rows.items():
@@ -73,45 +56,41 @@ def _of_references(encoding: Encoding) -> list[Fact]:
     return [Fact("reference_rows", level, value, " ".join(said[:_NAMED]), values=advice)]
 
 
-def spellings(encoding: Encoding) -> dict[str, list[tuple[str, ...]]]:
-    """Return the levels of each category that differ only in case or blanks, together."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+def _of_spellings(encoding: Encoding) -> list[Fact]:
+    """Name the levels of a category that differ only in case or blanks."""
+    spellings: dict[str, list[list[str]]] = {}
     for name in encoding.levels:
         alike: dict[str, list[str]] = {}
         for level in [*encoding.levels[name], *encoding.merged.get(name, ())]:
             if level != OTHER:
                 alike.setdefault("".join(level.split()).casefold(), []).append(level)
-        groups = [tuple(group) for group in alike.values() if len(group) > 1]
-        if groups:
-            found[name] = groups
-    return found
-
-
-def _of_spellings(encoding: Encoding) -> list[Fact]:
-    found = spellings(encoding)
-    if not found:
+        if groups := [group for group in alike.values() if len(group) > 1]:
+            spellings[name] = groups
+    if not spellings:
         return []
     said = []
-    for name, groups in list(found.items())[:_NAMED]:
+    for name, groups in list(spellings.items())[:_NAMED]:
         pairs = listed([quoted_list(group, _LEVELS_LISTED) for group in groups[:_LEVELS_LISTED]])
         said.append(f"{pairs} are different levels of {quoted(name)}.")
-    value = listed([shown(name) for name in found])
+    value = listed([shown(name) for name in spellings])
     return [Fact("level_spellings", "caution", value, " ".join(said))]
 
 
-def _of_coded_numbers(prepared: Prepared) -> list[Fact]:
-    codes = prepared.coded_numbers
-    if not codes:
+def _of_coded_numbers(columns: Sequence[CodedNumbers]) -> list[Fact]:
+    """Name columns of numbers that may be codes."""
+    if not columns:
         return []
+    first = columns[:_NAMED]
     said = [
-        f"{quoted(one.column)} holds {one.n_values:,} integers from {one.low:g} to {one.high:g}."
-        for one in codes[:_NAMED]
+        f"{quoted(column.column)} holds {column.n_values:,} integers from {column.low:g} to "
+        f"{column.high:g}."
+        for column in first
     ]
-    named = option("categorical", [one.column for one in codes[:_NAMED]])
+    named = option("categorical", [column.column for column in first])
     do = f"If its numbers name things, pass {named}."
-    if any(one.n_values > MOST_LEVELS for one in codes):
+    if any(column.n_values > MOST_LEVELS for column in columns):
         do += f" Merge rare levels with {option('min_level_rows')}."
-    value = listed([shown(one.column) for one in codes])
+    value = listed([shown(column.column) for column in columns])
     return [Fact("coded_numbers", "caution", value, " ".join(said), values={"advice": do})]
 
 
@@ -129,41 +108,6 @@ _OF_ONE_SEARCH = frozenset({"best_set", "left_out", "weight_kinds"})
 _LISTED = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What the checks of an answer are about."""
-
-    prepared: Prepared
-    model: Model
-    best_model: Callable[[], Model]
-    make: Make
-    facts: Sequence[Fact]
-    """those of the fit and of the table"""
-    warned: Sequence[tuple[type[HeckmanfaWarning], str]]
-    """warnings of the fit, with their kind"""
-    row_counts: Mapping[str, int]
-    weights: AssignmentWeights | str | None
-    """of all sets of features, or why there are none"""
-    derived: Mapping[str, tuple[str, ...]]
-    """columns that are squares or products of others"""
-    source_of: Callable[[str], str]
-    """names the column of the table behind a column of X"""
-
-    @property
-    def outcome(self) -> str:
-        """Name of what is fitted."""
-        return self.prepared.question.fitted
-
-    @property
-    def fit(self) -> Fit:
-        """The fit of the model."""
-        return self.model.fit_
-
-    def sources(self, columns: Sequence[str]) -> list[str]:
-        """Name the columns of the table behind columns of X, each once."""
-        return list(dict.fromkeys(self.source_of(str(column)) for column in columns))
-
-
 @dataclass
 class _Missed:
     """Checks that were not run."""
@@ -177,64 +121,66 @@ class _Missed:
             self.reasons.append(reason)
 
 
-def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
+def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
     """Return every check of an answer, the gravest first."""
-    fit, outcome, missed = subject.fit, subject.outcome, _Missed()
-    facts = [_in_table(fact, subject) for fact in subject.facts]
+    fit, outcome, missed = fitted.model.fit_, fitted.question.fitted, _Missed()
+    facts = [_in_table(fact, fitted) for fact in fitted.facts]
     if fit.way.halves_rows:
         facts = [fact for fact in facts if fact.key not in _OF_ONE_SEARCH]
         halves = fit.way.halves
         facts += halves.findings() if isinstance(halves, Honest) else []
     if fit.probit is not None:
-        facts += [*_specification(subject, missed), *_ratio_of_best(subject, missed)]
-        facts = _with_best_set(subject, facts, missed)
-        if subject.prepared.streamed:
+        facts += [*_specification(fitted, missed), *_ratio_of_best(fitted, missed)]
+        facts = _with_best_set(fitted, facts, missed)
+        if fitted.streamed:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
     facts += [
-        *_of_crowding(subject),
-        *_of_rows(subject),
-        *_of_codes(subject),
-        *_of_derived(subject),
-        *level_facts(subject.prepared),
+        *_of_crowding(fitted),
+        *_of_rows(fitted),
+        *_of_codes(fitted),
+        *_of_derived(fitted),
+        *_of_references(fitted.encoding),
+        *_of_spellings(fitted.encoding),
+        *_of_coded_numbers(fitted.coded_numbers),
     ]
     if missed.n:
-        checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
+        n_checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
         words = f"{'. '.join(missed.reasons)}."
-        facts.append(Fact("not_run", "note", meaning=words, values={"checks": checks}))
-    if subject.prepared.question.searched == "none":
-        # Nothing can always be in a search that there is not.
+        facts.append(Fact("not_run", "note", meaning=words, values={"checks": n_checks}))
+    if fitted.question.searched == "none":
+        # Advice about a search has no place if there is none.
         facts = [replace(fact, case=fact.case or "given") for fact in facts]
-    found = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
-    warned = checks_of_warnings(subject.warned, found, fit, outcome)
-    return ordered_checks([*found, *warned])
+    checks = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
+    warnings = list(zip(fitted.warning_kinds, fitted.warnings, strict=True))
+    return ordered_checks([*checks, *checks_of_warnings(warnings, checks, fit, outcome)])
 
 
-def _in_table(fact: Fact, subject: Subject) -> Fact:
+def _in_table(fact: Fact, fitted: FittedQuestion) -> Fact:
     """Name the columns of the table in a fact about columns of X."""
     if fact.key not in ("weight_kinds", "stand_ins"):
-        return replace(fact, names=tuple(subject.sources(fact.names)))
-    weights = subject.weights
+        return replace(fact, names=tuple(fitted.sources(fact.names)))
+    weights = fitted.evidence.weights
     if not isinstance(weights, AssignmentWeights):
         return fact
     if fact.key == "weight_kinds":
-        return kinds_fact(subject.fit, weights, subject.sources)
+        return kinds_fact(fitted.model.fit_, weights, fitted.sources)
     if not weights.stand_ins:
         return fact
     first = weights.stand_ins[0]
     without, inside = chance_text(first.corrected_without), chance_text(first.corrected_with)
     short = f"without it, {without} of the BIC weight holds the correction; with it, {inside}"
-    return replace(fact, names=tuple(subject.sources(fact.names)), short=short)
+    return replace(fact, names=tuple(fitted.sources(fact.names)), short=short)
 
 
-def _specification(subject: Subject, missed: _Missed) -> list[Fact]:
+def _specification(fitted: FittedQuestion, missed: _Missed) -> list[Fact]:
     """Test what the model assumes, where its rows are in memory."""
-    loaded, refitted = subject.prepared.loaded, subject.fit.family.has_classes
+    loaded, refitted = fitted.loaded, fitted.model.fit_.family.has_classes
     n_tests = _N_CLASS_TESTS if refitted else _N_TESTS
     if loaded is None:
         missed.add(n_tests + _N_REFITS * refitted, NOT_IN_MEMORY)
         return []
-    if has_pseudo_weights(subject.fit):
+    if has_pseudo_weights(fitted.model.fit_):
         missed.add(n_tests, "Tests of normality and of forms are not known for sampling weights")
         return []
     if refitted and len(loaded.y) > QUICK_ROWS:
@@ -242,9 +188,9 @@ def _specification(subject: Subject, missed: _Missed) -> list[Fact]:
         missed.add(n_tests + _N_REFITS, why)
         return []
     try:
-        tests = subject.best_model().specification_tests(
+        tests = fitted.best_model.specification_tests(
             loaded.X,
-            subject.prepared.outcome,
+            fitted.outcome,
             selected=loaded.selected,
             sample_weight=loaded.weight,
         )
@@ -254,16 +200,16 @@ def _specification(subject: Subject, missed: _Missed) -> list[Fact]:
     return tests.findings()
 
 
-def _ratio_of_best(subject: Subject, missed: _Missed) -> list[Fact]:
+def _ratio_of_best(fitted: FittedQuestion, missed: _Missed) -> list[Fact]:
     """Judge predictions of an averaged log outcome on its own scale, by those of the best set."""
-    if not subject.fit.way.is_average or subject.fit.spec.outcome_transform is None:
+    if not fitted.model.fit_.way.is_average or fitted.model.fit_.spec.outcome_transform is None:
         return []
-    best = ratio_model(subject.prepared, subject.model, subject.best_model)
+    best = fitted.ratio_model
     if isinstance(best, str):
         missed.add(1, best)
         return []
     return ratio_facts(
-        best.fit_.transform_ratio, set_words(subject.sources(best.prediction_features_))
+        best.fit_.transform_ratio, set_words(fitted.sources(best.prediction_features_))
     )
 
 
@@ -288,17 +234,16 @@ def _with_form(checks: Sequence[Check], *, ml: bool) -> Sequence[Check]:
     ]
 
 
-def _with_best_set(subject: Subject, facts: list[Fact], missed: _Missed) -> list[Fact]:
+def _with_best_set(fitted: FittedQuestion, facts: list[Fact], missed: _Missed) -> list[Fact]:
     """Say how often the best set wins in samples of the rows, in place of its weight alone."""
-    fit = subject.fit
+    fit = fitted.model.fit_
     if not fit.way.searched or fit.way.halves_rows:
         return facts
-    drawn = resample(subject.prepared, fit, subject.make)
+    drawn = resample(fitted)
     if isinstance(drawn, str):
         missed.add(1, drawn)
         return facts
-    best = [fit.feature_names[int(column)] for column in np.flatnonzero(drawn.best)]
-    said = best_set_finding(fit, subject.weights, drawn, subject.sources(best))
+    said = best_set_finding(fitted, drawn)
     weight = next((fact for fact in facts if fact.key == "best_set"), said)
     if said.level == "ok" and weight.level != "ok":
         # No sample contradicts it, but its weight does.
@@ -306,9 +251,9 @@ def _with_best_set(subject: Subject, facts: list[Fact], missed: _Missed) -> list
     return [*(fact for fact in facts if fact.key != "best_set"), said, *drawn.findings]
 
 
-def _of_crowding(subject: Subject) -> list[Fact]:
+def _of_crowding(fitted: FittedQuestion) -> list[Fact]:
     """Say that the rows are few for the features of the selection equation."""
-    fit = subject.fit
+    fit = fitted.model.fit_
     if fit.probit is None or not is_crowded(fit):
         return []
     rarer = "with" if fit.row_counts["selected"] < fit.row_counts["unselected"] else "without"
@@ -319,9 +264,9 @@ def _of_crowding(subject: Subject) -> list[Fact]:
     return [Fact("crowded", "caution", value)]
 
 
-def _of_rows(subject: Subject) -> list[Fact]:
+def _of_rows(fitted: FittedQuestion) -> list[Fact]:
     """Count the rows that were left out for other reasons than that they lack a feature."""
-    counts = subject.row_counts
+    counts = fitted.row_counts
     clauses = [
         f"{count(counts[key])} {words}" for key, words in _LEFT_OUT.items() if counts.get(key)
     ]
@@ -331,33 +276,33 @@ def _of_rows(subject: Subject) -> list[Fact]:
     return [Fact("rows_dropped", "note", meaning=words)]
 
 
-def _of_codes(subject: Subject) -> list[Fact]:
+def _of_codes(fitted: FittedQuestion) -> list[Fact]:
     """Name the numbers that look like codes for missing: in the outcome they spoil everything."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     levels: tuple[tuple[str, Level, bool], ...] = (
         ("outcome_code", "problem", True),
         ("feature_codes", "caution", False),
     )
     for key, level, of_outcome in levels:
-        codes = [one for one in subject.prepared.suspicions if one.is_outcome is of_outcome]
+        codes = [code for code in fitted.suspicions if code.is_outcome is of_outcome]
         some = codes[:_LISTED]
         if some:
             words = " ".join(code.words for code in some)
             held = listed([f"{code.code:g} in {plural(code.rows, 'row')}" for code in some])
             advice = {"advice": " ".join(code.do for code in some)}
-            found.append(Fact(key, level, held, words, values=advice))
-    return found
+            facts.append(Fact(key, level, held, words, values=advice))
+    return facts
 
 
-def _of_derived(subject: Subject) -> list[Fact]:
+def _of_derived(fitted: FittedQuestion) -> list[Fact]:
     """Name the columns that are squares or products of others."""
-    if not subject.derived:
+    if not fitted.derived_columns:
         return []
-    said = [_made_from(name, others) for name, others in subject.derived.items()]
-    searched = subject.fit.way.searched
+    said = [_made_from(name, others) for name, others in fitted.derived_columns.items()]
+    searched = fitted.model.fit_.way.searched
     apart = "the search takes them apart" if searched else "each has a coefficient of its own"
     if len(said) == 1:
-        all_of = "Both" if len(next(iter(subject.derived.values()))) == 1 else "All three"
+        all_of = "Both" if len(next(iter(fitted.derived_columns.values()))) == 1 else "All three"
         words = f"{all_of} are columns here; {apart}."
         return [Fact("derived", "note", meaning=words, values={"made": said[0]})]
     more = f"; and {len(said) - _LISTED} more" if len(said) > _LISTED else ""

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
+from heckmanfa.data.sample import DecidedRows, check_frequencies, read_rows
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -39,7 +39,7 @@ from heckmanfa.errors import (
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.ru import RURegressor
-from heckmanfa.fit.family import family_named
+from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
@@ -51,44 +51,16 @@ if TYPE_CHECKING:
 
 
 class Uncorrected(BaseEstimator):
-    """A model of the selected rows, without a correction for selection.
-
-    ``model`` is a selection model, which corrects for nothing if no outcome is missing.
-    """
+    """A selection model of the selected rows alone, which then corrects for nothing."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Self:
-        """Fit the rows that are selected and have an outcome, NaN in y where it is missing."""
+    def fit(self, X: pd.DataFrame, y: Floats, *, selected: Mask, sample_weight: Any = None) -> Any:
+        """Return the model, fitted to the selected rows with an outcome; a missing one is NaN."""
         kept = selected & ~np.isnan(y)
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        self.model_ = clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
-        return self
-
-    def predict_proba(self, X: pd.DataFrame) -> Floats:
-        """Return the probabilities of both classes, (n, 2), for anyone."""
-        return np.asarray(self.model_.predict_proba(X))
-
-    @property
-    def coef_(self) -> Floats:
-        """Coefficients, (K,)."""
-        return np.asarray(self.model_.coef_)
-
-    @property
-    def intercept_(self) -> float:
-        """The intercept."""
-        return float(self.model_.intercept_)
-
-    @property
-    def support_(self) -> Mask:
-        """Which columns predict, (K,)."""
-        return np.asarray(self.model_.support_)
-
-    @property
-    def prediction_features_(self) -> list[Any]:
-        """Names of the columns that predict."""
-        return list(self.model_.prediction_features_)
+        return clone(self.model).fit(X.loc[kept], y[kept], sample_weight=weight)
 
 
 _METHODS: dict[Method, str] = {"two-step": "two-step", "ml": "ML"}
@@ -167,17 +139,18 @@ def methods(
     seed: int = 0,
     ru: bool | None = None,
     on_separation: OnProblem = "error",
-    kind: str = USUAL_KIND,
+    family: Family | None = None,
     equations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
-    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. An
-    outcome of classes has other methods. The best subset and the averages take ``equations``:
-    ``search_in``, ``selection_always`` and ``selection_never``.
+    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. The
+    ``family`` of the outcome says which methods there are. The best subset and the averages take
+    ``equations``: ``search_in``, ``selection_always`` and ``selection_never``.
     """
-    family, estimators = family_named(kind), OUTCOME_MODELS[kind].estimators
+    family = family or family_named(USUAL_KIND)
+    estimators = OUTCOME_MODELS[family.name].estimators
     made = {search: class_named(name) for search, name in estimators.items()}
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
@@ -206,6 +179,57 @@ def methods(
     if ru and not family.has_classes:
         compared["RU"] = RURegressor(random_state=seed)
     return compared
+
+
+class _Fitted(NamedTuple):
+    """A method fitted to some rows."""
+
+    model: Any
+    """None if that failed"""
+    error: HeckmanfaError | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldedRows:
+    """Rows, and how they are split into folds."""
+
+    X: pd.DataFrame
+    rows: DecidedRows
+    splits: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]
+    """the repeat, the rows to fit and the held-out rows of each fold"""
+    n_folds: int
+    n_repeats: int
+
+    def fit(self, estimator: Any, chosen: Any = slice(None)) -> _Fitted:
+        """Fit a clone to all rows, or to some of them."""
+        start, rows = time.perf_counter(), self.rows
+        model, failure = clone(estimator), None
+        options = {} if rows.weight is None else {"sample_weight": rows.weight[chosen]}
+        options["selected"] = rows.status.selected[chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HeckmanfaWarning)
+            try:
+                model = model.fit(self.X.iloc[chosen], rows.outcome[chosen], **options)
+            except HeckmanfaError as error:
+                model, failure = None, error
+        return _Fitted(model, failure, time.perf_counter() - start)
+
+    def held(
+        self, estimator: Any, repeat: int, train: NDArray[np.intp], test: NDArray[np.intp]
+    ) -> HeldFold | None:
+        """Predict the selected rows of a fold by a fit to the others; None if that fails."""
+        model, rows = self.fit(estimator, train).model, self.rows
+        if model is None:
+            return None
+        test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
+        weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
+        kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
+        if hasattr(model, "predict_proba"):
+            predicted = np.asarray(model.predict_proba(self.X.iloc[test], **kind))[:, 1]
+        else:
+            predicted = np.asarray(model.predict(self.X.iloc[test], **kind))
+        return HeldFold(repeat, rows.outcome[test], predicted, weight)
 
 
 def compare_methods(
@@ -252,47 +276,67 @@ def compare_methods(
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
-    kind, has_classes = outcome_kind, family_named(outcome_kind).has_classes
-    rows = _read(X, y, selected, sample_weight, has_classes=has_classes)
-    measure = CLASSES if has_classes else AMOUNTS
-    equations = {"search_in": search_in, "selection_always": selection_always}
-    equations["selection_never"] = selection_never
-    if estimators is not None and search_in != "prediction":
+    family, own = family_named(outcome_kind), estimators is None
+    rows = _read(X, y, selected, sample_weight, has_classes=family.has_classes)
+    if estimators is None:
+        equations = {
+            "search_in": search_in,
+            "selection_always": selection_always,
+            "selection_never": selection_never,
+        }
+        estimators = methods(seed=random_state, family=family, equations=equations)
+    elif search_in != "prediction":
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
-    own = estimators is None
-    if estimators is None:
-        estimators = methods(seed=random_state, kind=kind, equations=equations)
-    folds = _folds(X, rows, n_folds, n_repeats, random_state)
+    splits = [
+        (repeat, train, test)
+        for repeat in range(n_repeats)
+        for train, test in SelectionKFold(
+            n_folds, shuffle=True, random_state=random_state + repeat
+        ).split(X, rows.outcome, selected=rows.status.selected)
+    ]
+    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
-        name: _fit(estimator, X, rows, slice(None))
+        name: folded.fit(estimator)
         for name, estimator in estimators.items()
         if isinstance(estimator, SelectionModel)
     }
-    _refuse_all([error for _, error, _ in wholes.values()], options=own)
+    _refuse_all([whole.error for whole in wholes.values()], options=own)
+    return _compare(folded, estimators, wholes, family, say or (lambda words: None))
+
+
+def _compare(
+    folded: _FoldedRows,
+    estimators: Mapping[str, Any],
+    wholes: Mapping[str, _Fitted],
+    family: Family,
+    say: Callable[[str], None],
+) -> Comparison:
+    """Judge every method by its folds; ``wholes`` are the selection models, fitted to all rows."""
+    measure = CLASSES if family.has_classes else AMOUNTS
     records: list[dict[str, Any]] = []
     fitted, errors = {}, {}
     for name, estimator in estimators.items():
-        if say is not None:
-            say(f"{name}: {len(folds)} folds")
-        whole, error, seconds = wholes.get(name) or _fit(estimator, X, rows, slice(None))
-        records.append({"method": name, "seconds": seconds, "note": str(error or "")})
-        if whole is not None:
-            fitted[name], rho = whole, getattr(whole, "rho_", np.nan)
-            held = [_held(estimator, X, rows, *fold) for fold in folds]
-            errors[name], judged = measure.judge(held, n_repeats)
-            records[-1] |= {"n_features": len(whole.prediction_features_), "rho": rho, **judged}
-    share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
-    usual = _USUAL.get(OUTCOME_MODELS[kind].usual, "")
+        say(f"{name}: {len(folded.splits)} folds")
+        whole = wholes.get(name) or folded.fit(estimator)
+        model = whole.model
+        records.append({"method": name, "seconds": whole.seconds, "note": str(whole.error or "")})
+        if model is not None:
+            fitted[name], rho = model, getattr(model, "rho_", np.nan)
+            held = [folded.held(estimator, *split) for split in folded.splits]
+            errors[name], judged = measure.judge(held, folded.n_repeats)
+            records[-1] |= {"n_features": len(model.prediction_features_), "rho": rho, **judged}
+    share = float(np.mean([len(test) / len(train) for _, train, test in folded.splits]))
+    usual = _USUAL.get(OUTCOME_MODELS[family.name].usual, "")
     verdict = judge_methods(errors, list(wholes), share, measure, usual)
     return Comparison(
         table=_table(records, verdict, measure),
-        n_folds=n_folds,
-        n_repeats=n_repeats,
+        n_folds=folded.n_folds,
+        n_repeats=folded.n_repeats,
         features={name: list(model.prediction_features_) for name, model in fitted.items()},
-        coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
+        coefficients=_coefficients(fitted, [str(name) for name in folded.X.columns]),
         verdict=verdict,
         measure=measure,
         in_both=tuple(
@@ -304,37 +348,24 @@ def compare_methods(
 def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measure) -> pd.DataFrame:
     """Return the records of methods as a table, with their differences from the verdict's."""
     for record in records:
-        found = verdict.differences.get(record["method"])
-        if found is not None:
-            record |= {"difference": found.mean, "difference_se": found.std_error}
+        difference = verdict.differences.get(record["method"])
+        if difference is not None:
+            record |= {"difference": difference.mean, "difference_se": difference.std_error}
     scores = [score for name in measure.columns for score in (name, f"{name}_sd")]
     return pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST])
 
 
-def _folds(
-    X: pd.DataFrame, rows: RowColumns, n_folds: int, n_repeats: int, seed: int
-) -> list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the repeat, the rows to fit and the held-out rows of each fold."""
-    return [
-        (repeat, train, test)
-        for repeat in range(n_repeats)
-        for train, test in SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat).split(
-            X, rows.outcome, selected=rows.status.selected
-        )
-    ]
-
-
 def _read(
     X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
-) -> RowColumns:
-    given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
-    for name, values in given.items():
+) -> DecidedRows:
+    arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
+    for name, values in arguments.items():
         if is_dask(values):
             raise InputTypeError(
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
-    match_rows(given)
+    match_rows(arguments)
     rows = read_rows(y, len(X), selected, sample_weight, binary=has_classes)
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
@@ -354,45 +385,6 @@ def _refuse_all(errors: list[HeckmanfaError | None], *, options: bool) -> None:
     first = errors[0] if len(errors) > 1 else None
     if first is not None and all(type(error) is type(first) for error in errors):
         raise first
-
-
-def _fit(
-    estimator: Any, X: pd.DataFrame, rows: RowColumns, part: Any
-) -> tuple[Any, HeckmanfaError | None, float]:
-    """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
-    start = time.perf_counter()
-    model, failure = clone(estimator), None
-    options = {} if rows.weight is None else {"sample_weight": rows.weight[part]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        try:
-            selected = rows.status.selected[part]
-            model.fit(X.iloc[part], rows.outcome[part], selected=selected, **options)
-        except HeckmanfaError as error:
-            model, failure = None, error
-    return model, failure, time.perf_counter() - start
-
-
-def _held(
-    estimator: Any,
-    X: pd.DataFrame,
-    rows: RowColumns,
-    repeat: int,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-) -> HeldFold | None:
-    """Predict the selected rows of a fold by a fit to the others; None if that fails."""
-    model, _, _ = _fit(estimator, X, rows, train)
-    if model is None:
-        return None
-    test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
-    weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-    kind = {} if isinstance(model, ObservedRegressor | Uncorrected) else {"kind": "selected"}
-    if hasattr(model, "predict_proba"):
-        predicted = np.asarray(model.predict_proba(X.iloc[test], **kind))[:, 1]
-    else:
-        predicted = np.asarray(model.predict(X.iloc[test], **kind))
-    return HeldFold(repeat, rows.outcome[test], predicted, weight)
 
 
 def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:

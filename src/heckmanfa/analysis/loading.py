@@ -31,27 +31,28 @@ from heckmanfa.analysis.request import (
     Question,
     check_question,
     feature_names,
-    question_of_kind,
+    question_of_family,
     references_in,
+    refuse_given,
     refuse_text_options,
 )
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers, find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import find_device
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.missing_codes import (
     Suspicion,
     blank,
     codes_of,
-    columns_named,
+    columns_with_codes,
     find_suspicions,
     notes_on_codes,
     notes_on_suspicions,
 )
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import frame_as_declared
-from heckmanfa.data.devices import find_device
 from heckmanfa.data.fitted_levels import (
     count_levels_in,
     read_references,
@@ -112,14 +113,14 @@ def _prepare(
     table = find_stored(question.data) if frame is None else stored_source(frame)
     if table is None:
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
-    refuse_text_options(question, table.format)
+    refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
     needed = [*names, *question.roles.values()]
     size = table.size(needed)
     if size <= most_bytes:
         tell(f"reading {question.called}")
         loaded = table.load([name for name in table.columns if name in needed])
-        return _encode(question, Table(loaded), table.columns, table.paths, tell)
+        return _encode(question, Table(loaded), names, table.columns, table.paths, tell)
     if question.device != "cpu":
         raise InputError(
             f"{option('device', question.device)} needs the rows loaded, which would take about "
@@ -157,18 +158,19 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         [question.outcome, *([question.weights] if question.weights else []), *numbers]
     )
     files = () if piped else (Path(question.data),)
-    return _encode(question, table, columns, files, tell)
+    return _encode(question, table, names, columns, files, tell)
 
 
 def _literal(question: Question) -> list[str]:
     """Return the columns of which the user says that they are categories, or what is missing."""
-    # Which columns a file has is not known yet; it is checked later.
-    named = [item[:place] for item in question.na_values for place in _equals(item)]
-    return [*question.categorical, *(name.strip() for name in named)]
-
-
-def _equals(item: str) -> list[int]:
-    return [place for place, sign in enumerate(item) if sign == "="]
+    # Which columns a file has is not known yet, so any "=" may end a name; it is checked later.
+    named = [
+        item[:place].strip()
+        for item in question.na_values
+        for place, sign in enumerate(item)
+        if sign == "="
+    ]
+    return [*question.categorical, *named]
 
 
 def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
@@ -176,21 +178,21 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
     if isinstance(frame, pd.DataFrame):
         return frame
     try:
-        given = nw.from_native(frame, eager_only=True)
+        table = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise InputTypeError(
             "the table must be a data frame, a lazy frame, a relation, a dataset, rows of scan, or "
             f"a path; got a {type(frame).__name__}"
         ) from error
-    if given.implementation.is_polars():
+    if table.implementation.is_polars():
         # Categories without a declared order would come in the order of the rows.
-        kinds = enumerate(given.schema.values())
-        loose = [given[:, place] for place, kind in kinds if kind == nw.Categorical]
-        given = given.with_columns(*(series.cast(nw.String) for series in loose))
-    if given.implementation.is_pyarrow():
-        return arrow_frame(given.to_native())
+        kinds = enumerate(table.schema.values())
+        loose = [table[:, place] for place, kind in kinds if kind == nw.Categorical]
+        table = table.with_columns(*(series.cast(nw.String) for series in loose))
+    if table.implementation.is_pyarrow():
+        return arrow_frame(table.to_native())
     with needs_extra("frames that are not pandas need pyarrow", "parquet"):
-        return given.to_pandas()
+        return table.to_pandas()
 
 
 def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
@@ -201,27 +203,28 @@ def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], 
         raise InputError(
             f"the frame has several columns {quoted(twice[0])}; give each its own name"
         )
-    refuse_text_options(question, "a frame")
+    refuse_text_options(vars(question), "a frame")
+    names = feature_names(question, columns)
     frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
-    return _encode(question, Table(frame), columns, (), tell)
+    return _encode(question, Table(frame), names, columns, (), tell)
 
 
 def _encode(
     question: Question,
     table: Table,
+    names: list[str],
     columns: list[str],
     files: tuple[Path, ...],
     tell: Callable[[str], None],
 ) -> Prepared:
-    """Encode a table in memory, and leave out rows that lack a feature."""
-    names = feature_names(question, columns)
+    """Encode the features ``names`` of a table in memory; leave out rows that lack one."""
     codes = codes_of(question.na_values, columns)
     categories = {*names} - {*question.numeric}
     read = blank(frame_as_declared(table.frame, categories), codes)
     frame, blanked = read.frame, table.blanked | read.counts
     notes = notes_on_codes(question.na_values, columns, blanked)
     outcome, target = read_outcome(question, frame[question.outcome])
-    question = question_of_kind(question, target.kind)
+    question = question_of_family(question, target.family)
     selected, weight, groups = read_roles(question, frame)
     tell(f"encoding {len(names)} columns")
     encoding, X = Encoding.learn(
@@ -234,7 +237,7 @@ def _encode(
         missing_codes=codes,
         dates=question.dates,
         min_level_rows=question.min_level_rows,
-        literal=columns_named(question.na_values, columns),
+        literal=columns_with_codes(question.na_values, columns),
     )
     if question.dates is not None and not encoding.dates:
         notes.append(f"{option('dates')} does nothing here: no feature holds dates.")
@@ -248,7 +251,7 @@ def _encode(
     suspicions, coded = _find_codes(question, encoding, X, outcome)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
-    made_from = [name for name in encoding.sources for _ in encoding.columns_of(name)]
+    made_from = encoding.made_from
     lost = GapCounts.of(gaps).lost(made_from)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)
@@ -335,25 +338,18 @@ def _told(notes: Iterable[str]) -> tuple[str, ...]:
 
 def _is_switch(values: Floats) -> bool:
     # The first rows of most columns already show that they are not binary.
-    return all(bool(np.all((part == 0) | (part == 1))) for part in (values[:1000], values))
+    return all(bool(np.all((some == 0) | (some == 1))) for some in (values[:1000], values))
 
 
 def _prepare_stream(
     question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]
 ) -> Prepared:
     """Learn the encoding of the features ``names`` in one pass over the files."""
-    if question.honest:
-        raise InputError(
-            f"{option('honest')} needs the rows in memory, and these are read in passes: leave it "
-            f"out, name fewer files, or pass a larger {option('stream_above')} to load the rows"
-        )
-    for name in ("na_values", "dates"):
-        if getattr(question, name):
-            raise InputError(
-                f"{option(name)} needs the rows in memory, and these are read in passes: store "
-                "missing values as null and dates as numbers, or pass a larger "
-                f"{option('stream_above')} to load the rows"
-            )
+    needed = "needs the rows in memory, and these are read in passes:"
+    larger = f"pass a larger {option('stream_above')} to load the rows"
+    refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
+    store = f"{needed} store missing values as null and dates as numbers, or {larger}"
+    refuse_given(question, ["na_values", "dates"], store)
     learned = learn_streamed(
         table,
         names,
@@ -370,7 +366,7 @@ def _prepare_stream(
         learned.roles[question.outcome],
         booleans=str(table.schema.field(question.outcome).type) == "bool",
     )
-    question = question_of_kind(question, target.kind)
+    question = question_of_family(question, target.family)
     check_counted(question, learned.roles, table.n_rows)
     if question.missing == "mean":
         _refuse_filled(question, table, learned)

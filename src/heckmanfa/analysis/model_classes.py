@@ -43,7 +43,7 @@ MODELS = {
 }
 PARTS = {
     "AllFeatures": "heckmanfa.search.searched",
-    "AtanhRho": "heckmanfa.search.form",
+    "AtanhRho": "heckmanfa.analysis.model_state",
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.result",
     "BinaryOutcome": "heckmanfa.fit.binary",
@@ -68,7 +68,7 @@ PARTS = {
     "Origin": "heckmanfa.fit.fitted",
     "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
-    "QuadraticForm": "heckmanfa.search.form",
+    "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
     "SearchOutcome": "heckmanfa.search.searched",
     "Spec": "heckmanfa.fit.fitted",
@@ -83,6 +83,8 @@ def class_named(name: str) -> Any:
 
 _RENAMED = {"AverageOutcome.average": "mixture", "SearchOutcome.honest": "halves"}
 """fields that had another name in earlier files"""
+_GONE = {"Average.correction_excess", "Average.n_fixed", "Goal.column_penalty"}
+"""fields of earlier files that follow from others"""
 _FLAT = {
     "equations": {
         "prediction": ("EquationEstimate", {"coef": "coef", "intercept": "intercept"}),
@@ -102,24 +104,61 @@ _FLAT = {
 
 def as_now(name: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a class as they are named now, given those of any file."""
-    fields = {_RENAMED.get(f"{name}.{key}", key): value for key, value in content.items()}
-    if name != "Fit" or "coef" not in fields:
+    fields = {
+        _RENAMED.get(f"{name}.{key}", key): value
+        for key, value in content.items()
+        if f"{name}.{key}" not in _GONE
+    }
+    if name == "Spec" and "rho" in fields:
+        rho = fields.pop("rho")
+        fields["held"] = {} if rho is None else {"rho": rho}
+    if name != "Fit":
         return fields
+    _tell_form(fields)
+    guards = fields.pop("guards", None)
+    if "coef" in fields:
+        _gather_flat(fields)
+    if guards is not None:
+        (details,) = (fields.get("details") or {"LinearDetails": {}}).values()
+        fields["details"] = {"LinearDetails": details | {"guards": guards}}
+    return fields
+
+
+def _gather_flat(fields: dict[str, Any]) -> None:
+    """Put what earlier files have side by side where it is now."""
     for place, parts in _FLAT.items():
         fields[place] = {
-            part: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
-            for part, (kind, names) in parts.items()
+            name_now: {kind: {new: fields.pop(old) for new, old in names.items() if old in fields}}
+            for name_now, (kind, names) in parts.items()
         }
     linear = {key: fields.pop(key) for key in ("own_scale", "rho_scores") if key in fields}
     binary = [fields.pop(key) for key in ("binary", "probability") if key in fields]
     fields["details"] = next((kept for kept in binary if kept), {"LinearDetails": linear})
-    return fields
+
+
+def _tell_form(fit: dict[str, Any]) -> None:
+    """Tell the form of a search in an earlier file what only other parts of its fit have."""
+    moments = _inside(fit, "moments.Moments")
+    search = _inside(fit, "search.SearchOutcome.result.Search")
+    form = _inside(search, "goal.Goal.form.QuadraticForm")
+    if form:
+        form["selection"] = _inside(moments, "probit.Probit").get("features")
+        form["n_features"] = moments.get("n_features")
+        form["n_selected"] = moments.get("n_selected")
+        form["errors"] = "binary" if search.get("refits") else "two-step"
+
+
+def _inside(node: Any, path: str) -> dict[str, Any]:
+    """Return what lies on a path in JSON; nothing if it is not there."""
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
 
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "2 K + 5",
-    "P": "2 K + 4",
+    "T": "2 K + 9",
+    "P": "2 K + 8",
     "d": "2 K + 5",
     "q": "K + 2",
     "f": "2 K + 1",
@@ -138,8 +177,8 @@ AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~
 Average: rho_range ~; shares [K]; alone [K]; correction_share ~; index_share ~; own_share [K];
     positive [K]; negative [K]; correction_signs ~; free [f]; rho ~; sigma ~; outside ~;
     best_weight ~; leading [N, b]; leading_weight [N] ~; leading_cost [N] ~; leading_rho [N] ~;
-    components [C, b]; component_weights [C]; all_features_share ~; correction_excess ~;
-    disagreement ~; selection_shares [K]; selection_signs [2, K]
+    components [C, b]; component_weights [C]; all_features_share ~; disagreement ~;
+    selection_shares [K]; selection_signs [2, K]
 AverageOutcome: two_step_chance ~
 BinaryOutcome: independent_log_likelihood ~; naive_coef [z] ~; naive_covariance [z, z] ~;
     mean_slope ~; mean_slope_gradient [z] ~; naive_mean_slope ~; naive_mean_slope_gradient [z]
@@ -171,7 +210,7 @@ Origin: classes -
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
-QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]
+QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]; selection @K; n_features =K
 Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N] ~; aic [N] ~;
     bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~; selection_packed [N, K/8];
     joint_ebic [N] ~
@@ -184,8 +223,12 @@ Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 def _declared() -> dict[str, dict[str, str]]:
     """Read the declarations: a class, and its fields with theirs."""
     entries = re.findall(r"^(\w+): (.*(?:\n .*)*)", _DECLARED, re.MULTILINE)
-    fields = {name: [part.split(maxsplit=1) for part in text.split(";")] for name, text in entries}
-    return {name: {part[0]: " ".join(part[1:]) for part in parts} for name, parts in fields.items()}
+    fields = {
+        name: [field.split(maxsplit=1) for field in text.split(";")] for name, text in entries
+    }
+    return {
+        name: {field[0]: " ".join(field[1:]) for field in parts} for name, parts in fields.items()
+    }
 
 
 FIELDS = _declared()

@@ -131,9 +131,7 @@ def save(
     force : bool
         Whether an existing file may be replaced.
     """
-    _refuse_no_path(path, "save(model, path)")
-    _refuse_no_model(model, "save")
-    _write(path, model, None, None, candidates=candidates, force=force, caller="save")
+    _write(path, model, None, None, candidates=candidates, force=force, call="save(model, path)")
 
 
 def load(path: str | os.PathLike[str]) -> SelectionModel | ObservedRegressor:
@@ -188,9 +186,8 @@ def save_model(
     force : bool
         Whether an existing file may be replaced.
     """
-    _refuse_no_path(path, "save_model(path, model)")
-    _refuse_no_model(model, "save_model")
-    _write(path, model, encoding, about, candidates=candidates, force=force, caller="save_model")
+    call = "save_model(path, model)"
+    _write(path, model, encoding, about, candidates=candidates, force=force, call=call)
 
 
 def _write(
@@ -201,9 +198,15 @@ def _write(
     *,
     candidates: bool,
     force: bool,
-    caller: str,
+    call: str,
 ) -> None:
     """Write a model file, and read it again before it is put in place."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"path must be a text or a path; got a {type(path).__name__}: call {call}"
+        )
+    caller = call.partition("(")[0]
+    _refuse_no_model(model, caller)
     check_format(path, ".heckmanfa", caller)
     labels = list(columns_of(model).encoded_labels)
     model, beside = _settled(model, _checked_encoding(model, labels, encoding))
@@ -233,8 +236,8 @@ def _write(
         _read(data, Path("the file"))
     except (UnsoundError, DataError) as error:
         raise InputError(f"the model cannot be saved: {error}") from error
-    with replacing(path, force) as part:
-        part.write_bytes(data)
+    with replacing(path, force) as place:
+        place.write_bytes(data)
 
 
 def _without_candidates(fit: Fit) -> Fit:
@@ -295,13 +298,6 @@ def _settled(model: Any, encoding: Encoding | None) -> tuple[Any, Encoding | Non
     except InputError:
         return model, encoding
     return inside, None
-
-
-def _refuse_no_path(path: Any, call: str) -> None:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(
-            f"path must be a text or a path; got a {type(path).__name__}: call {call}"
-        )
 
 
 def _refuse_no_model(model: Any, caller: str) -> None:

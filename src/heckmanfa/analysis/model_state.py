@@ -7,6 +7,7 @@ which columns an equation has, what an encoding makes, how many parameters there
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
@@ -15,18 +16,18 @@ from sklearn.base import is_classifier
 
 from heckmanfa.analysis.model_classes import ANYTHING, MODELS, Sizes, UnsoundError, class_named
 from heckmanfa.analysis.model_values import Reader, UnsavableError, Writer, hints_of, write_plain
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish, take_columns
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, label_terms
 from heckmanfa.fit.family import is_family
-from heckmanfa.fit.fitted import label_terms
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.results.probability_effects import probability_of
+from heckmanfa.results.effects import probability_of
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import Form
+from heckmanfa.search.form import Errors, Form
 from heckmanfa.text.printable import quoted
 
 # Attributes of a regression that follow from the columns it was fitted to.
@@ -78,12 +79,12 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
     ((name, content),) = node.items()
     kind = class_named(name)
     allowed, names = {*signature(kind).parameters}, stored_attributes(kind)
-    given, kept = content["parameters"], content["attributes"]
-    if not given.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
+    stated, kept = content["parameters"], content["attributes"]
+    if not stated.keys() <= allowed or kept.keys() != {*names} or len(content) > 2:
         raise UnsoundError(f"{name} has missing or unknown attributes")
     hints = hints_of(kind.__init__)
     parameters = {}
-    for parameter, value in given.items():
+    for parameter, value in stated.items():
         # Others may be of any type that scikit-learn's checks of them allow.
         hint = hints[parameter] if _has_words(hints.get(parameter)) else Any
         try:
@@ -97,7 +98,7 @@ def read_model(node: Any, reader: Reader, sizes: Sizes) -> Any:
 
 
 def _has_words(hint: Any) -> bool:
-    return any(get_origin(part) is Literal for part in (hint, *get_args(hint)))
+    return any(get_origin(kind) is Literal for kind in (hint, *get_args(hint)))
 
 
 def finish_model(model: Any, labels: Sequence[str]) -> None:
@@ -200,8 +201,7 @@ def _check_fit(fit: Fit) -> None:
     named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
     _require(named, "it has other equations")
     _require(np.isfinite(fit.intercept), "its intercept is not finite")
-    errors = {"imr", "rho", "sigma", *fit.spec.error_terms}
-    _require(fit.errors.keys() >= errors, "an error term is missing")
+    _require(fit.errors.keys() >= {*fit.spec.error_terms}, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features
     known = {*moments.columns}
@@ -212,7 +212,7 @@ def _check_fit(fit: Fit) -> None:
     possible = [("errors", term) for term in fit.spec.error_terms]
     _require([*shown] == possible[: len(shown)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
-    n_params = sum(sizes) + 1 + fit.family.has_sigma
+    n_params = sum(sizes) + len(fit.family.likelihood_terms)
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")
@@ -268,8 +268,8 @@ def _check_search(fit: Fit, known: set[int]) -> None:
         _require(same, "its splits have other columns")
     if result is not None:
         _require(bool(result.in_range[:1].any()), "its search has no result")
-        own = result.goal.form
-        _require(own is None or known.issuperset(own.columns), "its form has unknown columns")
+        if result.goal.form is not None:
+            _check_form(fit, result.goal.form, known)
         both = result.selection_packed is not None
         _require(both == (form is not None), "its search has no selection features")
 
@@ -305,3 +305,45 @@ def _check_average(fit: Fit, known: set[int], sizes: tuple[int, int]) -> None:
     _require(weighed.leading.shape[1] == width, "its average has other assignments")
     some = len(weighed.leading) > 0 and weighed.component_weights.sum() > 0
     _require(bool(some), "its average has no assignments")
+
+
+@dataclass(frozen=True, eq=False)
+class AtanhRho:
+    """atanh rho in the model of all features, as earlier files have it."""
+
+    estimate: float
+    variance: float
+    covariance: Floats
+    """(k,) with the slopes"""
+    excess: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """The form of a search as earlier files have it: the k slopes, and atanh rho."""
+
+    now: ClassVar[type] = Form
+    columns: tuple[int, ...]
+    estimates: Floats
+    covariance: Floats
+    selection: tuple[int, ...]
+    n_features: int
+    n_selected: float
+    errors: Errors
+    atanh_rho: AtanhRho | None = None
+
+    def as_now(self) -> Form:
+        """Return a form whose other parameters, which nobody asks for, are zero."""
+        form = Form.of_slopes(
+            *(self.columns, self.estimates, self.covariance),
+            n_features=self.n_features,
+            n_selected=self.n_selected,
+            selection=self.selection,
+            errors=self.errors,
+        )
+        rho, at, own = self.atanh_rho, form.correction, slice(1, len(self.columns) + 1)
+        if rho is None:
+            return replace(form, knows_correction=self.errors == "two-step")
+        form.estimates[at], form.covariance[at, at] = rho.estimate, rho.variance
+        form.covariance[at, own] = form.covariance[own, at] = rho.covariance
+        return replace(form, correction_excess=rho.excess)

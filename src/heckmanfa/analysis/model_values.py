@@ -199,8 +199,8 @@ def _find_hints(kind: Any) -> dict[str, Any]:
     import pandas as pd
 
     # Some modules import pandas for type checkers only.
-    found = typing.get_type_hints(kind, localns={"pd": pd})
-    return {name: _resolved(hint) for name, hint in found.items()}
+    hints = typing.get_type_hints(kind, localns={"pd": pd})
+    return {name: _resolved(hint) for name, hint in hints.items()}
 
 
 def _resolved(hint: Any) -> Any:
@@ -330,7 +330,9 @@ class Reader:
             raise UnsoundError(f"a {hint.__name__} is missing")
         ((name, content),) = node.items()
         kind = class_named(name) if name in PARTS else None
-        if kind is None or not issubclass(kind, hint) or not isinstance(content, dict):
+        # Classes of earlier files say what they are now.
+        now: Any = getattr(kind, "now", kind)
+        if kind is None or not issubclass(now, hint) or not isinstance(content, dict):
             raise UnsoundError(f"a {hint.__name__} is missing")
         fields = {field.name: field for field in dataclasses.fields(kind)}
         content = as_now(name, content)
@@ -341,7 +343,8 @@ class Reader:
         }
         if not needed <= content.keys() <= fields.keys():
             raise UnsoundError(f"{name} has missing or unknown fields")
-        return kind(**self.attributes(kind, content, [*fields], sizes))
+        made = kind(**self.attributes(kind, content, [*fields], sizes))
+        return made if now is kind else made.as_now()
 
     def attributes(
         self, kind: type, content: Mapping[str, Any], names: list[str], sizes: Sizes
@@ -405,17 +408,17 @@ class Reader:
         if index in self.read_arrays:
             raise UnsoundError("an array is named twice")
         self.read_arrays.add(index)
-        shape, fortran, found, start = _header(content)
+        shape, fortran, dtype_there, start = _header(content)
         wanted = np.dtype(get_args(dtype)[0])
         # A network's weights may be of single precision.
-        if found.kind != wanted.kind or (found.kind != "f" and found != wanted):
-            raise UnsoundError(f"an array of {found} is there, not of {wanted}")
+        if dtype_there.kind != wanted.kind or (dtype_there.kind != "f" and dtype_there != wanted):
+            raise UnsoundError(f"an array of {dtype_there} is there, not of {wanted}")
         sizes.match(shape, rule.shapes)
         count = math.prod(shape)
-        if len(content) - start != count * found.itemsize:
+        if len(content) - start != count * dtype_there.itemsize:
             raise UnsoundError("the header and the size of an array disagree")
-        flat = np.frombuffer(content, dtype=found, count=count, offset=start)
-        if found.kind == "f" and not rule.allows(flat):
+        flat = np.frombuffer(content, dtype=dtype_there, count=count, offset=start)
+        if dtype_there.kind == "f" and not rule.allows(flat):
             raise UnsoundError("an array holds values that are missing, infinite or too large")
         return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
 

@@ -142,7 +142,9 @@ class Options:
         float | None,
         About("With --search none: hold rho at this value instead of estimating it.", MODEL),
     ] = None
-    weights: Annotated[str | None, About("Column of weights.", MODEL)] = None
+    weights: Annotated[
+        str | None, About("Column of weights; compare takes frequencies only.", MODEL, COMPARE)
+    ] = None
     weight_kind: Annotated[WeightKind, About("frequency (they count rows) or sampling.", MODEL)] = (
         "frequency"
     )
@@ -171,9 +173,10 @@ class Options:
     decimal: Annotated[
         str | None,
         About(
-            "Decimal mark of CSV and Excel files, . or , (inferred from all values unless given).",
+            "Decimal mark of CSV and Excel files, . or , (unless given, inferred from all "
+            "values; predict takes that of the fit).",
             READING,
-            COMPARE,
+            COMPARE | PREDICT,
         ),
     ] = None
     thousands: Annotated[

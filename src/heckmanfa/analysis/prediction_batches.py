@@ -6,9 +6,9 @@ Rows leave in the order in which they come: to a file, as record batches, or as 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -19,15 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.predictions import (
     CONF_LEVEL,
-    EXTRAPOLATES,
     Predicted,
     Request,
-    Written,
     check_model,
     check_request,
-    class_type,
-    has_range,
     predict_table,
+    prediction_columns,
 )
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.column_names import refuse_absent
@@ -42,57 +39,100 @@ from heckmanfa.data.scan.scanning import open_engine
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, InputTypeError, MissingFeaturesWarning, warn
 from heckmanfa.estimators.rows_elsewhere import columns_needed, frame_of, joined
+from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted, shown
 
-_INSTEAD = "pass missing='nan' to get null for these rows"
+_INSTEAD = instead(
+    "pass missing='nan' to get null for these rows",
+    f"pass {option('missing', 'empty')} to get empty cells for these rows",
+)
 # A batch becomes a row group of a file.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
 # Rows of a batch in memory.
 _PART = 2**14
 
 
+@dataclass(frozen=True)
+class Written:
+    """Rows of a file of predictions."""
+
+    gaps: Gaps
+    """all rows, and those without a prediction"""
+    n_extrapolating: int
+    """rows that extrapolate, if that is known"""
+
+
 @dataclass(frozen=True, eq=False)
-class TableBatches:
-    """Encoded rows in memory."""
+class _Asked:
+    """What is predicted for the rows of each batch."""
+
+    model: Any
+    request: Request
+    encoding: Encoding | None
+    """what makes the features of the model, if that is not the model itself"""
+
+    def refuse_taken(self, kept: Collection[str]) -> None:
+        """Refuse to keep columns with the names of predictions."""
+        for name in prediction_columns(self.model, self.request):
+            if name in kept:
+                raise InputError(
+                    f"the data already has a column {quoted(name)}; rename it, or leave out "
+                    f"{option('keep_columns')}"
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class TableBatches(_Asked):
+    """Rows of a table in memory."""
 
     X: pd.DataFrame
+    """encoded features"""
+    kept: pd.DataFrame | None
+    """columns that come before the predictions"""
+
+    def __post_init__(self) -> None:
+        """Refuse columns that are there twice."""
+        if self.kept is not None:
+            self.refuse_taken(self.kept.columns)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.X)
 
-    def each(self) -> Generator[tuple[int, pd.DataFrame]]:
-        """Yield parts of the rows, with their positions."""
+    def each(self) -> Generator[tuple[int, slice]]:
+        """Yield parts of the rows, by position."""
         for start in range(0, len(self.X), _PART):
-            yield start, self.X.iloc[start : start + _PART]
+            yield start, slice(start, start + _PART)
 
-    def features(self, batch: pd.DataFrame) -> pd.DataFrame:
+    def features(self, batch: slice) -> pd.DataFrame:
         """Return the rows, which are encoded."""
-        return batch
+        return self.X.iloc[batch]
 
-    def beside(self, batch: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the predictions alone."""
-        return table
+    def beside(self, batch: slice, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a data frame."""
+        if self.kept is None:
+            return table
+        return self.kept.iloc[batch].reset_index(drop=True).join(table)
 
     def place(self, start: int) -> str:
         """Say nothing: the rows are the user's."""
         return ""
 
 
+# Arrow's names of pandas' types.
+_ARROW = {"boolean": "bool_", "Int64": "int64", "object": "string", "float64": "float64"}
+
+
 @dataclass(frozen=True, eq=False)
-class EngineBatches:
+class EngineBatches(_Asked):
     """Rows that an engine reads, as they are stored."""
 
-    model: Any
     engine: Engine
     sources: tuple[str, ...]
     """columns that the model needs"""
     kept: tuple[str, ...]
     """columns that come before the predictions"""
-    encoding: Encoding | None
-    """what makes the features of the model, if that is not the model itself"""
-    request: Request
 
     @property
     def n_rows(self) -> int | None:
@@ -100,28 +140,12 @@ class EngineBatches:
         return self.engine.n_rows
 
     @cached_property
-    def added(self) -> dict[str, Any]:
-        """The columns that `predict_table` makes, with their Arrow types."""
-        pa, _ = arrow()
-        kind, model = self.request.kind, self.model
-        added = {f"predicted_{kind}": pa.float64()}
-        selects = kind != "selection" and hasattr(model, "predict_selection")
-        classes = selects and model.fit_.family.has_classes
-        if classes:
-            added = {f"probability_{kind}": pa.float64()}
-        if self.request.interval is not None:
-            added |= {"low": pa.float64(), "high": pa.float64()}
-        if classes and kind != "joint":
-            types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
-            added[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
-        return added | ({EXTRAPOLATES: pa.bool_()} if self.request.extrapolation else {})
-
-    @cached_property
     def layout(self) -> Any:
         """The schema of what is returned."""
         pa, _ = arrow()
         kept = [self.engine.schema.field(name) for name in self.kept]
-        return pa.schema([*kept, *self.added.items()])
+        columns = prediction_columns(self.model, self.request).items()
+        return pa.schema([*kept, *((name, getattr(pa, _ARROW[kind])()) for name, kind in columns)])
 
     def each(self) -> Generator[tuple[int, Any]]:
         """Yield record batches with the position of their first row."""
@@ -146,9 +170,8 @@ class EngineBatches:
         pa, _ = arrow()
         # A column may have another type in a later file; a cast to its own type copies nothing.
         arrays = [batch.column(name).cast(self.layout.field(name).type) for name in self.kept]
-        arrays += [
-            pa.array(table[name], kind, from_pandas=True) for name, kind in self.added.items()
-        ]
+        for name in table.columns:
+            arrays.append(pa.array(table[name], self.layout.field(name).type, from_pandas=True))
         return pa.RecordBatch.from_arrays(arrays, schema=self.layout)
 
     def place(self, start: int) -> str:
@@ -160,15 +183,13 @@ Batches = TableBatches | EngineBatches
 """rows to predict for; those in memory are batches, too"""
 
 
-def predict_each(
-    model: Any, rows: Batches, request: Request, encoding: Encoding | None
-) -> Generator[tuple[Any, Predicted]]:
+def predict_each(rows: Batches) -> Generator[tuple[Any, Predicted]]:
     """Yield what each batch becomes with its predictions, and these, in the order of the rows."""
 
     def predict(numbered: tuple[int, Any]) -> tuple[Any, Predicted]:
         start, batch = numbered
         try:
-            made = predict_table(model, rows.features(batch), request, encoding)
+            made = predict_table(rows.model, rows.features(batch), rows.request, rows.encoding)
         except InputError as error:
             if not rows.place(start):
                 raise
@@ -176,7 +197,7 @@ def predict_each(
         return rows.beside(batch, made.table), made
 
     # Intervals have threads of their own.
-    threads = None if request.interval is None else 1
+    threads = None if rows.request.interval is None else 1
     with (
         closing(rows.each()) as batches,
         closing(in_order(predict, batches, threads=threads)) as results,
@@ -185,30 +206,22 @@ def predict_each(
 
 
 def predict_to(
-    take: Callable[[Any], object],
-    model: Any,
-    rows: Batches,
-    request: Request,
-    encoding: Encoding | None,
-    *,
-    missing: str,
-    instead: str,
-    tell: Callable[[str], None],
+    rows: Batches, take: Callable[[Any], object], missing: str, tell: Callable[[str], None]
 ) -> Written:
     """Hand the predictions of every batch over, count the rows, and tell of progress.
 
     If gaps are an error, it is raised at the end, when all rows are counted.
     """
-    written = Written(Gaps(), 0 if request.extrapolation and has_range(model) else None)
+    gaps, outside = Gaps(), 0
     of_all = "" if rows.n_rows is None else f" of {rows.n_rows:,}"
-    with closing(predict_each(model, rows, request, encoding)) as parts:
-        for part, made in parts:
-            take(part)
-            written = written.with_part(made)
-            tell(f"predicting, {written.gaps.n_rows:,}{of_all} rows done")
+    with closing(predict_each(rows)) as predictions:
+        for batch, made in predictions:
+            take(batch)
+            gaps, outside = gaps + made.gaps, outside + made.n_extrapolating
+            tell(f"predicting, {gaps.n_rows:,}{of_all} rows done")
     if missing == "error":
-        refuse_gaps(written.gaps, instead)
-    return written
+        refuse_gaps(gaps, _INSTEAD)
+    return Written(gaps, outside)
 
 
 def _open_batches(
@@ -217,12 +230,12 @@ def _open_batches(
     request: Request,
     keep: bool | Sequence[str],
     encoding: Encoding | None,
-    where: dict[str, Any],
     *,
     missing: str,
+    **where: Any,
 ) -> EngineBatches:
     """Check what is asked, and open the source."""
-    check_request(request.kind, request.interval, request.scale)
+    check_request(request)
     check_missing(missing)
     check_is_fitted(model)
     check_model(model, request)
@@ -239,14 +252,8 @@ def _open_batches(
 
     engine = open_engine(source, needed, **where)
     kept = tuple(engine.schema.names) if keep is True else wanted
-    # A model without a selection equation cannot tell.
-    request = replace(request, extrapolation=request.extrapolation and has_range(model))
-    rows = EngineBatches(model, engine, tuple(sources), kept, encoding, request)
-    taken = [name for name in rows.added if name in kept]
-    if taken:
-        raise InputError(
-            f"the data already has a column {quoted(taken[0])}; rename it, or do not keep it"
-        )
+    rows = EngineBatches(model, request, encoding, engine, tuple(sources), kept)
+    rows.refuse_taken(kept)
     return rows
 
 
@@ -376,16 +383,17 @@ def predict_batches(
         Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
         keep_columns,
         None,
-        {"filesystem": filesystem, "storage_options": storage_options},
         missing=missing,
+        filesystem=filesystem,
+        storage_options=storage_options,
     )
-    return _checked(model, rows, missing)
+    return _checked(rows, missing)
 
 
-def _checked(model: Any, rows: EngineBatches, missing: str) -> Generator[Any]:
+def _checked(rows: EngineBatches, missing: str) -> Generator[Any]:
     """Yield the batches; refuse the first that has gaps, or count them in a warning at the end."""
     gaps = Gaps()
-    with closing(predict_each(model, rows, rows.request, rows.encoding)) as parts:
+    with closing(predict_each(rows)) as parts:
         for batch, made in parts:
             gaps += made.gaps
             if missing == "error":
@@ -405,34 +413,21 @@ def write_predictions(
     force: bool,
     keep_columns: bool | Sequence[str] = False,
     encoding: Encoding | None = None,
-    filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    instead: str = _INSTEAD,
     tell: Callable[[str], None] = lambda words: None,
+    **where: Any,
 ) -> Written:
     """Do what `predict_parquet` does, and count the rows; ``tell`` gets words about progress."""
-    check_missing(missing)
     out = Path(out)
     if out.suffix != ".parquet":
         raise InputError(f"{shown(out)} must end in .parquet to be written")
     refuse_clashes({"source": _local(source)}, {"out": out})
     check_place(out, force)
-    where = {"filesystem": filesystem, "storage_options": storage_options}
-    rows = _open_batches(model, source, request, keep_columns, encoding, where, missing=missing)
+    rows = _open_batches(model, source, request, keep_columns, encoding, missing=missing, **where)
     refuse_clashes({"source": rows.engine.local_files}, {"out": out})
     _, pq = arrow()
     with replacing(out, force) as place, pq.ParquetWriter(place, rows.layout) as writer:
         # If gaps are refused, the file written so far is discarded.
-        return predict_to(
-            writer.write_batch,
-            model,
-            rows,
-            rows.request,
-            encoding,
-            missing=missing,
-            instead=instead,
-            tell=tell,
-        )
+        return predict_to(rows, writer.write_batch, missing, tell)
 
 
 def _local(source: Any) -> list[PathLike]:

@@ -19,9 +19,8 @@ from heckmanfa.estimators.fitting import encoded_model
 from heckmanfa.fit import Fit
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import check_interval, check_kind, extrapolates
-from heckmanfa.inference.probabilities import check_probability_interval, predict_probability
-from heckmanfa.results.effect_words import EffectWords
-from heckmanfa.results.naming import name_on_scale
+from heckmanfa.inference.probabilities import predict_probability
+from heckmanfa.results.naming import EffectWords, name_on_scale
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
@@ -49,8 +48,9 @@ class Request:
         return {} if self.unknown is None else {"unknown": self.unknown}
 
 
-def check_request(kind: str, interval: str | None, scale: str = "response") -> None:
+def check_request(request: Request) -> None:
     """Refuse a kind of prediction, an interval or a scale that does not exist."""
+    kind, interval = request.kind, request.interval
     if kind not in KINDS:
         hint = nearest(str(kind), KINDS)
         raise InputError(
@@ -65,7 +65,7 @@ def check_request(kind: str, interval: str | None, scale: str = "response") -> N
             f"{option('return_interval', 'prediction')} is about outcomes, but {option('kind')} is "
             "selection, whose interval is confidence"
         )
-    check_scale(scale)
+    check_scale(request.scale)
 
 
 def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
@@ -111,7 +111,7 @@ def check_model(model: Any, request: Request) -> None:
                 "outcome are probabilities"
             )
         if interval is not None:
-            check_probability_interval(interval, request.conf_level)
+            check_interval(interval, request.conf_level, "class")
     elif kind == "joint":
         raise InputError(
             "kind 'joint' is the probability of a class together with selection, and "
@@ -141,25 +141,6 @@ def scale_words(fit: Fit | None, outcome: str, kind: str, scale: str) -> str:
     return f"predicted_{kind} is a mean of {shown(named)}{not_log}."
 
 
-def predict_classes(
-    fit: Fit, X: pd.DataFrame, kind: str, interval: str | None, conf_level: float
-) -> pd.DataFrame:
-    """Return the probability of the positive class, its interval, and the class."""
-    if kind != "joint":
-        check_kind(fit, kind)
-    given = predict_probability(fit, X, kind, "nan", interval, conf_level)
-    probability, ends = (given, None) if interval is None else given
-    found = pd.DataFrame({f"probability_{kind}": probability})
-    if ends is not None:
-        found["low"], found["high"] = ends[:, 0], ends[:, 1]
-    if kind != "joint":
-        # The last label is for rows without a probability.
-        codes = np.where(np.isnan(probability), 2, probability > 0.5)
-        labels = np.array([*_classes_of(fit), None], dtype=object)[codes]
-        found[f"predicted_{kind}"] = pd.Series(labels, dtype=class_type(fit))
-    return found
-
-
 _GIVEN = {
     "marginal": "for anyone",
     "selected": "given that a row is selected",
@@ -180,14 +161,15 @@ def probability_words(fit: Fit | None, outcome: str, kind: str) -> str:
     )
 
 
-def _classes_of(fit: Fit) -> tuple[Any, Any]:
-    assert fit.classes is not None
-    return fit.classes
+def _has_classes(model: Any, kind: str) -> bool:
+    """Whether predictions are classes and their probabilities."""
+    selects = kind != "selection" and hasattr(model, "predict_selection")
+    return selects and model.fit_.family.has_classes
 
 
-def class_type(fit: Fit) -> str:
+def _class_type(labels: Sequence[Any]) -> str:
     """Return pandas' type for a column of classes that may have gaps."""
-    kinds = {type(label) for label in _classes_of(fit)}
+    kinds = {type(label) for label in labels}
     if kinds == {bool}:
         return "boolean"
     if kinds == {int}:
@@ -199,36 +181,38 @@ EXTRAPOLATES = "extrapolates"
 """the column that says which rows extrapolate"""
 
 
+def prediction_columns(model: Any, request: Request) -> dict[str, str]:
+    """Return the columns of predictions, with pandas' type of each.
+
+    First comes ``predicted_<kind>``, NaN where a feature is missing, and with an interval ``low``
+    and ``high``. For an outcome of two classes, ``probability_<kind>`` of the positive class comes
+    first, the interval is that of the probability, and ``predicted_<kind>`` is the class. With
+    ``extrapolation``, ``extrapolates`` says whether a row's selection index lies outside the range
+    of the fit's selected rows; a model without a selection equation has no such column.
+    """
+    kind, has_classes = request.kind, _has_classes(model, request.kind)
+    columns = {f"{'probability' if has_classes else 'predicted'}_{kind}": "float64"}
+    if request.interval is not None:
+        columns |= {"low": "float64", "high": "float64"}
+    if has_classes and kind != "joint":
+        columns[f"predicted_{kind}"] = _class_type(model.fit_.classes)
+    return columns | (
+        {EXTRAPOLATES: "boolean"} if request.extrapolation and has_range(model) else {}
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Predicted:
     """Predictions for the rows of a table, and what they lack."""
 
     table: pd.DataFrame
-    """as `predict_table` describes it"""
+    """with the columns of `prediction_columns`"""
     gaps: Gaps
 
     @property
-    def n_extrapolating(self) -> int | None:
-        """Rows that extrapolate; None if that is not known."""
-        found = self.table.get(EXTRAPOLATES)
-        return None if found is None else int(found.sum())
-
-
-@dataclass(frozen=True)
-class Written:
-    """Rows of a file of predictions."""
-
-    gaps: Gaps
-    """all rows, and those without a prediction"""
-    n_extrapolating: int | None
-    """rows that extrapolate; None if that is not known"""
-
-    def with_part(self, part: Predicted) -> Written:
-        """Add the rows of a part."""
-        more = part.n_extrapolating
-        known = self.n_extrapolating is not None and more is not None
-        count = (self.n_extrapolating or 0) + (more or 0) if known else None
-        return Written(self.gaps + part.gaps, count)
+    def n_extrapolating(self) -> int:
+        """Rows that extrapolate, if that is known."""
+        return int(self.table[EXTRAPOLATES].sum()) if EXTRAPOLATES in self.table else 0
 
 
 def predict_table(
@@ -236,42 +220,53 @@ def predict_table(
 ) -> Predicted:
     """Predict for each row of X: the features of the fit, or the columns that its formulas name.
 
-    The table has a column ``predicted_<kind>``, NaN where a feature is missing, and with an
-    interval ``low`` and ``high``. For an outcome of two classes, ``predicted_<kind>`` is the class,
-    before it comes ``probability_<kind>`` of the positive class, and the interval is that of the
-    probability. With ``extrapolation``, ``extrapolates`` says whether a row's selection index lies
-    outside the range of the fit's selected rows; a model without a selection equation has no such
-    column. Gaps name the columns of the table if ``encoding`` made X.
+    Gaps name the columns of the table if ``encoding`` made X.
     """
     check_model(model, request)
-    kind, interval, rule = request.kind, request.interval, request.rule
+    kind, rule = request.kind, request.rule
     if encoding is not None:
         model = encoded_model(model)
         if not hasattr(model, "feature_names_in_"):
             # The encoding has its columns in the order of the fit, which knows no names.
             X = X.set_axis(range(X.shape[1]), axis="columns")
-    if not hasattr(model, "predict_selection"):
-        found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan", **rule)})
-    elif kind != "selection" and model.fit_.family.has_classes:
-        fit = model.fit_.reading(request.unknown)
-        found = predict_classes(fit, X, kind, interval, request.conf_level)
-    else:
-        predict = model.predict_selection if kind == "selection" else model.predict
-        asked = {"conf_level": request.conf_level, "scale": request.scale, **rule}
-        asked |= {} if kind == "selection" else {"kind": kind}
-        made = predict(X, missing="nan", return_interval=interval, **asked)
-        values, ends = (made, None) if interval is None else made
-        found = pd.DataFrame({f"predicted_{kind}": values})
-        if ends is not None:
-            found["low"], found["high"] = ends[:, 0], ends[:, 1]
-    if request.extrapolation and has_range(model):
+    made = _predict(model, X, request)
+    values, ends = (made, None) if request.interval is None else made
+    columns = [values] if ends is None else [values, ends[:, 0], ends[:, 1]]
+    types = prediction_columns(model, request)
+    if f"predicted_{kind}" in types and _has_classes(model, kind):
+        # The last label is for rows without a probability.
+        codes = np.where(np.isnan(values), 2, values > 0.5)
+        columns.append(np.array([*model.fit_.classes, None], dtype=object)[codes])
+    if EXTRAPOLATES in types:
         outside, known = extrapolates(model.fit_.reading(request.unknown), X)
-        found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
-    gaps = Gaps(len(found))
-    if found.iloc[:, 0].isna().any():
+        columns.append(pd.arrays.BooleanArray(outside, ~known))
+    table = pd.DataFrame(
+        {
+            name: pd.Series(column, dtype=dtype)
+            for column, (name, dtype) in zip(columns, types.items(), strict=True)
+        }
+    )
+    gaps = Gaps(len(table))
+    if table.iloc[:, 0].isna().any():
         gaps = model.missing_features(X, kind, **rule)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
-    return Predicted(found, gaps)
+    return Predicted(table, gaps)
+
+
+def _predict(model: Any, X: pd.DataFrame, request: Request) -> Any:
+    """Return the predictions of a model, with the ends of their intervals if asked."""
+    kind, interval, rule = request.kind, request.interval, request.rule
+    if not hasattr(model, "predict_selection"):
+        return model.predict(X, missing="nan", **rule)
+    if _has_classes(model, kind):
+        fit = model.fit_.reading(request.unknown)
+        if kind != "joint":
+            check_kind(fit, kind)
+        return predict_probability(fit, X, kind, "nan", interval, request.conf_level)
+    asked = {"conf_level": request.conf_level, "scale": request.scale, **rule}
+    if kind == "selection":
+        return model.predict_selection(X, missing="nan", return_interval=interval, **asked)
+    return model.predict(X, kind=kind, missing="nan", return_interval=interval, **asked)
 
 
 def encode_new(
@@ -288,23 +283,25 @@ def encode_new(
         raise UnknownFeatureError(f"{error}{table.hint}") from error
     table.refuse_doubts([name for name in encoding.sources if name not in encoding.levels])
     # If columns have types, per cent signs are not part of their numbers.
-    given = [name for name in encoding.sources if table.untyped and table.frame[name].notna().any()]
-    _refuse_other_units(table, encoding, given)
+    filled = [
+        name for name in encoding.sources if table.untyped and table.frame[name].notna().any()
+    ]
+    _refuse_other_units(table, encoding, filled)
     # The fit read 5% as 5, so plain numbers have its scale if they are written in the same way.
     notes = [
         f"{quoted(name)} has no per cent signs, as it had in the table of the fit: 5 was read as "
         "5%, and 0.05 as 0.05%."
         for name in encoding.percent
-        if name in given and name not in table.percent
+        if name in filled and name not in table.percent
     ]
     encoded = encoding.transform(table.frame, unknown=unknown)
     notes += encoding.unseen(table.frame) if unknown == "missing" else []
     return encoded, tuple(notes)
 
 
-def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) -> None:
+def _refuse_other_units(table: Table, encoding: Encoding, filled: Sequence[str]) -> None:
     """Refuse columns whose signs differ from those of the fit in a way that matters."""
-    for name in given:
+    for name in filled:
         here, there = table.money.get(name), encoding.money.get(name)
         if here is not None and here != there:
             was = f"in {there}" if there else "without a currency sign"

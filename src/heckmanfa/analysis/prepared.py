@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
@@ -18,8 +19,8 @@ from heckmanfa.analysis.targets import Target
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import to_device
 from heckmanfa.data.columns.missing_codes import Suspicion
-from heckmanfa.data.devices import to_device
 from heckmanfa.data.fitted_levels import LevelsChangedError, recoded
 from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
@@ -28,7 +29,7 @@ from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
-from heckmanfa.model.leakage import refuse_partial_copies
+from heckmanfa.model.equations import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.option_words import option
@@ -100,7 +101,7 @@ class Prepared:
         """The rows, if they are in memory."""
         return self.rows if isinstance(self.rows, Loaded) else None
 
-    @property
+    @cached_property
     def outcome(self) -> Any:
         """The outcome of the rows in memory as a model takes it: amounts, or ordered classes."""
         return None if self.loaded is None else self.target.labels(self.loaded.y)
@@ -154,20 +155,20 @@ class Prepared:
 
 def switches_after(switches: frozenset[str], before: Encoding, after: Encoding) -> frozenset[str]:
     """Return which features hold only 0 and 1 after another encoding made them."""
-    found = {column for column in after.columns if column in switches}
+    columns = {column for column in after.columns if column in switches}
     for name, dummies in before.groups.items():
         if switches.issuperset(dummies):
-            found |= {*after.columns_of(name)}
-    return frozenset(found)
+            columns |= {*after.columns_of(name)}
+    return frozenset(columns)
 
 
-def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding, given: Any) -> None:
+def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding, fit_rows: Any) -> None:
     """Fit a model to rows in files, which only the fit itself can check.
 
-    ``given`` is what the model gets, the rows or these with their encoding.
+    ``fit_rows`` is what the model gets, the rows or these with their encoding.
     """
     try:
-        model.fit(given)
+        model.fit(fit_rows)
     except MissingValueError as error:
         raise InputError(f"{error.words} {EXCLUDE}") from error
     except NoOutcomeError as error:
@@ -374,12 +375,12 @@ def fit_question(prepared: Prepared) -> tuple[Prepared, Model, list[warnings.War
 
 def _columns_of(encoding: Encoding, question: Question, field: str) -> list[str]:
     """Return the encoded columns of those columns of the table that an option names."""
-    found: list[str] = []
+    columns: list[str] = []
     for name in getattr(question, field):
         if name in encoding.left_out:
             raise InputError(
                 f"{option(field)} names {quoted(name)}, which cannot be used: "
                 f"{encoding.reasons[name]}"
             )
-        found += encoding.groups.get(name, [name])
-    return found
+        columns += encoding.groups.get(name, [name])
+    return columns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heckmanfa.analysis.prepared import Model, Prepared
+from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.settings import (
@@ -46,26 +46,22 @@ _BINARY_SEARCH = (
 )
 
 
-def describe_question(
-    prepared: Prepared, model: Model, evidence: Evidence, features: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Return what was asked, as pairs of a label and a sentence.
-
-    ``features`` are the columns of the table in either equation.
-    """
-    question, fit = prepared.question, evidence.fit
+def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
+    """Return what was asked, as pairs of a label and a sentence."""
+    question, model, evidence = fitted.question, fitted.model, fitted.evidence
+    fit = evidence.fit
     outcome, table = shown(question.outcome), shown(question.called)
-    size = f"{count(prepared.n_rows)} rows, {plural(prepared.n_columns, 'column')}"
+    size = f"{count(fitted.n_rows)} rows, {plural(fitted.n_columns, 'column')}"
     who = f"{outcome} is not missing"
     if question.selected is not None:
         who = f"{shown(question.selected)} says so"
     facts = {
         "Outcome": f"{shown(question.fitted)}, in {table} ({size}).",
         "Who is selected": f"The rows in which {who}.",
-        "Features": _features(question, features, evidence),
+        "Features": _features(question, fitted.feature_columns, evidence),
     }
-    if prepared.target.words:
-        facts["Model"] = prepared.target.words
+    if fitted.target.words:
+        facts["Model"] = fitted.target.words
     facts |= _roles(question)
     if fit.probit is not None:
         facts["Search"] = _SEARCHES[question.searched]
@@ -154,22 +150,21 @@ def _chances(evidence: Evidence) -> dict[str, str]:
     }
 
 
-def row_blocks(
-    prepared: Prepared, evidence: Evidence, counts: Mapping[str, int], notes: Sequence[str]
-) -> list[PageBlock]:
+def row_blocks(fitted: FittedQuestion, notes: Sequence[str]) -> list[PageBlock]:
     """Account for every row and column of the table; ``notes`` say how columns were used."""
-    blocks: list[PageBlock] = [rows_table(evidence.fit, counts, "All rows of the table")]
-    if prepared.streamed:
-        how = prepared.how_read
+    counts = fitted.row_counts
+    blocks: list[PageBlock] = [rows_table(fitted.model.fit_, counts, "All rows of the table")]
+    if fitted.streamed:
+        how = fitted.how_read
         blocks.append(Paragraph(f"{how[0].upper()}{how[1:]}."))
-    if prepared.missing_counts:
-        missing = sorted(prepared.missing_counts.items(), key=lambda item: -item[1])
+    if fitted.missing_counts:
+        missing = sorted(fitted.missing_counts.items(), key=lambda item: -item[1])
         caption = "Rows that lack a feature"
         blocks += [
             shares_table("Feature", missing, counts["total"], caption, "missing-table"),
             Paragraph("A row that lacks several features counts in each.", "note"),
         ]
-    encoding = prepared.encoding
+    encoding = fitted.encoding
     blocks.append(Notes(tuple(notes)))
     if encoding.references:
         rows = [
@@ -181,23 +176,23 @@ def row_blocks(
     return blocks
 
 
-def run_again(prepared: Prepared) -> list[PageBlock]:
+def run_again(fitted: FittedQuestion) -> list[PageBlock]:
     """Say how to run an analysis again, and what made it."""
-    files, question = len(prepared.files), prepared.question
+    files, question = len(fitted.files), fitted.question
     what = "the file" if files == 1 else f"the {files} files, joined"
-    made = f"SHA-256 of {what}: {_digest(prepared)}."
+    made = f"SHA-256 of {what}: {_digest(fitted)}."
     if not files:
         made = f"{shown(question.called)}: not a file that can be read again."
     words = f"{made} Seed {question.seed}. {versions()}"
     return [Code(question.command()), Paragraph(words, "note")]
 
 
-def _digest(prepared: Prepared) -> str:
-    if prepared.streamed:
+def _digest(fitted: FittedQuestion) -> str:
+    if fitted.streamed:
         return "not computed: the rows were not loaded"
     # The demo moves its file into place once the report is written.
-    read = [Path(file) for file in prepared.files]
-    moved = [Path(prepared.question.data)] if len(read) == 1 else []
+    read = [Path(file) for file in fitted.files]
+    moved = [Path(fitted.question.data)] if len(read) == 1 else []
     for paths in (read, moved):
         if paths and all(path.is_file() for path in paths):
             return sha256_of(*paths)

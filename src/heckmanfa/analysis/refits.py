@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
 
-from heckmanfa.analysis.prepared import Model, Prepared
-from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.fitted_question import NOT_IN_MEMORY, FittedQuestion
+from heckmanfa.analysis.prepared import Model
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.fit import Fit
-from heckmanfa.inference.assessment import QUICK_FEATURES, QUICK_ROWS
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.plots.fit_checks import CalibrationPicture
@@ -40,62 +38,7 @@ equations, whose searches read the rows a few times"""
 MOST_RESAMPLED = 10_000
 """with more rows than this, none is"""
 
-NOT_IN_MEMORY = "Some checks need all rows in memory"
-"""why something was not checked if rows were read in passes"""
-
 _STABLE_FROM = 0.5
-
-Make = Callable[[Question], Model]
-"""returns the unfitted estimator of a question"""
-
-
-def best_model(
-    prepared: Prepared, model: Model, weights: AssignmentWeights | str | None, make: Make
-) -> Model:
-    """Return a model of one assignment, fitted to the rows: of an average, the best by BIC.
-
-    With sampling weights there is no BIC, and it is the heaviest by the average's own weights.
-    """
-    fit = model.fit_
-    if not fit.way.is_average:
-        return model
-    known = weights if isinstance(weights, AssignmentWeights) else fit.way.averaging
-    mixture = known.mixture
-    best_set = np.flatnonzero(mixture.leading_masks[0])
-    names = [str(fit.feature_names[int(column)]) for column in best_set]
-    question = replace(
-        prepared.question, search="none", criterion=None, rho_range=None, always=(), honest=False
-    )
-    best = make(question).set_params(prediction_features=names)
-    if fit.way.form_of_both is not None:
-        state = mixture.leading_states[0, fit.n_features : -2]
-        driving = [str(fit.feature_names[int(column)]) for column in np.flatnonzero(state)]
-        best = best.set_params(selection_features=driving) if driving else best
-    return _fitted(prepared, best)
-
-
-def ratio_model(prepared: Prepared, model: Model, best: Callable[[], Model]) -> Model | str:
-    """Return the model whose ratio of outcomes to their means is shown, or why there is none.
-
-    An average has no such ratio, so it is that of its best set.
-    """
-    if not model.fit_.way.is_average:
-        return model
-    if prepared.streamed:
-        # The best set would be fitted in passes of its own.
-        return NOT_IN_MEMORY
-    try:
-        return best()
-    except HeckmanfaError as error:
-        return f"The best set cannot be fitted alone: {str(error).rstrip('.')}"
-
-
-def _fitted(prepared: Prepared, model: Model) -> Model:
-    with warnings.catch_warnings():
-        # The checks of the answer say what is wrong with its own model.
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        prepared.fit(model)
-    return model
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +69,13 @@ class Resampled:
         )
 
 
-def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
+def resample(fitted: FittedQuestion) -> Resampled | str:
     """Search for the best set in samples of the rows, or say in a clause why not.
 
     The criterion is BIC unless the search had another; groups, window, weights and clusters are
     those of the question, and its seed makes the samples the same every time.
     """
-    loaded, question = prepared.loaded, prepared.question
+    loaded, question, fit = fitted.loaded, fitted.question, fitted.model.fit_
     if loaded is None:
         return NOT_IN_MEMORY
     if has_pseudo_weights(fit):
@@ -152,10 +95,10 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
         start=None,
     )
     try:
-        model = _fitted(prepared, _without_tolerance(make(search)))
+        model = fitted.refit(_without_tolerance(fitted.make(search)))
         drawn = model.bootstrap(
             loaded.X,
-            prepared.outcome,
+            fitted.outcome,
             N_BOOT if model.fit_.spec.method == "two-step" else -(-N_BOOT // 2),
             unit=loaded.groups,
             selected=loaded.selected,
@@ -173,15 +116,14 @@ def _without_tolerance(model: Model) -> Model:
     return model.set_params(tolerance=None) if listing else model
 
 
-def best_set_finding(
-    fit: Fit, found: AssignmentWeights | str | None, drawn: Resampled, names: Sequence[str]
-) -> Fact:
-    """Say how often the best set of features won; ``names`` are its columns in the table."""
-    weight = ""
-    if isinstance(found, AssignmentWeights):
-        state = found.mixture.leading_states[0]
+def best_set_finding(fitted: FittedQuestion, drawn: Resampled) -> Fact:
+    """Say how often the best set of features won."""
+    fit, weights, weight = fitted.model.fit_, fitted.evidence.weights, ""
+    if isinstance(weights, AssignmentWeights):
+        state = weights.mixture.leading_states[0]
         if not state[-1] and np.array_equal(state[:-2], drawn.best):
-            weight = f" has {chance_text(found.best)} of the BIC weight, and"
+            weight = f" has {chance_text(weights.best)} of the BIC weight, and"
+    names = fitted.sources([fit.feature_names[column] for column in np.flatnonzero(drawn.best)])
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM
     won = f"won in {percent(drawn.share, 0)} of {samples}"
@@ -255,36 +197,27 @@ class HeldOut:
         return f"{self.how} {CAUTION}".strip()
 
 
-def is_quick(prepared: Prepared) -> bool:
-    """Whether a binary outcome can be fitted many times while someone waits."""
-    rows = prepared.loaded
-    return rows is not None and len(rows.y) <= QUICK_ROWS and rows.X.shape[1] <= QUICK_FEATURES
-
-
-def fold_model(
-    prepared: Prepared, model: Model, make: Callable[[Question], Model]
-) -> tuple[Model, Features]:
+def fold_model(fitted: FittedQuestion) -> tuple[Model, Features]:
     """Return the unfitted model of a fold: the search again if it is quick, or its features."""
-    question = replace(prepared.question, honest=False)
+    question = replace(fitted.question, honest=False)
     if question.searched == "none":
-        return make(question), "given"
-    if is_quick(prepared):
-        return make(question), "chosen"
-    question = replace(question, search="none", criterion=None, always=())
-    fit = model.fit_
-    names = [fit.labels[column] for column in fit.equation]
-    kept = make(question).set_params(prediction_features=names)
+        return fitted.make(question), "given"
+    if fitted.is_quick:
+        return fitted.make(question), "chosen"
+    fit = fitted.model.fit_
+    kept = fitted.make(replace(question, search="none", criterion=None, always=()))
+    kept.set_params(prediction_features=[fit.labels[column] for column in fit.equation])
     if question.search_in == "both" and fit.probit is not None:
         kept.set_params(selection_features=[fit.labels[column] for column in fit.probit.features])
     return kept, "kept"
 
 
-def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | str:
+def hold_out(fitted: FittedQuestion) -> HeldOut | str:
     """Predict each fold's selected rows by a fit to the others, or say in a sentence why not.
 
-    ``model`` is not fitted. Rows of a cluster stay together.
+    Rows of a cluster stay together.
     """
-    rows, classes = prepared.loaded, prepared.target.classes
+    rows, classes = fitted.loaded, fitted.target.classes
     if rows is None or classes is None:
         return "Held-out scores need all rows in memory."
     if len(rows.y) > MOST_HELD_OUT:
@@ -293,7 +226,8 @@ def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | st
 
     status = decide_rows(rows.y, rows.selected, rows.weight)
     splitter = SelectionKFold(N_FOLDS, shuffle=True, random_state=0)
-    outcome, probability = prepared.outcome, np.full(len(rows.y), np.nan)
+    model, features = fold_model(fitted)
+    outcome, probability = fitted.outcome, np.full(len(rows.y), np.nan)
     failed = 0
     try:
         folds = list(splitter.split(rows.X, rows.y, rows.groups, selected=status.selected))
@@ -305,7 +239,7 @@ def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | st
             # The checks of the answer say what is wrong with its own model.
             warnings.simplefilter("ignore", HeckmanfaWarning)
             try:
-                fitted = clone(model).fit(
+                of_others = clone(model).fit(
                     rows.X.iloc[train],
                     outcome[train],
                     selected=status.selected[train],
@@ -315,7 +249,7 @@ def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | st
             except HeckmanfaError:
                 failed += 1
                 continue
-            probability[test] = fitted.predict_proba(rows.X.iloc[test], kind="selected")[:, 1]
+            probability[test] = of_others.predict_proba(rows.X.iloc[test], kind="selected")[:, 1]
     known = ~np.isnan(probability)
     if not known.any():
         return "No fold could be fitted without its rows, so there are no held-out scores."
@@ -325,8 +259,8 @@ def hold_out(prepared: Prepared, model: Any, features: Features) -> HeldOut | st
         rows.y[known],
         weight,
         positive=label_of(classes[1]),
-        outcome_name=prepared.question.outcome,
+        outcome_name=fitted.question.outcome,
         held_out=f"{N_FOLDS} folds",
-        weight_kind=prepared.question.weight_kind,
+        weight_kind=fitted.question.weight_kind,
     )
     return HeldOut(picture, N_FOLDS, failed, features)

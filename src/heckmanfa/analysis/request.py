@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND, OutcomeModel, as_kind
@@ -79,24 +79,19 @@ class Question(Options):
         return self.method or ("ml" if self.search_in == "both" else self.family.methods[0])
 
     @property
-    def kind(self) -> str:
-        """The kind of outcome: as asked, or the usual one."""
-        return self.outcome_kind or USUAL_KIND
+    def asked_family(self) -> Family | None:
+        """The model of the kind of outcome, if that is asked for."""
+        return None if self.outcome_kind is None else family_named(self.outcome_kind)
+
+    @property
+    def family(self) -> Family:
+        """The model of the kind of outcome: as asked, or the usual one."""
+        return self.asked_family or family_named(USUAL_KIND)
 
     @property
     def models(self) -> OutcomeModel:
         """The estimators of the kind of outcome."""
-        return OUTCOME_MODELS[self.kind]
-
-    @property
-    def family(self) -> Family:
-        """The model of the kind of outcome."""
-        return family_named(self.kind)
-
-    @property
-    def asked_family(self) -> Family | None:
-        """The same, if the kind of outcome is given; the outcome itself says it otherwise."""
-        return None if self.outcome_kind is None else self.family
+        return OUTCOME_MODELS[self.family.name]
 
     @property
     def fitted(self) -> str:
@@ -209,10 +204,10 @@ def _options_of(rows: ArrowRows) -> dict[str, Any]:
 def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
     """Split lists of columns at commas; a name with a comma goes in double quotes."""
     return tuple(
-        part.strip()
+        name.strip()
         for value in values or ()
-        for part in next(csv.reader([value], skipinitialspace=True), [])
-        if part.strip()
+        for name in next(csv.reader([value], skipinitialspace=True), [])
+        if name.strip()
     )
 
 
@@ -239,30 +234,29 @@ def check_question(question: Question) -> None:
     refuse_logarithm(question.outcome, question.outcome_transform)
     _check_search_in(question)
     if question.searched == "average":
-        for name in ("criterion", "honest"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about choosing features, but "
-                    f"{option('search', 'average')} chooses none: use "
-                    f"{option('search', 'best-subset')}"
-                )
+        refuse_given(
+            question,
+            ("criterion", "honest"),
+            f"is about choosing features, but {option('search', 'average')} chooses none: use "
+            f"{option('search', 'best-subset')}",
+        )
     if question.searched == "none":
-        for name in ("always", "rho_range", "criterion", "honest"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about a search, but {option('search')} is none"
-                )
+        about_search = ("always", "rho_range", "criterion", "honest")
+        refuse_given(question, about_search, f"is about a search, but {option('search')} is none")
+
+
+def refuse_given(question: Question, names: Sequence[str], why: str) -> None:
+    """Refuse options that are given; ``why`` goes on after the name of the first."""
+    for name in names:
+        if getattr(question, name):
+            raise InputError(f"{option(name)} {why}")
 
 
 def _check_search_in(question: Question) -> None:
     """Refuse what a search of both equations does not have, and what only it has."""
     if question.search_in != "both":
-        for name in ("selection_always", "selection_never"):
-            if getattr(question, name):
-                raise InputError(
-                    f"{option(name)} is about a search of both equations: add "
-                    f"{option('search_in', 'both')}"
-                )
+        why = f"is about a search of both equations: add {option('search_in', 'both')}"
+        refuse_given(question, ("selection_always", "selection_never"), why)
         return
     if question.searched not in ("average", "best-subset"):
         raise InputError(
@@ -301,7 +295,7 @@ def _check_start(question: Question) -> None:
 
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
-    kind = question.kind
+    kind = question.family.name
     for name in ("positive", "rho_range", "outcome_transform", "search", "method", "criterion"):
         value = getattr(question, name)
         if value is None or _takes(kind, name, value):
@@ -333,17 +327,17 @@ def _words(kind: str, name: str) -> Sequence[str]:
     return words.get(name, ())
 
 
-def question_of_kind(question: Question, kind: str) -> Question:
+def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, outcome_kind=kind)
+    known = replace(question, outcome_kind=family.name)
     check_question(known)
-    return question if kind == USUAL_KIND else known
+    return question if family.name == USUAL_KIND else known
 
 
-def refuse_text_options(question: Question, what: str) -> None:
+def refuse_text_options(options: Mapping[str, Any], what: str) -> None:
     """Refuse options about how cells are written if columns have types."""
     for name in ("decimal", "thousands", "sheet", "header_row"):
-        if getattr(question, name) is not None:
+        if options[name] is not None:
             raise InputError(f"{option(name)} is for text and Excel files, and the data is {what}")
 
 
@@ -352,24 +346,19 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     roles = question.roles
     there = {*columns}
     for role, name in roles.items():
-        # What has another role is not suggested.
-        others = [other for other in roles.values() if other != name]
         if name not in there:
-            _refuse_unknown(columns, name, role, others)
+            # What has another role is not suggested.
+            _refuse_unknown(columns, name, role, {*roles.values()} - {name})
     role_of = {name: role for role, name in reversed(roles.items())}
-    for field in ("features", "exclude", *_NAMING):
+    for field in ("features", "exclude", *_NAMING, "categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:
-                _refuse_unknown(columns, name, field, list(role_of))
-            if name in role_of:
+                _refuse_unknown(columns, name, field, role_of)
+            if name in role_of and field not in ("categorical", "numeric"):
                 raise InputError(
                     f"{option(field)} names {quoted(name)}, which is the column of "
                     f"{option(role_of[name])}"
                 )
-    for field in ("categorical", "numeric"):
-        for name in getattr(question, field):
-            if name not in there:
-                _refuse_unknown(columns, name, field, list(role_of))
     references_in(question, columns)
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
@@ -390,7 +379,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
 
 def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
     """Return the reference that a question names for each of some categories."""
-    found: dict[str, str] = {}
+    levels: dict[str, str] = {}
     for item in question.reference:
         pair = split_item(item, columns, option("reference"))
         if pair is None or not pair[1]:
@@ -398,16 +387,14 @@ def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
                 f"{option('reference')} names a column and its level, as in region=north; got "
                 f"{quoted(item)}"
             )
-        found[pair[0]] = pair[1]
-    return found
+        levels[pair[0]] = pair[1]
+    return levels
 
 
 def _refuse_unknown(
-    columns: Sequence[str], name: str, role: str, taken: Sequence[str] = ()
-) -> None:
+    columns: Sequence[str], name: str, role: str, taken: Collection[str]
+) -> NoReturn:
     """Refuse a column that the data does not have; those that are taken are not suggested."""
-    if name in columns:
-        return
     columns = [column for column in columns if column not in taken]
     first = ", ".join(shown(column) for column in columns[:12])
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""

@@ -22,7 +22,7 @@ from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, la
 from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
 from heckmanfa.fit.family import Family, family_named
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.tables.marks import amount
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
@@ -32,33 +32,22 @@ Label = str | int | float | bool
 Classes = tuple[Label, Label]
 
 
-def _first_kind(*, classes: bool) -> str:
-    return next(kind for kind in OUTCOME_MODELS if family_named(kind).has_classes is classes)
+def _first(*, classes: bool) -> Family:
+    families = map(family_named, OUTCOME_MODELS)
+    return next(family for family in families if family.has_classes is classes)
 
 
-OF_AMOUNTS, OF_CLASSES = _first_kind(classes=False), _first_kind(classes=True)
-"""the kinds of outcome unless another is given"""
-AS_AMOUNTS, AS_CLASSES = as_kind(OF_AMOUNTS), as_kind(OF_CLASSES)
+OF_AMOUNTS, OF_CLASSES = _first(classes=False), _first(classes=True)
+"""the models of outcomes unless another is given"""
+AS_AMOUNTS, AS_CLASSES = as_kind(OF_AMOUNTS.name), as_kind(OF_CLASSES.name)
 
 # Values that a message lists with their counts, and characters of a text that it quotes.
 _LISTED = 6
 _SHORT = 30
 _MISSING_WORDS = frozenset(
     [
-        "not",
-        "unknown",
-        "missing",
-        "refused",
-        "pending",
-        "none",
-        "untested",
-        "declined",
-        "rejected",
-        "n/a",
-        "n.a.",
-        "?",
-        ".",
-        "-",
+        *("not", "unknown", "missing", "refused", "pending", "none", "untested", "declined"),
+        *("rejected", "n/a", "n.a.", "?", ".", "-"),
     ]
 )
 # Codes of questionnaires for no answer: 7, 8 and 9, 97 to 99, and negative ones.
@@ -69,17 +58,12 @@ _LEAST_CODE = 7.0
 class Target:
     """What the outcome of a question is, and the model that fits it."""
 
-    kind: str = OF_AMOUNTS
-    """the name of its family"""
+    family: Family
+    """the model of such outcomes"""
     classes: Classes | None = None
     """the two classes of an outcome that has some; the model is of the probability of the second"""
     words: str = ""
     """which model is fitted, and how to get another; empty if the outcome leaves no choice"""
-
-    @property
-    def family(self) -> Family:
-        """The model of such outcomes."""
-        return family_named(self.kind)
 
     def codes(self, values: Floats) -> Floats:
         """Return 1 for the class that the model is about, 0 for the other, and NaN for missing."""
@@ -205,8 +189,7 @@ def _of_amounts(question: Question, values: list[float], counts: Mapping[float, 
     if question.outcome_transform is not None:
         scale = f"The model is of {shown(question.fitted)}; its predictions are means of "
         words = f"{words} {scale}{shown(name)} itself.".lstrip()
-    kind = OF_AMOUNTS if asked is None else asked.name
-    return Target(kind, words=told(words, keywords=True))
+    return Target(asked or OF_AMOUNTS, words=told(words, keywords=True))
 
 
 def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:
@@ -224,7 +207,7 @@ def _of_classes(question: Question, classes: Classes, *, are_numbers: bool = Tru
     """Return two classes, the second of which is the one that the question is about."""
     first, second = classes
     asked = question.asked_family
-    family = asked or family_named(OF_CLASSES)
+    family = asked or OF_CLASSES
     if question.positive is not None:
         wanted = label_of(question.positive).casefold()
         labels = {label_of(label): label for label in classes}
@@ -251,7 +234,7 @@ def _of_classes(question: Question, classes: Classes, *, are_numbers: bool = Tru
     if are_numbers and asked is None:
         words += f"; for a linear model, {AS_AMOUNTS}"
     words += "."
-    return Target(family.name, (first, second), told(words, keywords=True))
+    return Target(family, (first, second), told(words, keywords=True))
 
 
 def _one_class(name: str, value: str | float, rows: int) -> str:
@@ -267,10 +250,9 @@ def _one_class(name: str, value: str | float, rows: int) -> str:
 def _not_two(name: str, counted: NumberTally) -> str:
     """Explain that numbers are not two classes."""
     start = f"{AS_CLASSES} needs two values; column {quoted(name)} holds"
-    if counted.few is not None:
-        codes = codes_beside_classes(counted.few)
-        codes = codes or [min(counted.few, key=lambda value: (counted.few or {})[value])]
-        return f"{start} {len(counted.few)}: {_held(counted.few)}. {if_missing(name, codes)}"
+    if (few := counted.few) is not None:
+        codes = codes_beside_classes(few) or [min(few, key=few.__getitem__)]
+        return f"{start} {len(few)}: {_held(few)}. {if_missing(name, codes)}"
     what = f"more than {MOST_FEW} different numbers, from {counted.low:g} to {counted.high:g}"
     if counted.low >= 0 and counted.high <= 1:
         what += ", as probabilities and shares are"

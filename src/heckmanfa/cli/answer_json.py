@@ -8,12 +8,12 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
-from heckmanfa.analysis.refits import HeldOut, ratio_model
+from heckmanfa.analysis.refits import HeldOut
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.evidence import BestAssignment
-from heckmanfa.results.inclusion import inclusion_frame
-from heckmanfa.results.reference import reference_of
-from heckmanfa.results.selection_verdict import verdict
-from heckmanfa.results.summary_facts import likelihood_name
+from heckmanfa.results.headline import rivals_of
+from heckmanfa.results.search_report import inclusion_frame
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_words import told
 
@@ -76,7 +76,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
-        "reference_distribution": reference_of(model.fit_).name,
+        "reference_distribution": distribution_of(model.fit_).name,
         "converged": model.converged_,
         "diagnostics": [
             {
@@ -118,13 +118,13 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
 
 def _selection(analysis: Analysis) -> dict[str, Any]:
     """Whether selection mattered, as a value: every sentence about it follows from this."""
-    found, judged = verdict(analysis.evidence), analysis.evidence.judgement
+    judged = analysis.evidence.judgement
     whole = judged.all_features
     return {
-        "verdict": found.kind,
-        "chance": found.chance,
-        "chance_by": None if found.chance is None else CHANCES_BY,
-        "rivals": str(found.rivals),
+        "verdict": judged.kind,
+        "chance": judged.chance,
+        "chance_by": None if judged.chance is None else CHANCES_BY,
+        "rivals": str(rivals_of(analysis.evidence)),
         "doubt": judged.doubt,
         "p_value": None if judged.test is None else judged.test.p_value,
         "all_features_p_value": None if whole is None else whole.test.p_value,
@@ -135,7 +135,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
     """Which model was fitted; a binary outcome has two classes, and effects on a probability."""
     classes = analysis.target.classes
     return {
-        "outcome_kind": analysis.target.kind,
+        "outcome_kind": analysis.target.family.name,
         "estimator": type(analysis.model).__name__,
         "outcome_transform": analysis.question.outcome_transform,
         "classes": None if classes is None else list(classes),
@@ -155,29 +155,26 @@ def _scale(analysis: Analysis) -> dict[str, Any]:
 
 def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
     """How outcomes compare with their means on their own scale, if they are fitted on the log."""
-    if analysis.question.outcome_transform is None:
-        return {}
-    judged = ratio_model(analysis, analysis.model, lambda: analysis.best_model)
-    ratio = None if isinstance(judged, str) else judged.fit_.transform_ratio
+    ratio = analysis.transform_ratio
     if ratio is None:
         return {}
     return {
         "transform_ratio": ratio[0],
         "transform_ratio_error": ratio[1],
-        "transform_ratio_of": "model" if judged is analysis.model else "best set",
+        "transform_ratio_of": "model" if analysis.ratio_model is analysis.model else "best set",
     }
 
 
-def _held_out(found: HeldOut | str | None) -> dict[str, Any] | None:
+def _held_out(held_out: HeldOut | str | None) -> dict[str, Any] | None:
     """Scores of probabilities of held-out selected rows; None for a linear outcome."""
-    if found is None:
+    if held_out is None:
         return None
-    if isinstance(found, str):
-        return {"words": found}
-    picture = found.picture
+    if isinstance(held_out, str):
+        return {"words": held_out}
+    picture = held_out.picture
     return {
-        "folds": found.n_folds,
-        "folds_failed": found.n_failed,
+        "folds": held_out.n_folds,
+        "folds_failed": held_out.n_failed,
         "rows": picture.n_rows,
         "share": picture.share,
         "auc": picture.auc,
@@ -185,7 +182,7 @@ def _held_out(found: HeldOut | str | None) -> dict[str, Any] | None:
         "brier_of_share": picture.brier_of_share,
         "log_loss": picture.log_loss,
         "calibration": [dataclasses.asdict(point) for point in picture.points],
-        "words": found.words,
+        "words": held_out.words,
     }
 
 

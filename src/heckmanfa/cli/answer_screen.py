@@ -11,10 +11,10 @@ from rich.text import Text
 
 from heckmanfa.analysis import Analysis
 from heckmanfa.results.checks import Check, count_words, fine_words
-from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, plural, rest_text
@@ -137,7 +137,7 @@ def _kept(columns: Sequence[_Column], names: Sequence[str], width: int) -> list[
     name = min(max(map(cell_len, names), default=0), _LONGEST_NAME // 2)
     while len(kept) > 1:
         spare = max(kept, key=lambda column: column.spare)
-        needed = _INDENT + max(name, _SHORTEST_NAME) + sum(one.width + _GAP for one in kept)
+        needed = _INDENT + max(name, _SHORTEST_NAME) + sum(column.width + _GAP for column in kept)
         if needed <= width or not spare.spare:
             break
         kept.remove(spare)
@@ -190,7 +190,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
     )
     lacking = [
         f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {shown(name)}."
-        for name, count in _lacking(analysis)
+        for name, count in analysis.missing_counts.items()
     ]
     said = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
     said += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
@@ -199,12 +199,6 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
         console.print(Text(" ".join(said), style="dim"))
     else:
         console.print(Text(" ".join([rows, *said]), style="dim"))
-
-
-def _lacking(analysis: Analysis) -> list[tuple[str, int]]:
-    if analysis.question.missing != "drop":
-        return []
-    return list(analysis.missing_counts.items())
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:

@@ -1,7 +1,7 @@
-"""The commands: functions that declare options and help, how they are run, and how errors end.
+"""The commands: classes that declare their options and help, how they run, and how errors end.
 
-A command that asks a question about a table gets the options of `heckmanfa.analysis.options`; what
-it declares itself comes after these, or replaces the one of the same name.
+A command that asks a question about a table also gets options of `heckmanfa.analysis.options`,
+which come before its own.
 """
 
 from __future__ import annotations
@@ -11,25 +11,28 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer import Argument, Option
 
 from heckmanfa import __version__
-from heckmanfa.analysis.options import MODEL, OPTIONS, READING, Names, QuestionOption
+from heckmanfa.analysis.options import OPTIONS, Names, QuestionOption
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
 from heckmanfa.text.option_words import at_command_line, flag
 from heckmanfa.text.printable import printable
 
 _KIND = inspect.Parameter.KEYWORD_ONLY
+_commands: list[Callable[..., None]] = []
+_Declared = TypeVar("_Declared")
 
 
-def command(declared: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of its declaration; its work is in the module ``run_<command>``."""
-    name = declared.__name__
+def command(declared: type[_Declared]) -> type[_Declared]:
+    """Make a command of the class of its options; its work is in the module ``run_<command>``."""
+    name = declared.__name__.removesuffix("Options").lower()
     own = inspect.signature(declared, eval_str=True).parameters
     asked = {
         option.name: _parameter(option)
@@ -37,13 +40,14 @@ def command(declared: Callable[..., None]) -> Callable[..., None]:
         if name == "fit" or name in option.about.also_in
     }
 
-    @functools.wraps(declared)
-    def made(**options: Any) -> None:
-        _run(name, options)
+    def made(**values: Any) -> None:
+        _run(name, declared(**{option: values.pop(option) for option in own}), values)
 
-    parameters = [parameter.replace(kind=_KIND) for parameter in (asked | {**own}).values()]
+    made.__name__, made.__doc__ = name, declared.__doc__
+    parameters = [*asked.values(), *own.values()]
     made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return made
+    _commands.append(made)
+    return declared
 
 
 def _parameter(option: QuestionOption) -> inspect.Parameter:
@@ -68,8 +72,8 @@ def _parameter(option: QuestionOption) -> inspect.Parameter:
     return inspect.Parameter(option.name, _KIND, default=default, annotation=annotation)
 
 
-def _run(name: str, options: dict[str, Any]) -> None:
-    """Do the work of a command.
+def _run(name: str, options: Any, asked: dict[str, Any]) -> None:
+    """Do the work of a command; ``asked`` are its options about a table.
 
     Its module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
     """
@@ -77,10 +81,10 @@ def _run(name: str, options: dict[str, Any]) -> None:
 
     # The demo is a fit, and `reproduce` has a progress bar of its own.
     module, function = ("run_fit", "demo") if name == "demo" else (f"run_{name}", "run")
-    with saying(quiet=bool(options.get("quiet")) or name == "reproduce") as say:
+    with saying(quiet=name == "reproduce" or getattr(options, "quiet", False)) as say:
         say("loading")
         run = getattr(import_module(f"heckmanfa.cli.{module}"), function)
-    run(**options)
+    run(options, **asked)
 
 
 Force = Annotated[bool, Option("--force", help="Replace existing files.")]
@@ -92,24 +96,8 @@ def _result(*names: str, help: str) -> Any:
 
 
 @command
-def fit(
-    report: Annotated[Path | None, _result(help="Write an HTML report here.")] = None,
-    save: Annotated[
-        Path | None, _result(help="Write the model here (.heckmanfa), for predict.")
-    ] = None,
-    json_out: Annotated[
-        Path | None,
-        _result(
-            "--json", help="Write the results here as JSON; - is standard output, and nothing else."
-        ),
-    ] = None,
-    save_table: Annotated[
-        Path | None,
-        _result(help="Write chances, roles and effects of all features here: .csv or .parquet."),
-    ] = None,
-    quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False,
-    force: Annotated[bool, _result("--force", help="Replace existing files.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
     """Fit a selection model to a table, and say which features predict and which drive selection.
 
     An outcome of two classes gets a Heckman probit: see --outcome-kind and --positive.
@@ -120,18 +108,43 @@ def fit(
     --stream-above.
     """
 
+    report: Annotated[Path | None, _result(help="Write an HTML report here.")] = None
+    save: Annotated[
+        Path | None, _result(help="Write the model here (.heckmanfa), for predict.")
+    ] = None
+    json_out: Annotated[
+        Path | None,
+        _result(
+            "--json", help="Write the results here as JSON; - is standard output, and nothing else."
+        ),
+    ] = None
+    save_table: Annotated[
+        Path | None,
+        _result(help="Write chances, roles and effects of all features here: .csv or .parquet."),
+    ] = None
+    quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False
+    force: Annotated[bool, _result("--force", help="Replace existing files.")] = False
+
 
 @command
-def predict(
-    model: Annotated[Path, Argument(help="A model file that fit --save wrote.")],
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """Predict for every row of a table, in its order.
+
+    From Parquet to Parquet, a table may be larger than memory: see --stream-above.
+
+    Example: heckmanfa predict wages.heckmanfa wages.csv --kind selected --out predictions.csv
+    """
+
+    model: Annotated[Path, Argument(help="A model file that fit --save wrote.")]
     data: Annotated[
         str,
         Argument(
             help="A table with the columns of the fit; of Parquet and Arrow also a folder, a "
             "pattern in quotes, or a URL; - is CSV from standard input."
         ),
-    ],
-    out: Annotated[Path, Option(help="Where to write predictions: .csv or .parquet.")],
+    ]
+    out: Annotated[Path, Option(help="Where to write predictions: .csv or .parquet.")]
     kind: Annotated[
         str,
         Option(
@@ -140,110 +153,65 @@ def predict(
             "selection (the probability of being selected), or joint (of a binary outcome: of the "
             "class and of being selected)."
         ),
-    ] = "marginal",
+    ] = "marginal"
     interval: Annotated[
         str | None,
         Option(
             help="What low and high are about: prediction (a new outcome; the default) or "
             "confidence (the mean, or the probability of a class, which has no other)."
         ),
-    ] = None,
+    ] = None
     no_interval: Annotated[
         bool, Option("--no-interval", help="Leave out low and high, which takes less time.")
-    ] = False,
+    ] = False
     scale: Annotated[
         str,
         Option(
             help="response (amounts, or the probability of being selected) or link (the scale of "
             "the fit: logarithms with --outcome-transform, or the index of --kind selection)."
         ),
-    ] = "response",
+    ] = "response"
     keep_columns: Annotated[
         bool, Option("--keep-columns", help="Also write the columns of the data.")
-    ] = False,
+    ] = False
     missing: Annotated[
         str,
         Option(
             help="Rows that lack a feature: empty (their prediction is an empty cell, and they are "
             "counted) or error (nothing is written)."
         ),
-    ] = "empty",
+    ] = "empty"
     unknown: Annotated[
         str | None,
         Option(
             help="Levels of a category that the fit did not have: error, or missing (count them as "
             "missing). Unless given, as the model has it, which is error."
         ),
-    ] = None,
-    decimal: Annotated[
-        str | None,
-        Option(
-            help="Decimal mark of CSV and Excel files, . or , (that of the table of the fit unless "
-            "given).",
-            rich_help_panel=READING,
-        ),
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Predict for every row of a table, in its order.
-
-    From Parquet to Parquet, a table may be larger than memory: see --stream-above.
-
-    Example: heckmanfa predict wages.heckmanfa wages.csv --kind selected --out predictions.csv
-    """
+    ] = None
+    force: Force = False
 
 
 @command
-def compare(
-    weights: Annotated[
-        str | None, Option(help="Column of frequency weights.", rich_help_panel=MODEL)
-    ] = None,
-    folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5,
-    repeats: Annotated[int, Option(min=1, help="How many times rows are split into folds.")] = 3,
-    ru: Annotated[
-        bool | None,
-        Option("--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."),
-    ] = None,
-    out: Annotated[Path | None, Option(help="Write the table here: .csv or .parquet.")] = None,
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
     """Compare all methods side by side, judged on held-out rows that have an outcome.
 
     Example: heckmanfa compare wages.csv --outcome y
     """
 
+    folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5
+    repeats: Annotated[int, Option(min=1, help="How many times rows are split into folds.")] = 3
+    ru: Annotated[
+        bool | None,
+        Option("--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."),
+    ] = None
+    out: Annotated[Path | None, Option(help="Write the table here: .csv or .parquet.")] = None
+    force: Force = False
+
 
 @command
-def simulate(
-    out: Annotated[
-        Path, Argument(help="Where to write the table: .csv or .parquet; a folder with --files.")
-    ],
-    rows: Annotated[int, Option(min=1, help="How many rows.")] = 2000,
-    n_features: Annotated[
-        int, Option("--features", min=1, help="How many features, all of which select.")
-    ] = 10,
-    n_predicting: Annotated[
-        int, Option("--predicting", min=0, help="How many of them also predict.")
-    ] = 5,
-    outcome_kind: Annotated[
-        str, Option(help="linear, or binary (1 where the linear outcome is positive, else 0).")
-    ] = "linear",
-    rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5,
-    sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0,
-    selection_rate: Annotated[float, Option(help="Share of rows with an outcome.")] = 0.5,
-    correlation: Annotated[float, Option(help="Correlation of the features.")] = 0.0,
-    seed: Annotated[
-        int, Option(min=0, help="Seed of the random numbers: the truth and the rows.")
-    ] = 0,
-    files: Annotated[
-        int | None,
-        Option(min=1, help="Write this many Parquet files into a new folder instead of one file."),
-    ] = None,
-    truth: Annotated[
-        Path | None, Option(help="Where to write the truth as JSON; printed unless given.")
-    ] = None,
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 
     Rows are made and written a block at a time, so the table may be larger than memory. They
@@ -252,59 +220,53 @@ def simulate(
     Example: heckmanfa simulate wages.csv --rows 10000 --features 8 --predicting 3
     """
 
+    out: Annotated[
+        Path, Argument(help="Where to write the table: .csv or .parquet; a folder with --files.")
+    ]
+    rows: Annotated[int, Option(min=1, help="How many rows.")] = 2000
+    n_features: Annotated[
+        int, Option("--features", min=1, help="How many features, all of which select.")
+    ] = 10
+    n_predicting: Annotated[
+        int, Option("--predicting", min=0, help="How many of them also predict.")
+    ] = 5
+    outcome_kind: Annotated[
+        str, Option(help="linear, or binary (1 where the linear outcome is positive, else 0).")
+    ] = "linear"
+    rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5
+    sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0
+    selection_rate: Annotated[float, Option(help="Share of rows with an outcome.")] = 0.5
+    correlation: Annotated[float, Option(help="Correlation of the features.")] = 0.0
+    seed: Annotated[
+        int, Option(min=0, help="Seed of the random numbers: the truth and the rows.")
+    ] = 0
+    files: Annotated[
+        int | None,
+        Option(min=1, help="Write this many Parquet files into a new folder instead of one file."),
+    ] = None
+    truth: Annotated[
+        Path | None, Option(help="Where to write the truth as JSON; printed unless given.")
+    ] = None
+    force: Force = False
+
 
 @command
-def demo(
-    folder: Annotated[Path, Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
-        "heckmanfa-demo"
-    ),
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
     """Write Mroz's table of 753 women, fit it, and write the report.
 
     Example: heckmanfa demo
     """
 
+    folder: Annotated[Path, Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
+        "heckmanfa-demo"
+    )
+    force: Force = False
+
 
 @command
-def reproduce(
-    tables: Annotated[
-        list[str] | None,
-        Argument(
-            help="Tables by their label in the paper (sampling, topjfeats, moretopj, "
-            "testingmsespi0, significance, executiontimes, selfeatures), and beyond and splits, "
-            "which go further; all of them unless given."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, Option("--quick", help="Only the deterministic rows, in seconds.")
-    ] = False,
-    as_published: Annotated[
-        bool,
-        Option(
-            "--as-published",
-            help="Judge as the published run did: lambda = 0 where Phi underflows, and the lost "
-            "sign in Heckman-FA*'s sigma.",
-        ),
-    ] = False,
-    seeds: Annotated[
-        int, Option(min=1, help="Runs of rows that depend on a seed (the t-tests have ten).")
-    ] = 5,
-    splits: Annotated[int, Option(min=2, help="Random splits, beyond the paper.")] = 20,
-    ru: Annotated[
-        bool, Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")
-    ] = True,
-    beyond: Annotated[
-        bool,
-        Option(
-            "--beyond/--no-beyond", help="Whether to run and show what the paper does not have."
-        ),
-    ] = True,
-    out: Annotated[
-        Path | None, Option(help="A folder for each table as CSV, JSON and Markdown.")
-    ] = None,
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions:
     """Rerun the tables of Mai and Wu's paper, with our figures beside the printed ones.
 
     All of them take two to three minutes on two cores. The data are read from the folder that
@@ -313,6 +275,41 @@ def reproduce(
 
     Example: heckmanfa reproduce --quick
     """
+
+    tables: Annotated[
+        list[str] | None,
+        Argument(
+            help="Tables by their label in the paper (sampling, topjfeats, moretopj, "
+            "testingmsespi0, significance, executiontimes, selfeatures), and beyond and splits, "
+            "which go further; all of them unless given."
+        ),
+    ] = None
+    quick: Annotated[bool, Option("--quick", help="Only the deterministic rows, in seconds.")] = (
+        False
+    )
+    as_published: Annotated[
+        bool,
+        Option(
+            "--as-published",
+            help="Judge as the published run did: lambda = 0 where Phi underflows, and the lost "
+            "sign in Heckman-FA*'s sigma.",
+        ),
+    ] = False
+    seeds: Annotated[
+        int, Option(min=1, help="Runs of rows that depend on a seed (the t-tests have ten).")
+    ] = 5
+    splits: Annotated[int, Option(min=2, help="Random splits, beyond the paper.")] = 20
+    ru: Annotated[bool, Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")] = True
+    beyond: Annotated[
+        bool,
+        Option(
+            "--beyond/--no-beyond", help="Whether to run and show what the paper does not have."
+        ),
+    ] = True
+    out: Annotated[
+        Path | None, Option(help="A folder for each table as CSV, JSON and Markdown.")
+    ] = None
+    force: Force = False
 
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -400,7 +397,7 @@ def _one_line(error: Exception) -> str:
     return printable(" ".join(str(error).split()))
 
 
-for _command in (fit, predict, compare, simulate, demo, reproduce):
+for _command in _commands:
     app.command()(_with_exit_status(_command))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
 from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of
+from heckmanfa.cli.commands import CompareOptions
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
 from heckmanfa.data.missing_features import explain_lost
@@ -22,31 +22,23 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, some
 
 
-def run(
-    *,
-    folds: int,
-    repeats: int,
-    ru: bool | None,
-    seed: int,
-    out: Path | None,
-    force: bool,
-    **options: Any,
-) -> None:
+def run(options: CompareOptions, **asked: Any) -> None:
     """Compare the methods, write the table if it has a file, and print it."""
-    question = question_of(options | {"seed": seed})
+    question, out = question_of(asked), options.out
     if out is not None:
         check_ending(out)
-    with saying() as say, outputs({"--out": out}, {"DATA": question.data}, force=force) as places:
+    reads = {"DATA": question.data}
+    with saying() as say, outputs({"--out": out}, reads, force=options.force) as places:
         prepared = load(question, say)
         rows, encoding = prepared.loaded, prepared.encoding
         assert rows is not None
         target = prepared.target
-        if ru and target.family.has_classes:
+        if options.ru and target.family.has_classes:
             raise InputError("--ru is for amounts, and the outcome has two classes: leave it out")
         groups = list(joint_groups(encoding).values())
         equations = searched_equations(question, encoding)
         estimators = comparison.methods(
-            groups, seed, ru, question.on_separation, target.kind, equations
+            groups, question.seed, options.ru, question.on_separation, target.family, equations
         )
         with (
             warnings.catch_warnings(record=True) as caught,
@@ -54,30 +46,32 @@ def run(
             errors_in_sources(encoding),
         ):
             warnings.simplefilter("always", HeckmanfaWarning)
-            found = comparison.compare_methods(
+            compared = comparison.compare_methods(
                 rows.X,
                 prepared.outcome,
                 selected=rows.selected,
                 sample_weight=rows.weight,
-                outcome_kind=target.kind,
+                outcome_kind=target.family.name,
                 estimators=estimators,
-                n_folds=folds,
-                n_repeats=repeats,
-                random_state=seed,
+                n_folds=options.folds,
+                n_repeats=options.repeats,
+                random_state=question.seed,
                 say=say,
             )
         if out is not None:
-            with places["--out"].writing() as part:
-                write_table(found.tidy(), part)
+            with places["--out"].writing() as place:
+                write_table(compared.tidy(), place)
     console = output()
     messages = dict.fromkeys(str(warning.message) for warning in caught)
-    _show(prepared, found, list(messages), console)
+    _show(prepared, compared, list(messages), console)
     if out is not None:
         console.print(f"written to {shown(out)}")
-    console.print(f"\n{found.verdict}", style="bold")
+    console.print(f"\n{compared.verdict}", style="bold")
 
 
-def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
+def _show(
+    prepared: Prepared, compared: Comparison, messages: Sequence[str], console: Console
+) -> None:
     """Print the table, the features of each method, and the notes."""
     left_out = prepared.encoding.explain_left_out(prepared.encoding.reasons)
     lost = prepared.lost
@@ -86,24 +80,24 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     for sentence in (prepared.target.words, *prepared.notes, *left_out):
         if sentence:
             console.print(sentence)
-    measure = found.measure
+    measure = compared.measure
     columns = [Column("method", is_name=True), Column("features", spare=1), Column("rho", spare=2)]
     scores = ["rho"]
     for place, (name, title) in enumerate(zip(measure.columns, measure.titles, strict=True)):
         columns += [Column(title), Column("±", spare=3 + place)]
         scores += [name, f"{name}_sd"]
     columns.append(Column("seconds", spare=3 + len(measure.columns)))
-    records = found.tidy().to_dict("records")
+    records = compared.tidy().to_dict("records")
     rows = []
     for row in records:
         figures = [row[name] for name in (*scores, "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
         rows.append([str(row["method"]), count, *(number(figure) for figure in figures)])
-    times = "" if found.n_repeats == 1 else f", {found.n_repeats} times"
-    title = f"Held-out rows with an outcome, {found.n_folds} folds{times}"
+    times = "" if compared.n_repeats == 1 else f", {compared.n_repeats} times"
+    title = f"Held-out rows with an outcome, {compared.n_folds} folds{times}"
     print_table(console, title, columns, rows)
-    if found.searched:
-        console.print(found.searched)
+    if compared.searched:
+        console.print(compared.searched)
     for row in records:
         if row["note"]:
             note = in_sources(row["note"], prepared.encoding)
@@ -114,7 +108,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
             "Heckman lasso: left out, since it takes dummies one by one and cannot keep those of a "
             f"category together ({some(list(categories))}); --exclude such columns to compare it"
         )
-    for name, chosen in found.features.items():
+    for name, chosen in compared.features.items():
         listed = ", ".join(shown(feature) for feature in chosen) or "none"
         half = f" ({BY} share of at least one half)" if name.startswith("average") else ""
         console.print(f"{name}: {listed}{half}", style="dim")

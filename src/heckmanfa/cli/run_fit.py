@@ -10,10 +10,11 @@ from typing import Any
 import typer
 
 from heckmanfa.analysis import Question, analyse, save_model
-from heckmanfa.analysis.pictures import feature_frame
+from heckmanfa.analysis.pipeline import feature_frame
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
+from heckmanfa.cli.commands import DemoOptions, FitOptions
 from heckmanfa.cli.console import MOST_WIDE, output, saying
 from heckmanfa.data.files.outputs import (
     check_ending,
@@ -29,18 +30,11 @@ from heckmanfa.text.printable import called, shown
 _STANDARD = Path("-")
 
 
-def run(
-    *,
-    report: Path | None,
-    save: Path | None,
-    json_out: Path | None,
-    save_table: Path | None,
-    force: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
+def run(options: FitOptions, **asked: Any) -> None:
     """Answer the question that the options ask, write the files, and print the results."""
-    question = question_of(options)
+    question, quiet = question_of(asked), options.quiet
+    report, save, json_out = options.report, options.save, options.json_out
+    save_table = options.save_table
     piped = json_out == _STANDARD
     check_format(report, ".html", "--report")
     check_format(save, ".heckmanfa", "--save")
@@ -51,7 +45,8 @@ def run(
     files["--json"] = None if piped else json_out
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.
-    with saying(quiet=quiet) as say, outputs(files, {"DATA": question.data}, force=force) as places:
+    reads = {"DATA": question.data}
+    with saying(quiet=quiet) as say, outputs(files, reads, force=options.force) as places:
         analysis = analyse(question, say)
         say("checking the answer")
         str(analysis.answer)  # made while progress is shown, and kept
@@ -60,15 +55,15 @@ def run(
             write_report(analysis, places["--report"].part)
         if "--save" in places:
             about = {"command": question.command(), "outcome": question.outcome}
-            part = places["--save"].part
-            save_model(part, analysis.model, analysis.encoding, about, force=True)
+            place = places["--save"].part
+            save_model(place, analysis.model, analysis.encoding, about, force=True)
         if "--save-table" in places:
-            with places["--save-table"].writing() as part:
-                write_table(feature_frame(analysis.pictures()), part)
+            with places["--save-table"].writing() as place:
+                write_table(feature_frame(analysis.pictures()), place)
         text = "" if json_out is None else json_text(analysis)
         if "--json" in places:
-            with places["--json"].writing() as part:
-                part.write_text(text, encoding="utf-8")
+            with places["--json"].writing() as place:
+                place.write_text(text, encoding="utf-8")
     if piped:
         typer.echo(text, nl=False)
     elif not quiet:
@@ -89,12 +84,13 @@ FEATURES = (
 )
 
 
-def demo(*, folder: Path, force: bool) -> None:
+def demo(options: DemoOptions) -> None:
     """Write the table, fit it, write the report, and print the results."""
+    folder = options.folder
     make_folder(folder)
     table, page = folder / "mroz.csv", folder / "mroz.html"
     writes = {"the table": table, "the report": page}
-    with saying() as say, outputs(writes, force=force) as places:
+    with saying() as say, outputs(writes, force=options.force) as places:
         with places["the table"].writing() as rows:
             write_table(load_mroz()[["lwage", *FEATURES]], rows)
         question = Question(data=str(table), outcome="lwage", features=FEATURES)
@@ -104,8 +100,8 @@ def demo(*, folder: Path, force: bool) -> None:
             say(words.replace(rows.name, table.name))
 
         with called(rows, str(table)):
-            found = analyse(replace(question, data=str(rows)), say_of)
-        analysis = replace(found, question=question)
+            analysis = analyse(replace(question, data=str(rows)), say_of)
+        analysis = replace(analysis, question=question)
         say("checking the answer")
         str(analysis.answer)
         say("writing the report")

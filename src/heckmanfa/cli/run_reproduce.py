@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from heckmanfa.cli.commands import ReproduceOptions
 from heckmanfa.cli.console import Column, output, print_table
 from heckmanfa.data.files.outputs import check_place, make_folder, outputs
 from heckmanfa.data.files.paths import refuse_clashes, refuse_standard_output
@@ -24,7 +25,7 @@ from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest, plural
 
-_FAILED, _USAGE = 1, 2
+_FAILED = 1
 _CERTAIN = ("match", "differs", "OFF")
 _CELLS = ("dataset", "row", "quantity", "ours", "printed", "spread", "status", "note")
 # How the figures of a quantity are written; those of all others have four decimals.
@@ -38,23 +39,13 @@ _FORMATS = {
 }
 
 
-def run(
-    *,
-    tables: Sequence[str] | None,
-    quick: bool,
-    as_published: bool,
-    seeds: int,
-    splits: int,
-    ru: bool,
-    beyond: bool,
-    out: Path | None,
-    force: bool,
-) -> None:
+def run(options: ReproduceOptions) -> None:
     """Run the tables, print them, and write them if there is a folder."""
-    chosen = _choose(tables, quick=quick, beyond=beyond)
+    chosen = _choose(options)
+    out, ru = options.out, options.ru
     if out is not None:
-        _check_folder(out, chosen, force)
-    if ru and not quick and importlib.util.find_spec("torch") is None:
+        _check_folder(out, chosen, options.force)
+    if ru and not options.quick and importlib.util.find_spec("torch") is None:
         typer.echo(
             "Torch is not installed, so RU regression is left out: pip install "
             "'heckmanfa[torch]', or pass --no-ru.",
@@ -65,17 +56,17 @@ def run(
     start = time.perf_counter()
     shown_rows: list[pd.DataFrame] = []
     with _progress(console, len(chosen)) as (say, step):
-        options = Options(quick, as_published, seeds, splits, ru, say)
+        runs = Options(options.quick, options.as_published, options.seeds, options.splits, ru, say)
         for name in chosen:
             table = TABLES[name]
-            frame = table(options)
-            if not beyond:
+            frame = table(runs)
+            if not options.beyond:
                 frame = frame[frame["part"] == "paper"]
             shown_rows.append(frame)
             if len(frame):
                 _show(name, table.title, frame, console)
             if out is not None:
-                _write(out, name, table.title, frame, force)
+                _write(out, name, table.title, frame, options.force)
             step()
     every = pd.concat(shown_rows, ignore_index=True)
     seconds = f"{time.perf_counter() - start:.0f} s"
@@ -103,28 +94,26 @@ def _verdict(rows: pd.DataFrame, seconds: str) -> list[str]:
     ]
 
 
-def _choose(tables: Sequence[str] | None, *, quick: bool, beyond: bool) -> list[str]:
-    """Return the names of the tables to run, or end with a usage error."""
-    chosen = list(dict.fromkeys(tables or TABLES))
+def _choose(options: ReproduceOptions) -> list[str]:
+    """Return the names of the tables to run, or refuse to run none."""
+    chosen = list(dict.fromkeys(options.tables or TABLES))
     for name in chosen:
         if name not in TABLES:
             hint = nearest(name, TABLES) or "."
-            typer.echo(
-                f"there is no table {quoted(name)}{hint} The tables: {', '.join(TABLES)}.", err=True
+            raise InputError(
+                f"there is no table {quoted(name)}{hint} The tables: {', '.join(TABLES)}"
             )
-            raise typer.Exit(_USAGE)
-    if quick:
-        for name in tables or []:
+    if options.quick:
+        for name in options.tables or []:
             if name not in DETERMINISTIC:
                 typer.echo(
                     f"{shown(name)} has no deterministic rows; left out by --quick", err=True
                 )
         chosen = [name for name in chosen if name in DETERMINISTIC]
-    if not beyond:
+    if not options.beyond:
         chosen = [name for name in chosen if name not in BEYOND]
     if not chosen:
-        typer.echo("nothing is left to run; see --quick and --no-beyond", err=True)
-        raise typer.Exit(_USAGE)
+        raise InputError("nothing is left to run; see --quick and --no-beyond")
     return chosen
 
 
@@ -163,8 +152,8 @@ def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
     ]
     styles = {"OFF": "bold red", "match": "green", "differs": "yellow"}
     # Below the table, notes have the width of the window.
-    given = [note for note in frame["note"].unique() if note]
-    notes = {note: f"[{number}]" for number, note in enumerate(given, 1)}
+    distinct = [note for note in frame["note"].unique() if note]
+    notes = {note: f"[{number}]" for number, note in enumerate(distinct, 1)}
     before = None
     rows, colours = [], []
     for row in frame.to_dict("records"):

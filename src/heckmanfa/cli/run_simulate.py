@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.cli.commands import SimulateOptions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.files.outputs import new_folder, outputs
@@ -32,69 +33,66 @@ _TRANSPOSED = 1024
 _STEPS = 20
 
 
-def run(
-    *,
-    out: Path,
-    rows: int,
-    n_features: int,
-    n_predicting: int,
-    outcome_kind: str,
-    seed: int,
-    files: int | None,
-    truth: Path | None,
-    force: bool,
-    **ranged: Any,
-) -> None:
-    """Write the table and its truth; ``ranged`` are parameters of the model."""
+def run(options: SimulateOptions) -> None:
+    """Write the table and its truth."""
+    out, rows, seed, files = options.out, options.rows, options.seed, options.files
     refuse_standard_output(out)
-    _check_counts(out, files, rows, n_features, n_predicting)
-    observe = observed_as(outcome_kind, ranged["sigma"])
-    model = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **ranged)
-    known = json.dumps(_truth_as_json(model, rows, seed, outcome_kind), indent=1)
+    _check_counts(options)
+    observe = observed_as(options.outcome_kind, options.sigma)
+    model = draw_truth(
+        np.random.default_rng(seed),
+        options.n_features,
+        options.n_predicting,
+        rho=options.rho,
+        sigma=options.sigma,
+        selection_rate=options.selection_rate,
+        correlation=options.correlation,
+    )
+    known, truth = json.dumps(_truth_as_json(model, options), indent=1), options.truth
     refuse_clashes({}, {"OUT": out, "--truth": truth})
     writes = {"OUT": out if files is None else None, "--truth": truth}
-    with saying() as say, outputs(writes, force=force) as places:
+    with saying() as say, outputs(writes, force=options.force) as places:
         if "--truth" in places:
-            with places["--truth"].writing() as part:
-                part.write_text(known + "\n", encoding="utf-8")
+            with places["--truth"].writing() as place:
+                place.write_text(known + "\n", encoding="utf-8")
         blocks = _blocks(model, rows, seed, say, observe)
         if files is not None:
             with new_folder(out) as folder:
                 _write_parquet(blocks, _file_rows(folder, rows, files))
         else:
-            with places["OUT"].writing() as part:
+            with places["OUT"].writing() as place:
                 if out.suffix == ".csv":
-                    _write_csv(blocks, part)
+                    _write_csv(blocks, place)
                 else:
-                    _write_parquet(blocks, {part: rows})
+                    _write_parquet(blocks, {place: rows})
     where = "" if files is None else f"{plural(files, 'file')} in "
     tell(f"{rows:,} rows written to {where}{shown(out)}")
     tell(known if truth is None else f"the truth written to {shown(truth)}")
 
 
-def _check_counts(
-    out: Path, files: int | None, rows: int, n_features: int, n_predicting: int
-) -> None:
+def _check_counts(options: SimulateOptions) -> None:
     """Refuse an unknown ending, and counts that contradict each other."""
+    out, files, rows = options.out, options.files, options.rows
     if files is None and out.suffix not in (".csv", ".parquet"):
         raise InputError(
             f"{shown(out)}: simulate writes .csv or .parquet; got {quoted(out.suffix)}"
         )
     if files is not None and files > rows:
         raise InputError(f"--files must be at most --rows ({rows}); got {files}")
-    if n_predicting > n_features:
+    if options.n_predicting > options.n_features:
         raise InputError(
-            f"--predicting must be at most --features ({n_features}); got {n_predicting}"
+            f"--predicting must be at most --features ({options.n_features}); got "
+            f"{options.n_predicting}"
         )
 
 
-def _truth_as_json(truth: Truth, rows: int, seed: int, kind: str) -> dict[str, Any]:
+def _truth_as_json(truth: Truth, options: SimulateOptions) -> dict[str, Any]:
     """Return the parameters that made a table, in plain types."""
-    names = truth.feature_names
+    names, kind = truth.feature_names, options.outcome_kind
     predicts = dict(zip(names, truth.support, strict=True))
     return {
-        "rows": rows,
-        "seed": seed,
+        "rows": options.rows,
+        "seed": options.seed,
         "outcome": "y",
         **({} if kind == "linear" else {"outcome_kind": kind}),
         "predict": [name for name in names if predicts[name]],

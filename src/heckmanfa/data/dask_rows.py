@@ -19,7 +19,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.column_names import refuse_same_labels, split_labels
-from heckmanfa.data.columns.encoded_columns import decide_levels
+from heckmanfa.data.columns.encoded_frame import decide_levels
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.dask_worker import (
     CountLevels,

@@ -16,15 +16,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import as_series, floats, numbers, numeric_array
-from heckmanfa.data.columns.encoded_columns import (
-    EncodedColumns,
+from heckmanfa.data.columns.encoded_frame import (
+    EncodedFrame,
     array_frame,
     category_column,
     count_levels,
     to_pandas_column,
 )
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.features import number_columns
 from heckmanfa.data.columns.kinds import ColumnSpec
 from heckmanfa.data.columns.tally import TextTally
 from heckmanfa.data.outcome_classes import labels_of
@@ -85,7 +85,7 @@ class Pass:
         if self.encoding is None:
             return _source(features)
         frame = partition_frame(features)
-        made = EncodedColumns(frame, self.encoding, self.unknown).arrays(self.columns)
+        made = EncodedFrame(frame, self.encoding, self.unknown).arrays(self.columns)
         arrays = {place: made[column] for place, column in enumerate(self.columns)}
         return ColumnArrays(arrays, (frame.shape[0], len(arrays)))
 
@@ -150,8 +150,7 @@ def _source(features: Any) -> Source:
         return ColumnArrays(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        shape = frame.shape
-        return FeatureTable(tuple(frame.columns), shape, frame).source(range(shape[1]))
+        return number_columns(frame, range(frame.shape[1]))
     array = np.asarray(features)
     if array.ndim != 2:
         raise InputError(f"a chunk of X is a {type(features).__name__}, and not a NumPy matrix")
@@ -260,8 +259,7 @@ class CountLevels:
         counted = []
         for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True)):
             series = frame[:, place]
-            is_declared, named = kind in ("category", "named"), kind == "named"
-            column = category_column(series, name, is_declared=is_declared, named=named)
+            column = category_column(series, name, kind)
             values = to_pandas_column(series)
             held = "string"
             if kind == "objects":

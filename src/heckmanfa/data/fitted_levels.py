@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import host
-from heckmanfa.data.columns.encoded_columns import EncodedColumns
+from heckmanfa.data.columns.encoded_frame import EncodedFrame
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, LevelRows
 from heckmanfa.data.columns.values import encoded_names, label_of
@@ -28,6 +28,8 @@ from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest
+
+Level = TypeVar("Level")
 
 _SHOWN = 5
 _ROLE = option("reference")
@@ -46,9 +48,7 @@ def _count_levels(columns: FittedColumns, used: Positions, rows: Rows) -> LevelR
     encoding = columns.encoding
     if encoding is None:
         return {}
-    groups = zip(encoding.sources, columns.positions, strict=True)
-    read = [column for name, group in groups if encoding.levels.get(name) for column in group]
-    read = [column for column in read if column in {*used}]
+    read = [column for column in encoding.dummy_positions if column in {*used}]
     if not read:
         return {}
     return columns.rows_by_level(read, *sum(rows.map(_ones_and_zeros, columns=read, merge=sum)))
@@ -128,16 +128,31 @@ def read_references(columns: FittedColumns, reference: Mapping[Any, Any] | None)
                 f"{_ROLE} names {quoted(name)}, which is not a category of this fit: its numbers "
                 "have no reference, or it is in neither equation"
             )
-        level = label_of(value)
-        _refuse_unknown_level(name, level, levels[name])
-        asked[name] = level
+        asked[name] = level_named(name, value, {level: level for level in levels[name]})
     return asked
 
 
-def _refuse_unknown_level(name: str, level: str, levels: Sequence[str]) -> None:
-    if level not in levels:
-        hint = nearest(level, levels) or f"; it has {quoted_list(levels, _SHOWN)}"
-        raise InputError(f"{_ROLE}: {quoted(name)} has no level {quoted(level)}{hint}")
+def level_named(name: str, value: Any, levels: Mapping[str, Level]) -> Level:
+    """Return the level of a category that the user names; ``levels`` are by their labels."""
+    label = label_of(value)
+    if label not in levels:
+        hint = nearest(label, levels) or f"; it has {quoted_list([*levels], _SHOWN)}"
+        raise InputError(f"{_ROLE}: {quoted(name)} has no level {quoted(label)}{hint}")
+    return levels[label]
+
+
+def reference_first(name: str, levels: Sequence[Level], asked: Mapping[str, Level]) -> list[Level]:
+    """Return the levels that rows of a fit have, the reference of the category first.
+
+    That is the one that the user ``asked`` for, or else the first of them.
+    """
+    first = asked.get(name, levels[0])
+    if first not in levels:
+        raise InputError(
+            f"{_ROLE}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so it "
+            f"cannot be the reference; rows of the fit have {quoted_list(levels, _SHOWN)}"
+        )
+    return [first, *(level for level in levels if level != first)]
 
 
 def with_fitted_levels(encoding: Encoding, rows: LevelRows, asked: Mapping[str, str]) -> Encoding:
@@ -150,26 +165,16 @@ def with_fitted_levels(encoding: Encoding, rows: LevelRows, asked: Mapping[str, 
         have = {level: n for level, n in zip(encoding.levels[name], counts, strict=True) if n}
         if not have:
             continue
-        first = asked.get(name, next(iter(have)))
-        if first not in have:
-            raise InputError(
-                f"{_ROLE}: no row of the fit has the level {quoted(first)} of {quoted(name)}, so "
-                f"it cannot be the reference; rows of the fit have {quoted_list([*have], _SHOWN)}"
-            )
-        levels[name] = (first, *(level for level in have if level != first))
+        levels[name] = tuple(reference_first(name, [*have], asked))
         level_rows[name] = tuple(have[level] for level in levels[name])
-    for name, first in asked.items():
-        if name not in rows:
-            levels[name] = (first, *(level for level in levels[name] if level != first))
+    for name in asked.keys() - rows.keys():
+        levels[name] = tuple(reference_first(name, levels[name], asked))
     return replace(with_levels(encoding, levels), level_rows=level_rows)
 
 
 def with_references(encoding: Encoding, first: Mapping[str, str]) -> Encoding:
     """Return an encoding with the same levels, and other references."""
-    moved = {
-        name: (level, *(other for other in encoding.levels[name] if other != level))
-        for name, level in first.items()
-    }
+    moved = {name: tuple(reference_first(name, encoding.levels[name], first)) for name in first}
     return with_levels(encoding, {**encoding.levels, **moved})
 
 
@@ -234,7 +239,7 @@ def settle_levels(
     raises `LevelsChangedError` if it needs another encoding.
     """
     asked = references_asked(table, reference)
-    encoding = table.fitted("").encoding
+    encoding = table.columns.encoding
     if encoding is None:
         return table, sample
     return re_encode(table, sample, with_fitted_levels(encoding, sample.level_rows, asked))
@@ -242,7 +247,7 @@ def settle_levels(
 
 def references_asked(table: FeatureTable, reference: Mapping[Any, Any] | None) -> dict[str, str]:
     """Return the levels that an estimator and its rows name as references, by category."""
-    columns, source = table.fitted(""), table.native
+    columns, source = table.columns, table.native
     asked = read_references(columns, source.reference) if isinstance(source, RowSource) else {}
     return asked | read_references(columns, reference)
 
@@ -251,7 +256,7 @@ def refuse_moved(
     table: FeatureTable, changed: LevelsChangedError, asked: Mapping[str, str]
 ) -> None:
     """Refuse a reference that the user ``asked`` for if separation leaves no row of it."""
-    before, after = table.fitted("").encoding, changed.encoding
+    before, after = table.columns.encoding, changed.encoding
     assert before is not None
     for name, level in before.references.items():
         if after.references[name] != level and name in asked:
@@ -265,22 +270,20 @@ def re_encode(
     table: FeatureTable, sample: Sample, encoding: Encoding
 ) -> tuple[FeatureTable, Sample]:
     """Return a table and its rows as another encoding of the same sources makes them."""
-    raw = table.raw
-    assert raw is not None
-    assert raw.encoding is not None
-    before, columns = raw.encoding, replace(raw, encoding=encoding)
+    before, columns = table.columns.encoding, replace(table.columns, encoding=encoding)
+    assert before is not None
     if encoding.levels == before.levels:
-        return replace(table, raw=columns), sample
+        return replace(table, columns=columns), sample
     names = tuple(encoding.columns)
     rows = sample.rows
     native: Any
     if isinstance(rows, PartRows):
         native = rows.source.re_encoded(encoding.as_fitted())
-    elif isinstance(table.native, EncodedColumns):
+    elif isinstance(table.native, EncodedFrame):
         native = _recoded(table.native, before, encoding)
     else:
         raise LevelsChangedError(encoding)
-    made = FeatureTable(names, (table.shape[0], len(names)), native, table.labels_given, columns)
+    made = FeatureTable(columns, table.n_rows, native)
     places = {name: place for place, name in enumerate(names)}
 
     def moved(old: tuple[int, ...]) -> list[int]:
@@ -303,7 +306,7 @@ def re_encode(
     return made, replace(sample, rows=rows)
 
 
-def _recoded(native: EncodedColumns, before: Encoding, encoding: Encoding) -> EncodedColumns:
+def _recoded(native: EncodedFrame, before: Encoding, encoding: Encoding) -> EncodedFrame:
     """Return encoded columns in memory; a level that is left out is missing."""
     codes = {}
     for name, old in native.codes.items():

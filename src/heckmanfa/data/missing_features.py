@@ -10,6 +10,7 @@ of columns costs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -53,10 +54,8 @@ class Gaps:
     """how many rows lack each feature, for features that any row lacks"""
 
     def __add__(self, other: Gaps) -> Gaps:
-        mine = dict(self.columns)
-        for name, n_rows in other.columns.items():
-            mine[name] = mine.get(name, 0) + n_rows
-        return Gaps(self.n_rows + other.n_rows, self.n_missing + other.n_missing, mine)
+        columns = Counter(self.columns) + Counter(other.columns)
+        return Gaps(self.n_rows + other.n_rows, self.n_missing + other.n_missing, columns)
 
     def of_sources(self, sources: Mapping[str, str]) -> Gaps:
         """Name features by the columns of a table that they were made from."""
@@ -110,7 +109,7 @@ def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
             f"Input X contains infinity in {_listed(_counted(labels, infinite))}: correct these "
             f"values, or mark them {MISSING}"
         )
-    return Gaps(table.shape[0], n_missing, _counted(labels, empty))
+    return Gaps(table.n_rows, n_missing, _counted(labels, empty))
 
 
 def _counted(labels: list[str], counts: NDArray[np.int64]) -> dict[str, int]:

@@ -35,7 +35,7 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, NoOutcomeError
 from heckmanfa.text.printable import quoted, quoted_list
-from heckmanfa.text.wording import nearest, plural
+from heckmanfa.text.wording import plural
 
 Label = bool | int | float | str
 Classes = tuple[Label, Label]
@@ -115,13 +115,12 @@ class LabelCounts:
         more = self.more or other.more or len(selected) > _LABELS_KEPT
         return LabelCounts(_first(selected), _first(total), more, self.order or other.order)
 
-    def classes(self, positive: Any = None) -> Classes:
-        """Return the two classes; ``positive`` is as in `read_classes`."""
-        declared = [label for label in self.order if label in self.selected]
-        if positive is None and len(declared) == len(self.selected):
-            positive = declared[-1] if declared else None
+    def classes(self) -> Classes:
+        """Return the two classes in the order that a category declares, or else sorted."""
         elsewhere = [label for label in self.total if label not in self.selected]
-        return choose_classes(self.selected, elsewhere, positive, more=self.more)
+        first, second = _two_classes(self.selected, elsewhere, more=self.more)
+        declared = [label for label in self.order if label in self.selected]
+        return (second, first) if declared == [second, first] else (first, second)
 
 
 def _first(counts: Counter[Any]) -> Counter[Any]:
@@ -130,9 +129,7 @@ def _first(counts: Counter[Any]) -> Counter[Any]:
     return counts if short else Counter(dict(list(counts.items())[:_LABELS_KEPT]))
 
 
-def read_classes(
-    y: Any, n: int, selected: Mask | None = None, positive: Any = None
-) -> tuple[Floats, Classes]:
+def read_classes(y: Any, n: int, selected: Mask | None = None) -> tuple[Floats, Classes]:
     """Read an outcome of two classes, and learn which they are.
 
     Parameters
@@ -143,20 +140,17 @@ def read_classes(
         Number of rows.
     selected : boolean array of shape (n,), optional
         Who is selected; the labels of other rows are ignored.
-    positive : optional
-        The class whose probability is modelled; by default the last in order, which is that of
-        the categories if ``y`` is an ordered category (in pandas or PyArrow; an Enum in Polars),
-        and the sorted one otherwise.
 
     Returns
     -------
     codes : (n,)
         1 for the positive class, 0 for the other, NaN where missing or ignored.
     classes : (negative, positive)
-        Sorted as `numpy.unique` sorts, unless ``positive`` or the categories say otherwise.
+        In the order of an ordered category (in pandas or PyArrow; an Enum in Polars), and
+        otherwise sorted as `numpy.unique` sorts.
     """
     labels = labels_of(y, n)
-    classes = LabelCounts.of(labels, selected).classes(positive)
+    classes = LabelCounts.of(labels, selected).classes()
     return labels.encoded(classes), classes
 
 
@@ -316,14 +310,8 @@ def _plain(distinct: Any, whole: type | None) -> list[Any]:
     return plain
 
 
-def choose_classes(
-    counts: Counter[Any],
-    elsewhere: Collection[Any] = (),
-    positive: Any = None,
-    *,
-    more: bool = False,
-) -> Classes:
-    """Return the two classes that were counted in selected rows; refuse any other number of them.
+def _two_classes(counts: Counter[Any], elsewhere: Collection[Any], *, more: bool) -> Classes:
+    """Return the two classes of selected rows, sorted; refuse any other number of them.
 
     ``elsewhere`` are labels that only rows that are not selected have; ``more`` says whether there
     are labels that were not counted.
@@ -355,15 +343,7 @@ def choose_classes(
     if len(counts) == 1:
         raise ConstantOutcomeError(_one_class(counts, elsewhere))
     first, second = sorted(counts)
-    if positive is None or positive == second:
-        return first, second
-    if positive != first:
-        spelled = nearest(str(positive), map(str, counts)) or "."
-        raise InputError(
-            f"the positive class {quoted(positive)} does not occur: the classes in y are "
-            f"{quoted(first)} and {quoted(second)}{spelled}"
-        )
-    return second, first
+    return first, second
 
 
 def _one_class(counts: Counter[Any], elsewhere: Collection[Any]) -> str:

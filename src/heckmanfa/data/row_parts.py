@@ -200,17 +200,17 @@ def _labels_of_chunk(chunk: Chunk) -> LabelCounts:
     return LabelCounts.of(labels, status.selected & status.kept)
 
 
-def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, Classes]:
+def learn_classes(source: RowSource) -> tuple[RowSource, Classes]:
     """Return the rows with 0 and 1 as their outcome, and the classes that these stand for.
 
     One pass reads the outcome, who is selected and weights, but no feature. Classes that the source
-    has learned before are kept. ``positive`` is as in `outcome_classes.read_classes`.
+    has learned before are kept.
     """
     if source.classes is not None:
         return source, source.classes
     reading = Reading((), rows_per_block(source.n_features))
     counted = source.reading_outcome("labels").run(_count_labels, reading)
-    classes = sum(counted, LabelCounts()).classes(positive)
+    classes = sum(counted, LabelCounts()).classes()
     return source.reading_outcome(classes), classes
 
 

@@ -7,7 +7,7 @@ the parts of a row source are many. Counts of several chunks add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.outcomes import OutcomeCounts, OutcomeTransform, check_outcomes, has_logarithm
-from heckmanfa.data.row_sources import RowSums
+from heckmanfa.data.row_sources import RowSums, add_fields
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
 from heckmanfa.text.option_words import FEWER_SELECTING, option
@@ -124,17 +124,15 @@ class FeatureCounts:
         )
 
     def __add__(self, other: FeatureCounts) -> FeatureCounts:
-        return FeatureCounts(
-            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
-        )
+        return add_fields(self, other)
 
     def of(self, columns: Sequence[int]) -> FeatureCounts:
         """Return the counts of some of the columns."""
         per_column = ("missing", "infinite", "gaps", "gaps_selected", "ones", "zeros")
-        parts: dict[str, Any] = {
+        counts: dict[str, Any] = {
             name: np.atleast_1d(getattr(self, name))[list(columns)] for name in per_column
         }
-        return replace(self, **parts)
+        return replace(self, **counts)
 
     def known_only(self) -> Mask:
         """(k,) which columns are known only for selected rows: missing in every unselected row.
@@ -248,16 +246,12 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         groups = [counts.groups for counts in (self, other) if counts.groups is not None]
-        merged: dict[str, Any] = {
-            "odd_flag": other.odd_flag if self.odd_flag is None else self.odd_flag,
-            "groups": np.unique(np.concatenate(groups)) if groups else None,
-        }
-        added = {
-            part.name: getattr(self, part.name) + getattr(other, part.name)
-            for part in fields(self)
-            if part.name not in merged
-        }
-        return RowCounts(**merged, **added)
+        return add_fields(
+            self,
+            other,
+            odd_flag=other.odd_flag if self.odd_flag is None else self.odd_flag,
+            groups=np.unique(np.concatenate(groups)) if groups else None,
+        )
 
     def public(self, *, incomplete: bool = False) -> dict[str, int]:
         """Return the counts as ``row_counts_`` has them."""

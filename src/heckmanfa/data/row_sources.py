@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,7 @@ class Reading:
 CategoryType = Literal["category", "named", "text", "objects"]
 """what makes a column a category: its type, the user, text, or objects that are all text"""
 Task = Callable[[int, Iterable[Chunk]], Any]
+Counts = TypeVar("Counts")
 
 
 def refuse_rows(X: Any, options: str | None = None) -> None:
@@ -203,6 +204,15 @@ class RowSource(ABC):
         """
 
 
+def add_fields(counts: Counts, others: Counts, **merged: Any) -> Counts:
+    """Add the counts of several rows field by field, except for fields that are ``merged``."""
+    names = [field.name for field in fields(counts)]  # type: ignore[arg-type]
+    sums = {
+        name: getattr(counts, name) + getattr(others, name) for name in names if name not in merged
+    }
+    return type(counts)(**sums, **merged)
+
+
 # Sums over the same rows differ by less, relative to the largest that they can be; a row that
 # changes one of ten million moves them by more.
 _ROUNDING = 1e-9
@@ -269,9 +279,7 @@ class RowSums:
         )
 
     def __add__(self, other: RowSums) -> RowSums:
-        return RowSums(
-            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
-        )
+        return add_fields(self, other)
 
     def refuse_others(
         self, later: RowSums, columns: Positions, described: str, steady: str

@@ -9,10 +9,8 @@ clusters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import RLock
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace, zeros
-from heckmanfa.data.threads import in_order, workers
+from heckmanfa.data.threads import SharedContext, in_order, workers
 from heckmanfa.errors import InputError
 
 Positions = Sequence[int]
@@ -434,43 +432,13 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _BlasLimit:
-    """Holds linear algebra to one thread while anyone in the process asks for it.
-
-    Reading and setting the limit takes as long as a small block, so only the first to ask sets it,
-    and the last lifts it.
-    """
-
-    def __init__(self) -> None:
-        # A generator that nobody finishes releases whenever memory is collected.
-        self._lock = RLock()
-        self._n_asking = 0
-        self._limit: Any = None
-
-    def hold(self) -> None:
-        with self._lock:
-            if not self._n_asking:
-                self._limit = _blas().limit(limits=1, user_api="blas")
-            self._n_asking += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._n_asking -= 1
-            if not self._n_asking:
-                self._limit.restore_original_limits()
+# Reading and setting the limit takes as long as a small block, so it is set once for all threads.
+_ONE_BLAS_THREAD = SharedContext(lambda: _blas().limit(limits=1, user_api="blas"))
 
 
-_BLAS_LIMIT = _BlasLimit()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> SharedContext:
     """Run linear algebra on one thread: matrices here are too small to share among several."""
-    _BLAS_LIMIT.hold()
-    try:
-        yield
-    finally:
-        _BLAS_LIMIT.release()
+    return _ONE_BLAS_THREAD
 
 
 def _ordered(

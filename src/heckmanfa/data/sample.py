@@ -136,8 +136,8 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class RowColumns:
-    """What is known about each of n rows in memory besides their features."""
+class DecidedRows:
+    """What is known about n rows in memory besides their features, and what the rules decide."""
 
     outcome: Array
     """(n,) on the scale of the fit, NaN where missing"""
@@ -158,7 +158,7 @@ def read_rows(
     binary: bool = False,
     classes: Classes | None = None,
     transform: OutcomeTransform | None = None,
-) -> RowColumns:
+) -> DecidedRows:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
@@ -186,7 +186,7 @@ def read_rows(
     weight = None if weights is None else like(weights, outcome)
     status = decide_rows(outcome, chosen, weight)
     outcome = on_fit_scale(outcome, status.selected & status.kept, transform)
-    return RowColumns(outcome, weight, status, classes)
+    return DecidedRows(outcome, weight, status, classes)
 
 
 def read_sample(
@@ -237,7 +237,7 @@ def read_sample(
     else:
         read = read_rows(
             y,
-            table.shape[0],
+            table.n_rows,
             selected,
             sample_weight,
             beside=source if table.tensors else None,
@@ -266,7 +266,7 @@ def read_sample(
         features = sum(counted, FeatureCounts())
     refuse_not_finite(table, columns, features, everywhere)
     public = counts.public(incomplete=lost is not None)
-    levels = table.fitted("").rows_by_level(columns, features.ones, features.zeros)
+    levels = table.columns.rows_by_level(columns, features.ones, features.zeros)
     return Sample(rows, public, n_groups, counts.unselected == 0, classes, lost, levels)
 
 
@@ -306,9 +306,9 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)
     counts = count_rows(RowStatus(rows.selected, kept), rows.outcome)
     check_rows(counts, n_selection, sample.classes)
-    part = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
+    others = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
     public = sample.row_counts | {"selected": counts.selected, "unselected": counts.unselected}
-    return Sample(part, public, 0, counts.unselected == 0, sample.classes)
+    return Sample(others, public, 0, counts.unselected == 0, sample.classes)
 
 
 def _vector(values: Any, what: str) -> NDArray[Any]:

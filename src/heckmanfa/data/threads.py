@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -61,7 +61,8 @@ class SharedContext:
 
     def __init__(self, start: Callable[[], AbstractContextManager[Any]]) -> None:
         self._start = start
-        self._lock = Lock()
+        # A generator that nobody finishes leaves whenever memory is collected, even in here.
+        self._lock = RLock()
         self._users = 0
         self._context = ExitStack()
 

@@ -71,18 +71,18 @@ def find(file: DataFile) -> Path:
         make_folder(cached.parent)
         # Both or neither: an interrupted download never passes for the file.
         with outputs({"the file": cached, "its sha256": seal}, force=True) as places:
-            with places["the file"].writing() as part:
-                part.write_bytes(content)
-            with places["its sha256"].writing() as part:
-                part.write_text(hashlib.sha256(content).hexdigest(), encoding="utf-8")
+            with places["the file"].writing() as place:
+                place.write_bytes(content)
+            with places["its sha256"].writing() as place:
+                place.write_text(hashlib.sha256(content).hexdigest(), encoding="utf-8")
     return _checked(cached, file, {seal.read_text(encoding="utf-8").strip()})
 
 
 def _checked(path: Path, file: DataFile, known: set[str]) -> Path:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found not in known:
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    if sha256 not in known:
         raise DataError(
-            f"{path} is not the expected file: its sha256 is {found}, not "
+            f"{path} is not the expected file: its sha256 is {sha256}, not "
             f"{' or '.join(sorted(known))}. It is damaged or another version. Remove it to "
             f"download it again, or put a copy of {file.url} there."
         )

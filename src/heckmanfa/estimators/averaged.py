@@ -9,9 +9,9 @@ from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ChoiceModel
-from heckmanfa.inference.average_fit import Averaging
+from heckmanfa.inference.choosing import Averaging
 from heckmanfa.results.average_tables import assignments_frame
-from heckmanfa.results.inclusion import inclusion_frame
+from heckmanfa.results.search_report import inclusion_frame
 from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
@@ -187,7 +187,7 @@ outcome_transform, categorical_features, reference, unknown
     [1, 2, 3]
     """
 
-    _two_step_cov_type: ClassVar[CovType | None] = "robust"
+    two_step_cov_type: ClassVar[CovType | None] = "robust"
 
     def __init__(
         self,

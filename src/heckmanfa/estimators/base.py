@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.encoding import Unknown
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.fitted_levels import levels_named
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import ReferenceLostError
@@ -25,14 +25,14 @@ from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.estimators.fitting import fit_estimator, groups_of_columns, make_spec, with_fit
 from heckmanfa.estimators.inferred import Inferred
 from heckmanfa.estimators.reported import Reported
-from heckmanfa.estimators.rows_elsewhere import frames_to_score, map_rows, predict_lazily
+from heckmanfa.estimators.rows_elsewhere import frames_to_score, predict_lazily
 from heckmanfa.estimators.scoring import ScoredModel, check_selected
 from heckmanfa.fit import LINEAR, Choose, Family, Spec
-from heckmanfa.inference import prediction, selection_chances
-from heckmanfa.inference.fit_rows import column_or_values, weights_of
+from heckmanfa.inference import prediction
+from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import GivenFeatures
+from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
 from heckmanfa.text.option_types import CovType
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -64,7 +64,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
-    _two_step_cov_type: ClassVar[CovType | None] = None
+    two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
     def fit(
@@ -275,21 +275,19 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         """
         check_missing(missing)
         self = self._reading(unknown)
-        selection_chances.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
+        prediction.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
         if is_dask(X):
-            name = "index" if scale == "link" else "probability"
-            options = {"scale": scale, "conf_level": conf_level, "missing": missing}
-            return predict_lazily(
-                self,
+            return self._lazily(
                 X,
                 "predict_selection",
-                name,
-                self._columns(),
+                "index" if scale == "link" else "probability",
+                scale=scale,
                 return_interval=return_interval,
                 return_std=return_std,
-                **options,
+                conf_level=conf_level,
+                missing=missing,
             )
-        return selection_chances.predict_selection(
+        return prediction.predict_selection(
             self.fit_, X, missing, scale, return_interval, return_std, conf_level
         )
 
@@ -304,7 +302,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         self = self._reading(unknown)
         if is_dask(X):
             return self._lazily(X, "inverse_mills", "imr", missing=missing)
-        return selection_chances.predict_imr(self.fit_, X, missing)
+        return prediction.predict_imr(self.fit_, X, missing)
 
     def missing_features(
         self, X: Any, kind: str = "marginal", *, unknown: Unknown | None = None
@@ -372,11 +370,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         n = len(index)
         outcome, chosen = self._read_outcome(y, n, selected)
         seen = chosen & ~np.isnan(outcome)
-        weight = (
-            np.ones(n)
-            if sample_weight is None
-            else read_weights(on_host(sample_weight), n, some=whole)
-        )
+        weight = np.ones(n)
+        if sample_weight is not None:
+            weight = read_weights(on_host(sample_weight), n, some=whole)
         counted = (seen | ~chosen) & (weight > 0)
         seen, weight = seen[counted], weight[counted]
         index, mean, outcome = index[counted], mean[counted], outcome[counted]
@@ -391,9 +387,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
                 "hold an infinite one; leave them out"
             )
-        terms = fit.family.log_missing(index)
-        given = index[seen], mean[seen], outcome[seen]
-        terms[seen] = fit.family.log_density(*given, fit.rho, fit.sigma)
+        errors = fit.error_values
+        terms = fit.family.log_missing(index, errors)
+        terms[seen] = fit.family.log_density(index[seen], mean[seen], outcome[seen], errors)
         return float(weight @ terms), count
 
     def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:
@@ -413,11 +409,10 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         return getattr(self, method)(X, **options)
 
     def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
-        return map_rows(self, X, method, name, self._columns(), **options)
-
-    def _columns(self) -> FittedColumns | None:
-        """Return the columns to check X against; formulas check their own variables."""
-        return None if self.fit_.origin.design is not None else self.fit_.spec.columns
+        # Formulas check their own variables.
+        fit = self.fit_
+        columns = None if fit.origin.design is not None else fit.spec.columns
+        return predict_lazily(self, X, method, name, columns, **options)
 
     def _beside(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, Any, Any]:
         """Return outcome, weights and who is selected; formulas find them in the data frame."""

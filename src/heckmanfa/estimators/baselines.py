@@ -41,8 +41,7 @@ from heckmanfa.estimators.fitting import publish
 from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
 from heckmanfa.estimators.rows_elsewhere import map_rows
 from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor, check_selected
-from heckmanfa.model.equations import check_prediction, fit_selection
-from heckmanfa.model.leakage import refuse_leakage
+from heckmanfa.model.equations import check_prediction, fit_selection, refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.text.option_types import OnProblem
@@ -52,7 +51,6 @@ from heckmanfa.text.option_types import OnProblem
 class RowsRead:
     """The data of a fit, after the row rules."""
 
-    estimator: str
     table: FeatureTable
     sample: Sample
     selection: list[int]
@@ -67,7 +65,7 @@ class RowsRead:
     @property
     def columns(self) -> FittedColumns:
         """The columns of X, and how they become numbers."""
-        return self.table.fitted(self.estimator)
+        return self.table.columns
 
     @property
     def labels(self) -> list[str]:
@@ -132,20 +130,19 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
             prediction=prediction,
         )
         table, sample = settle_levels(table, sample, self.reference)
-        given = selected is not None if source is None else source.has_selected
-        return self._resolved(table, sample, selection_features, given)
+        selected_given = selected is not None if source is None else source.has_selected
+        return self._resolved(table, sample, selection_features, selected_given)
 
     def _resolved(
-        self, table: FeatureTable, sample: Sample, selection_features: Any, given: bool
+        self, table: FeatureTable, sample: Sample, selection_features: Any, selected_given: bool
     ) -> RowsRead:
         """Return rows with the columns of each equation, by the names that they have now."""
         return RowsRead(
-            type(self).__name__,
             table,
             sample,
             resolve(table, selection_features, "selection_features"),
             resolve(table, self.prediction_features, "prediction_features"),
-            given,
+            selected_given,
         )
 
     def columns_read(self) -> FittedColumns:
@@ -267,16 +264,16 @@ class _LinearRegressor(ObservedRegressor):
                 "outcome: the coefficients are those of minimum norm. Use fewer features.",
                 UnderdeterminedWarning,
             )
-        found = fit_least_squares(moments, prediction)
+        solved = fit_least_squares(moments, prediction)
         coef = np.zeros(k)
-        coef[list(prediction)] = found.coef[1:]
+        coef[list(prediction)] = solved.coef[1:]
         return {
             **read.attributes(prediction),
             "dropped_features_": read.columns.names_of(dropped),
             "coef_": coef,
-            "intercept_": float(found.coef[0]),
-            "sigma_": found.sigma,
-            "adjusted_r2_": found.adjusted_r2,
+            "intercept_": float(solved.coef[0]),
+            "sigma_": solved.sigma,
+            "adjusted_r2_": solved.adjusted_r2,
         }
 
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
@@ -423,8 +420,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
                 refuse_moved(read.table, changed, asked)
                 table, sample = re_encode(read.table, read.sample, changed.encoding)
                 read = self._resolved(table, sample, self.selection_features, read.selected_given)
-        if read.table.raw is not None:
-            read = replace(read, table=replace(read.table, raw=left.columns))
+        read = replace(read, table=replace(read.table, columns=left.columns))
         probit = fitted.probit
         weighting["selection_coef_"] = np.zeros(read.table.shape[1])
         weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]
@@ -435,5 +431,5 @@ class InverseProbabilityWeighted(_LinearRegressor):
         weighting["n_clipped_"], weighting["max_weight_"] = merge_counts(list(counted))
         prediction = [column for column in read.prediction if column not in fitted.separating]
         weighted = WeightedRows(fitted.rows, probit, float(self.clip))
-        found = self._regress(read, weighted, prediction, probit.features)
-        return weighting | found | {"row_counts_": read.counts | fitted.row_counts()}
+        regression = self._regress(read, weighted, prediction, probit.features)
+        return weighting | regression | {"row_counts_": read.counts | fitted.row_counts()}

@@ -26,12 +26,12 @@ from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
+from heckmanfa.data.sample import Sample, check_parameters, find_row_source
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.fit import Choose, Family, Fit, Origin, Spec, fit_model
+from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
-from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -58,14 +58,14 @@ def fit_estimator(
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
     """
-    given, name = selected is not None, _name_of(y)
+    selected_given, name = selected is not None, _name_of(y)
     written = name if design is None else design.outcome_text
     encoding = None
     if isinstance(X, EncodedRows):
         X, encoding = X.rows, X.encoding
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
-        given = source.has_selected
+        selected_given = source.has_selected
         written = name or source.outcome_name
         X, y, selected = source, None, None
         sample_weight, groups = source.has_weight or None, source.has_groups or None
@@ -79,37 +79,24 @@ def fit_estimator(
             lists=(estimator.prediction_features, estimator.selection_features),
         )
         if encoding is not None:
-            raw = FittedColumns("", len(encoding.sources), encoding.sources, None, encoding)
-            table = replace(table, raw=raw)
+            columns = FittedColumns.of(encoding, type(estimator).__name__)
+            table = replace(table, columns=columns)
         spec, choose = specify(table, design)
         refuse_logarithm(written, spec.outcome_transform)
         with explain_lost(None if design is None else design.lost):
-            sample = read_sample(
-                table,
-                y,
-                selected=selected,
-                sample_weight=sample_weight,
-                groups=groups,
-                sampling=spec.weight_kind == "sampling",
-                selection=spec.selection,
-                prediction=spec.prediction,
-                required=spec.required,
-                binary=spec.family.has_classes,
-                transform=spec.outcome_transform,
-            )
+            sample = sample_of(spec, table, PassedRows(X, y, selected, sample_weight, groups))
         # Formulas have settled the levels of theirs.
         reference = estimator.reference if design is None else None
         names = table.names
         table, sample = settle_levels(table, sample, reference)
         if table.names != names:
             if encoding is not None:
-                raise LevelsChangedError(table.fitted("").encoding or encoding)
+                raise LevelsChangedError(table.columns.encoding or encoding)
             specified = specify(table, design)
         else:
-            columns = table.fitted(type(estimator).__name__)
-            specified = replace(spec, columns=columns), choose
+            specified = replace(spec, columns=table.columns), choose
         origin = Origin(
-            given,
+            selected_given,
             None if design is None else design.without_data(),
             weight_column,
             group_column,
@@ -126,7 +113,7 @@ def fit_estimator(
         warn(
             f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
             f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {Reference(fit.n_clusters).name} distribution used here",
+            f"often, even with the {NullDistribution(fit.n_clusters).name} distribution used here",
             FewClustersWarning,
         )
     # Last: a warning may be an error, and a fit that fails changes nothing.
@@ -218,7 +205,7 @@ def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list
     """Return the columns that belong together: terms of a formula, dummies of a category."""
     if design is not None:
         return list(design.selection_terms.values())
-    return [table.labels(group) for group in table.fitted("").groups]
+    return [table.labels(group) for group in table.columns.groups]
 
 
 def make_spec(
@@ -226,8 +213,8 @@ def make_spec(
 ) -> Spec:
     """Return the model that an estimator describes, with its columns resolved."""
     return Spec(
-        columns=table.fitted(type(estimator).__name__),
-        labels=tuple(table.labels(range(table.shape[1]))),
+        columns=table.columns,
+        labels=table.columns.encoded_labels,
         selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
         prediction=tuple(prediction),
         method=_method(estimator),
@@ -238,9 +225,9 @@ def make_spec(
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
         outcome_kind=estimator.family.name,
-        # Some families have no transform, and searches no fixed rho.
+        # Some families have no transform, and searches hold nothing.
         outcome_transform=getattr(estimator, "outcome_transform", None),
-        rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
+        held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
     )
 
@@ -256,7 +243,7 @@ def _method(estimator: Any) -> Method:
 def _cov_type(estimator: Any) -> CovType | None:
     """Return the kind of covariance that a fit has."""
     if estimator.cov_type is None and _method(estimator) == "two-step":
-        default: CovType | None = estimator._two_step_cov_type
+        default: CovType | None = estimator.two_step_cov_type
         return default
     kind: CovType | None = estimator.cov_type
     return kind
@@ -313,8 +300,7 @@ def attach_encoding(model: Any, encoding: Encoding) -> None:
     encoding = encoding.of_sources(sources)
     if tuple(encoding.columns) != columns.encoded_labels:
         raise InputError("the encoding does not make the columns that the model was fitted to")
-    raw = FittedColumns(columns.estimator, len(sources), encoding.sources, None, encoding)
-    take_columns(model, raw)
+    take_columns(model, FittedColumns.of(encoding, columns.estimator))
 
 
 def encoded_model(model: Any) -> Any:

@@ -8,7 +8,6 @@ from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
@@ -168,20 +167,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         self,
         X: Any,
         kind: Kind = ...,
-        *,
-        return_interval: IntervalKind,
-        conf_level: float = ...,
-        scale: Scale = ...,
-        missing: Missing = ...,
-        unknown: Unknown | None = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict(
-        self,
-        X: Any,
-        kind: Kind,
-        return_interval: IntervalKind,
+        return_interval: IntervalKind = ...,
         conf_level: float = ...,
         *,
         scale: Scale = ...,
@@ -244,25 +230,20 @@ class Heckman(ScoredRegressor, SelectionModel):
         self = self._reading(unknown)
         fit = self.fit_
         check_missing(missing)
+        prediction.check_kind(fit, kind)
         if return_interval is not None:
             prediction.check_interval(return_interval, conf_level, kind)
-        prediction.check_kind(fit, kind)
         check_scale(scale)
         if is_dask(X):
-            options: dict[str, Any] = {
-                "kind": kind,
-                "conf_level": conf_level,
-                "scale": scale,
-                "missing": missing,
-            }
-            return predict_lazily(
-                self,
+            return self._lazily(
                 X,
                 "predict",
                 "predicted",
-                self._columns(),
+                kind=kind,
                 return_interval=return_interval,
-                **options,
+                conf_level=conf_level,
+                scale=scale,
+                missing=missing,
             )
         return prediction.predict(fit, X, kind, return_interval, conf_level, missing, scale)
 

@@ -13,12 +13,17 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.rows_elsewhere import predict_lazily
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.fit import BINARY, Family
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale, check_kind
+from heckmanfa.inference.prediction import (
+    IntervalKind,
+    Kind,
+    Missing,
+    Scale,
+    check_interval,
+    check_kind,
+)
 from heckmanfa.inference.probabilities import (
-    check_probability_interval,
     predict_log_probabilities,
     predict_probability,
     predict_with_limits,
@@ -202,19 +207,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         self,
         X: Any,
         kind: Kind = ...,
-        *,
-        return_interval: Literal["confidence"],
-        conf_level: float = ...,
-        missing: Missing = ...,
-        unknown: Unknown | None = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict_proba(
-        self,
-        X: Any,
-        kind: Kind,
-        return_interval: Literal["confidence"],
+        return_interval: Literal["confidence"] = ...,
         conf_level: float = ...,
         *,
         missing: Missing = ...,
@@ -266,15 +259,15 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         options = {"kind": kind, "missing": missing}
         if return_interval is None:
             return self._beside_each_other(X, "_both_probabilities", **options)
-        check_probability_interval(return_interval, conf_level)
+        check_interval(return_interval, conf_level, "class")
         if is_dask(X):
             names = ["negative", "positive", "lower", "upper"]
-            found = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
-            if hasattr(found, "columns"):
+            columns = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
+            if hasattr(columns, "columns"):
                 # Labels may be any texts, such as "lower".
                 labels = dict(zip(names, map(str, self.classes_.tolist()), strict=False))
-                return found[names[:2]].rename(columns=labels), found[names[2:]]
-            return found[:, :2], found[:, 2:]
+                return columns[names[:2]].rename(columns=labels), columns[names[2:]]
+            return columns[:, :2], columns[:, 2:]
         columns = self._with_limits(X, conf_level=conf_level, **options)
         return _in_columns(columns[:2]), _in_columns(columns[2:])
 
@@ -308,12 +301,10 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
         check_missing(missing)
         self = self._reading(unknown)
         if return_interval is not None:
-            check_probability_interval(return_interval, conf_level)
-        options: dict[str, Any] = {"missing": missing, "return_interval": return_interval}
+            check_interval(return_interval, conf_level, "class")
         if is_dask(X):
-            columns = self._columns()
-            options["conf_level"] = conf_level
-            return predict_lazily(self, X, "predict_joint", "probability", columns, **options)
+            options = {"return_interval": return_interval, "conf_level": conf_level}
+            return self._lazily(X, "predict_joint", "probability", missing=missing, **options)
         return predict_probability(self.fit_, X, "joint", missing, return_interval, conf_level)
 
     def _check_prediction(self, kind: str, missing: str) -> None:
@@ -338,7 +329,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
     def _both_probabilities(self, X: Any, kind: str, missing: str) -> tuple[Array, ...]:
         """Return the probabilities of the negative and of the positive class."""
         both = self._both_logarithms(X, kind, missing)
-        return tuple(namespace(one).exp(one) for one in both)
+        return tuple(namespace(logarithm).exp(logarithm) for logarithm in both)
 
     def _with_limits(self, X: Any, kind: str, missing: str, conf_level: float) -> tuple[Array, ...]:
         """Return `_both_probabilities`, and the limits of the second."""

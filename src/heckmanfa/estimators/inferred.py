@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
-from heckmanfa.results import coefficients
-from heckmanfa.results.reference import Wald
+from heckmanfa.results import estimates, hypotheses
+from heckmanfa.results.distribution import Wald
 from heckmanfa.text.option_types import Method
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Inferred:
             maximum likelihood use the delta method, with intervals and the test of rho = 0 on the
             scale of atanh rho, and those of sigma on that of log sigma.
         """
-        return coefficients.tidy(self.fit_, conf_level)
+        return estimates.tidy(self.fit_, conf_level)
 
     def vcov(self) -> pd.DataFrame:
         """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
@@ -69,7 +69,7 @@ class Inferred:
         With maximum likelihood of a linear outcome, the three error terms are functions of two
         parameters, so the matrix does not have full rank.
         """
-        return coefficients.vcov(self.fit_)
+        return estimates.vcov(self.fit_)
 
     def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
         """Wald test of linear restrictions on the coefficients.
@@ -90,7 +90,7 @@ class Inferred:
             With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
             clusters, which allow at most G - 1 restrictions.
         """
-        return coefficients.wald_test(self.fit_, hypothesis, value)
+        return hypotheses.wald_test(self.fit_, hypothesis, value)
 
     def uncertainty_interval(
         self,
@@ -137,8 +137,8 @@ class Inferred:
             # A range first, as for a linear outcome, is followed by conf_level and n_grid.
             n_grid = int(rho) if isinstance(rho, Integral) else n_grid
             X, y, rho, conf_level = None, None, X, conf_level if y is None else y
-        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
-        return uncertainty_interval(self.fit_, X, y, rho, conf_level, n_grid, **given)
+        rows = PassedRows(X, y, selected, sample_weight, groups)
+        return uncertainty_interval(self.fit_, rows, rho, conf_level, n_grid)
 
     def what_if(
         self,
@@ -157,8 +157,7 @@ class Inferred:
         need the rows: without, these are classical, and the report says so. Of two classes, each
         change is a fit by maximum likelihood, with the covariance of the model.
         """
-        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
-        return what_if(self.fit_, X, y, **given)
+        return what_if(self.fit_, PassedRows(X, y, selected, sample_weight, groups))
 
     def exclusion_test(
         self,
@@ -192,8 +191,8 @@ class Inferred:
             if what stays out hardly drives selection, and in 66 to 99% if the outcome's error is
             skewed.
         """
-        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
-        return exclusion_test(self.fit_, X, y, features, method=method, **given)
+        rows = PassedRows(X, y, selected, sample_weight, groups)
+        return exclusion_test(self.fit_, rows, features, method)
 
     def specification_tests(
         self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
@@ -208,5 +207,4 @@ class Inferred:
         that are missing from an equation show in them as well. Arguments are as passed to `fit`.
         Sampling weights are refused.
         """
-        given = {"selected": selected, "sample_weight": sample_weight}
-        return specification_tests(self.fit_, X, y, **given)
+        return specification_tests(self.fit_, PassedRows(X, y, selected, sample_weight))

@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.assessment import diagnose_fit, is_quick
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.effect_cells import What
-from heckmanfa.inference.likelihood_profile import profile_coefficient, profile_rho
 from heckmanfa.inference.margin_report import Margins
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
+from heckmanfa.inference.profile_likelihood import profile_coefficient, profile_rho
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
@@ -31,13 +31,13 @@ from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.report.of_model import report_of_model
 from heckmanfa.report.page import write_page
 from heckmanfa.report.reported import Reported as ReportedFit
-from heckmanfa.results import coefficients, maketables
+from heckmanfa.results import maketables
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reports import Report, read_reports
-from heckmanfa.results.summary import Summary
+from heckmanfa.results.summary import Summary, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,9 +112,7 @@ class Reported:
         CoefficientProfile
             With `tidy`, ``maxima``, `plot`, and likelihood-ratio `regions` and `interval`.
         """
-        return profile_coefficient(
-            self, X, y, term, grid=grid, selected=selected, sample_weight=sample_weight
-        )
+        return profile_coefficient(self.fit_, PassedRows(X, y, selected, sample_weight), term, grid)
 
     def bootstrap(
         self,
@@ -155,12 +153,9 @@ class Reported:
         return bootstrap(
             self.fit_,
             self._refit(),
-            X,
-            y,
+            PassedRows(X, y, selected, sample_weight),
             n_boot=n_boot,
             unit=unit,
-            selected=selected,
-            sample_weight=sample_weight,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
@@ -246,8 +241,8 @@ class Reported:
 
         ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
         """
-        rows = {"selected": selected, "sample_weight": sample_weight}
-        return prediction.mills_ratios(self.fit_, X, y, X_new, **rows)
+        rows = PassedRows(X, y, selected, sample_weight)
+        return prediction.mills_ratios(self.fit_, rows, X_new)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Both equations as a table, with row counts and warnings; prints and shows HTML.
@@ -262,7 +257,7 @@ class Reported:
         """
         evidence = evidence_of(self.fit_, effort="quick")
         facts = facts_of_fit(self.fit_, weights=evidence.weights)
-        return coefficients.summarize(evidence, conf_level, read_reports(include), facts)
+        return summarize(evidence, conf_level, read_reports(include), facts)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
@@ -291,8 +286,9 @@ class Reported:
             As passed to `fit`. Pictures of effects, chances and assignments need no rows.
         """
         fit, evidence = self.fit_, evidence_of(self.fit_)
-        given = (y, selected, sample_weight)
-        rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
+        rows = None
+        if X is not None:
+            rows = PictureRows(fit, evidence.naming, X, y, selected, sample_weight)
         return Pictures(evidence, rows)
 
     def report(
@@ -328,12 +324,12 @@ class Reported:
 
         def reported() -> ReportedFit:
             evidence = evidence_of(fit)
-            given = {"selected": selected, "sample_weight": sample_weight}
+            status = {"selected": selected, "sample_weight": sample_weight}
             rows, reports = None, []
             if X is not None:
-                rows = PictureRows(fit, evidence.naming, X, y, **given)
+                rows = PictureRows(fit, evidence.naming, X, y, **status)
                 if rows.in_memory and fit.probit is not None:
-                    reports = _reports_of_rows(self, X, y, groups, given)
+                    reports = _reports_of_rows(self, X, y, groups, status)
             name = type(self).__name__
             return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports)
 
@@ -366,14 +362,14 @@ class Reported:
 
 
 def _reports_of_rows(
-    model: Any, X: Any, y: Any, groups: Any, given: dict[str, Any]
+    model: Any, X: Any, y: Any, groups: Any, status: dict[str, Any]
 ) -> list[Report]:
     """Return what rows show beyond the fit; what they cannot show is left out."""
     fit: Fit = model.fit_
-    with_groups = partial(model.what_if, X, y, groups=groups, **given)
-    makers: list[Callable[[], Report]] = [partial(model.specification_tests, X, y, **given)]
+    with_groups = partial(model.what_if, X, y, groups=groups, **status)
+    makers: list[Callable[[], Report]] = [partial(model.specification_tests, X, y, **status)]
     if "compressed data" not in fit.family.supports and is_quick(fit):
-        makers += [partial(model.uncertainty_interval, X, y, groups=groups, **given), with_groups]
+        makers += [partial(model.uncertainty_interval, X, y, groups=groups, **status), with_groups]
     elif fit.spec.errors_differ:
         makers.append(with_groups)
     reports = []

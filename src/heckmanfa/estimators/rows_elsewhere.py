@@ -29,36 +29,36 @@ def predict_lazily(
     model: Any,
     X: Any,
     method: str,
-    name: str,
+    name: str | list[str],
     columns: FittedColumns | None,
     *,
     return_interval: str | None = None,
     return_std: bool = False,
     **options: Any,
 ) -> Any:
-    """Call a method that predicts, lazily; it has checked the options.
+    """Call a method of a fitted model, lazily; it has checked the options.
 
     ``name`` is that of the values. These, intervals and standard errors come from the same
     partitions, so computing all at once reads X once.
     """
-    if return_interval is None and not return_std:
+    if isinstance(name, list) or (return_interval is None and not return_std):
         return map_rows(model, X, method, name, columns, **options)
-    names, parts = [name], [slice(0, 1)]
+    names, results = [name], [slice(0, 1)]
     if return_interval is not None:
         options["return_interval"] = return_interval
         names += ["lower", "upper"]
-        parts.append(slice(1, 3))
+        results.append(slice(1, 3))
     if return_std:
         options["return_std"] = True
-        parts.append(slice(len(names), len(names) + 1))
+        results.append(slice(len(names), len(names) + 1))
         names.append("std_error")
     together = map_rows(model, X, method, names, columns, **options)
     if hasattr(together, "columns"):
-        picked = [names[part] for part in parts]
-        return tuple(together[one[0] if len(one) == 1 else one] for one in picked)
+        labels = (names[columns] for columns in results)
+        return tuple(together[own[0] if len(own) == 1 else own] for own in labels)
     return tuple(
-        together[:, part.start] if part.stop - part.start == 1 else together[:, part]
-        for part in parts
+        together[:, columns.start] if columns.stop - columns.start == 1 else together[:, columns]
+        for columns in results
     )
 
 
@@ -120,8 +120,8 @@ def _values(
     """Return the result of a method for the rows of a partition, which may be empty."""
     if len(rows) == 0:
         return np.empty((0,) if size is None else (0, size), dtype)
-    found = getattr(model, method)(rows, **options)
-    return np.asarray(found) if size is None else np.column_stack(found)
+    values = getattr(model, method)(rows, **options)
+    return np.asarray(values) if size is None else np.column_stack(values)
 
 
 def _labelled(
@@ -170,14 +170,14 @@ def frame_of(
     """Return columns of a record batch as a data frame for `columns_needed`'s model."""
     as_stored = encoding or getattr(model, "encoding_", None) or _has_formulas(model)
     read = text_in if as_stored else floats_of
-    found = {}
+    values = {}
     for name in columns:
         column = batch.column(name)
         if not as_stored and kind_of(column.type) == "text":
-            found[name] = to_numbers(pd.Series(text_in(column)), name)
+            values[name] = to_numbers(pd.Series(text_in(column)), name)
         else:
-            found[name] = read(column)
-    return pd.DataFrame(found, copy=False)
+            values[name] = read(column)
+    return pd.DataFrame(values, copy=False)
 
 
 def frames_to_score(
@@ -187,8 +187,7 @@ def frames_to_score(
 
     Formulas compute the outcome themselves.
     """
-    given = {"y": y, "sample_weight": sample_weight, "selected": selected}
-    refuse_beside(given)
+    refuse_beside({"y": y, "sample_weight": sample_weight, "selected": selected})
     if not _has_formulas(model):
         refuse_no_outcome(rows)
     columns = columns_needed(model, None, rows.schema, rows.described)
@@ -223,12 +222,12 @@ def joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
             yield pa.concat_batches(waiting)
             waiting, count = [], 0
         for start in range(0, batch.num_rows, rows):
-            part = batch.slice(start, rows)
-            if part.num_rows == rows:
-                yield part
+            piece = batch.slice(start, rows)
+            if piece.num_rows == rows:
+                yield piece
             else:
-                waiting.append(part)
-                count += part.num_rows
+                waiting.append(piece)
+                count += piece.num_rows
     if waiting:
         yield pa.concat_batches(waiting)
 

@@ -224,8 +224,8 @@ def _one_thread(torch: Any) -> Iterator[None]:
 
 
 def _selected(rows: ArrayRows, prediction: list[int]) -> tuple[Floats, Floats]:
-    parts = list(rows.map(_values, columns=prediction))
-    features, outcome = (np.concatenate(part) for part in zip(*parts, strict=True))
+    blocks = zip(*rows.map(_values, columns=prediction), strict=True)
+    features, outcome = (np.concatenate(columns) for columns in blocks)
     return features, outcome
 
 

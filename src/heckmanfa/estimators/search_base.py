@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -20,10 +20,10 @@ from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Fit, Spec
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
+from heckmanfa.inference.choosing import Searching
 from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import Searching
-from heckmanfa.results.answer_card import card_html, card_or_summary
+from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.assignment_weights import QUICK_UNITS
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
@@ -36,14 +36,6 @@ from heckmanfa.text.option_words import option
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Chooser(Choose, Protocol):
-    """Settles the prediction features, in all rows and in resampled ones."""
-
-    def for_replicates(self) -> Choose:
-        """Return the same for many fits of which only the estimates are used."""
-        ...
 
 
 class ChoiceModel(BaseEstimator):
@@ -64,7 +56,7 @@ class ChoiceModel(BaseEstimator):
         super()._fit_rows(*rows, **formulas)
 
     @abstractmethod
-    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Chooser:
+    def _choose(self, choices: Choices, selecting: Choices | None = None) -> Choose:
         """Return how the prediction features are settled, among the assignments allowed.
 
         ``selecting`` is what may drive selection, if both equations are searched.
@@ -78,14 +70,13 @@ class ChoiceModel(BaseEstimator):
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
-            default_groups=[table.labels(group) for group in table.fitted("").groups],
+            default_groups=[table.labels(group) for group in table.columns.groups],
             max_features=self.max_features,
         )
         groups = groups_of_columns(table, design)
         selecting = self._selecting(table, groups)
         if self.feature_groups and design is None:
-            given = self.feature_groups
-            groups = list(given.values() if isinstance(given, Mapping) else given)
+            groups = _lists_of(self.feature_groups)
         # Columns in ``never`` are not read.
         spec = make_spec(self, table, choices.columns, groups)
         if selecting is not None:
@@ -94,12 +85,12 @@ class ChoiceModel(BaseEstimator):
 
     def _selecting(self, table: FeatureTable, groups: list[list[str]]) -> Choices | None:
         """Return what may drive selection; None unless both equations are searched."""
-        given = {"selection_always": self.selection_always, "selection_never": self.selection_never}
         if self.search_in != "both":
-            named = [name for name, value in given.items() if value is not None and len(value)]
-            if named:
+            for name in ("selection_always", "selection_never"):
+                if (columns := getattr(self, name)) is None or not len(columns):
+                    continue
                 raise InputError(
-                    f"{option(named[0])} is about a search of both equations: pass "
+                    f"{option(name)} is about a search of both equations: pass "
                     f"{option('search_in', 'both')}, or name the selection equation's columns in "
                     f"{option('selection_features')}"
                 )
@@ -170,30 +161,34 @@ class ChoiceModel(BaseEstimator):
         def columns_of(names: Any, terms: dict[str, list[str]] = terms) -> Any:
             if names is None or isinstance(names, str):
                 return names
-            by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
-            found: list[Any] = []
+            by_text = {text.replace(" ", ""): own for text, own in terms.items()}
+            columns: list[Any] = []
             for name in names:
                 key = name.replace(" ", "") if isinstance(name, str) else name
-                found += by_text.get(key, [name])
-            return found
+                columns += by_text.get(key, [name])
+            return columns
 
         parameters = dict(parameters)
         for role in ("always", "never", "selection_always", "selection_never"):
             if role in parameters:
                 own = selection_terms if role.startswith("selection") else terms
                 parameters[role] = columns_of(parameters[role], own)
-        given = parameters.get("feature_groups") or []
-        if isinstance(given, Mapping):
-            given = list(given.values())
-        if isinstance(given, str):
+        asked = parameters.get("feature_groups") or []
+        if isinstance(asked, str):
             return parameters
-        groups = [columns_of(group) for group in given]
+        groups = [columns_of(group) for group in _lists_of(asked)]
         taken = {name for group in groups if not isinstance(group, str) for name in group}
         groups += [
             columns for columns in terms.values() if len(columns) > 1 and not taken & {*columns}
         ]
         parameters["feature_groups"] = groups or None
         return parameters
+
+
+def _lists_of(feature_groups: Any) -> list[Any]:
+    """Return groups of columns without the names that a dict gives them."""
+    named = isinstance(feature_groups, Mapping)
+    return list(feature_groups.values() if named else feature_groups)
 
 
 class SearchModel(ChoiceModel):

@@ -2,9 +2,19 @@
 
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import Family
-from heckmanfa.fit.fitted import Choice, Choose, Fit, Fitted, Origin, Spec, label_terms
-from heckmanfa.fit.from_sample import compress_sample, fit_model
+from heckmanfa.fit.fitted import Fit, Fitted, Origin, Spec
 from heckmanfa.fit.linear import LINEAR
+from heckmanfa.fit.making import (
+    Choice,
+    Choose,
+    FirstStep,
+    Inputs,
+    PassedRows,
+    compress_sample,
+    fit_model,
+    label_terms,
+    sample_of,
+)
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
@@ -13,9 +23,12 @@ __all__ = [
     "Choice",
     "Choose",
     "Family",
+    "FirstStep",
     "Fit",
     "Fitted",
+    "Inputs",
     "Origin",
+    "PassedRows",
     "Spec",
     "Way",
     "WayName",
@@ -23,4 +36,5 @@ __all__ = [
     "compress_sample",
     "fit_model",
     "label_terms",
+    "sample_of",
 ]

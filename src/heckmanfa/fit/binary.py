@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
-from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, NotIdentifiedError, warn
+from heckmanfa.errors import ConvergenceWarning, NotIdentifiedError, warn
 from heckmanfa.fit.family import (
     PREDICTION,
     RHO,
@@ -21,17 +21,14 @@ from heckmanfa.fit.family import (
     FamilyWords,
     register,
 )
-from heckmanfa.fit.fitted import (
-    Choice,
-    Fit,
-    Spec,
+from heckmanfa.fit.fitted import Fit, Spec
+from heckmanfa.fit.making import (
+    Inputs,
     count,
     error_estimates,
     fit_of_maximum,
-    label_terms,
-    nothing_selected,
-    rho_without_selection,
-    spread_over,
+    fit_without_selection,
+    warn_of_no_selection,
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.covariance import CovarianceKind
@@ -60,6 +57,7 @@ from heckmanfa.model.probit_likelihood import (
 )
 from heckmanfa.model.two_step import refuse_unidentified
 from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
 _ROUNDED = 1e-12
 
@@ -120,45 +118,36 @@ def probits_and_compress(
     )
 
 
-def fit_binary(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-) -> Fit:
+def fit_binary(inputs: Inputs) -> Fit:
     """Maximise the joint likelihood for the chosen features, from the probits of both equations."""
-    probit, rows, features = selection.probit, selection.rows, tuple(sorted(choice.features))
-    if spec.rho is None:
-        refuse_unidentified(moments.subset(features, outcome=False))
-    naive = selection.outcome
-    if naive is None or naive.features != features:
-        naive = fit_outcome_probit(moments, rows, features)
-    start = read_start(spec.start, spec.method)
-    alone, held = not spec.guarded, spec.rho
-    given = moments, probit, naive, kind, rows
-    found = fit_probit_likelihood(*given, start, rho=held, alone=alone)
-    if start is None and choice.rho is not None and abs(found.atanh_rho) >= BOUNDARY_ATANH:
+    spec, choice, kind = inputs.spec, inputs.choice, inputs.kind
+    moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
+    if not spec.held:
+        refuse_unidentified(moments.subset(inputs.features, outcome=False))
+    naive = inputs.selection.outcome
+    if naive is None or naive.features != inputs.features:
+        naive = fit_outcome_probit(moments, rows, inputs.features)
+    start, alone = read_start(spec.start, spec.method), not spec.guarded
+    fitted = moments, probit, naive, kind, rows
+    maximum = fit_probit_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
+    if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
         start = choice.rho
-        found = fit_probit_likelihood(*given, start, alone=alone)
-    warn_of_likelihood(found, start)
+        maximum = fit_probit_likelihood(*fitted, start, alone=alone)
+    warn_of_likelihood(maximum, start)
     n_positive, n_negative = _class_counts(moments, rows, kind)
-    return replace(
-        fit_of_maximum(spec, selection, moments, choice, kind, counts, found),
-        details=BinaryOutcome(
-            n_positive=n_positive,
-            n_negative=n_negative,
-            independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
-            naive_coef=naive.coef,
-            naive_covariance=probit_covariance(OutcomeRows(rows), naive, kind),
-            mean_slope=float(found.mean_slopes[0]),
-            mean_slope_gradient=found.mean_slope_gradients[:, 0],
-            naive_mean_slope=float(found.mean_slopes[1]),
-            naive_mean_slope_gradient=found.mean_slope_gradients[:, 1],
-            deciding=tuple(selection.deciding),
-        ),
+    details = BinaryOutcome(
+        n_positive=n_positive,
+        n_negative=n_negative,
+        independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
+        naive_coef=naive.coef,
+        naive_covariance=probit_covariance(OutcomeRows(rows), naive, kind),
+        mean_slope=float(maximum.mean_slopes[0]),
+        mean_slope_gradient=maximum.mean_slope_gradients[:, 0],
+        naive_mean_slope=float(maximum.mean_slopes[1]),
+        naive_mean_slope_gradient=maximum.mean_slope_gradients[:, 1],
+        deciding=tuple(inputs.selection.deciding),
     )
+    return replace(fit_of_maximum(inputs, maximum), details=details)
 
 
 def _class_counts(
@@ -181,24 +170,18 @@ def _class_counts(
 
 def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Fit a plain probit, since no outcome is missing."""
-    k, counts, rows = len(spec.labels), sample.row_counts, sample.rows
-    features = tuple(sorted(spec.prediction))
-    moments = gather_moments(rows, features, k, None)
+    rows, features = sample.rows, tuple(sorted(spec.prediction))
+    moments = gather_moments(rows, features, len(spec.labels), None)
     kept = independent_columns(moments, features)
     probit = fit_outcome_probit(moments, rows, kept)
     separation = outcome_separation(rows, probit)
-    extra = (
-        f" The {len(features)} features are collinear or more than the rows can identify: the "
-        "coefficients are the minimum-norm ones."
-        if len(kept) < len(features)
-        else ""
-    )
-    warn(
-        f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        f"correct for: a plain probit is fitted, and {rho_without_selection(spec)}. If the outcome "
-        "was made by a comparison, which is false where a value is missing, mark such rows as "
-        f"missing.{extra}",
-        AllObservedWarning,
+    warn_of_no_selection(
+        spec,
+        sample,
+        "a plain probit",
+        " If the outcome was made by a comparison, which is false where a value is missing, mark "
+        "such rows as missing.",
+        underdetermined=len(kept) < len(features),
     )
     separated: tuple[int, ...] = ()
     if separation is not None:
@@ -218,42 +201,30 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     slope, in_kept = outcome_slopes(rows, probit)
     gradient = np.zeros(len(coef))
     gradient[[0, *(features.index(column) + 1 for column in kept)]] = in_kept
-    n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    aic, bic = likelihood_criteria(probit.log_likelihood, 1 + len(kept), n)
     n_positive, n_negative = _class_counts(moments, rows, kind)
-    return Fit(
-        spec=spec,
-        row_counts=dict(counts),
-        n_obs=n,
-        n_selected=n,
-        moments=moments,
-        dropped=(),
-        support=np.isin(np.arange(k), features),
-        equations={
-            "prediction": spread_over(spec, features, coef),
-            "selection": nothing_selected(spec),
-        },
-        errors=error_estimates(float("nan"), float("nan"), 1.0),
+    details = BinaryOutcome(
+        n_positive=n_positive,
+        n_negative=n_negative,
+        independent_log_likelihood=probit.log_likelihood,
+        naive_coef=coef,
+        naive_covariance=covariance,
+        mean_slope=slope,
+        mean_slope_gradient=gradient,
+        naive_mean_slope=slope,
+        naive_mean_slope_gradient=gradient,
+        separated=separated,
+    )
+    n = count(moments.n_selected, sample.row_counts["selected"], kind)
+    aic, bic = likelihood_criteria(probit.log_likelihood, 1 + len(kept), n)
+    return fit_without_selection(
+        *(spec, sample, kind, moments, coef, error_estimates(rho=np.nan)),
         adjusted_r2=float("nan"),
         aic=aic,
         bic=bic,
         log_likelihood=probit.log_likelihood,
         converged=probit.converged and not separated,
-        terms=label_terms(spec, features, None, []),
         covariance=covariance,
-        index_range=moments.index_range,
-        details=BinaryOutcome(
-            n_positive=n_positive,
-            n_negative=n_negative,
-            independent_log_likelihood=probit.log_likelihood,
-            naive_coef=coef,
-            naive_covariance=covariance,
-            mean_slope=slope,
-            mean_slope_gradient=gradient,
-            naive_mean_slope=slope,
-            naive_mean_slope_gradient=gradient,
-            separated=separated,
-        ),
+        details=details,
     )
 
 
@@ -303,10 +274,10 @@ def refit_binary(
     naive = fit_outcome_probit(moments, rows, features)
     if outcome_separation(rows, naive) is not None:
         return "the features decide the outcome among the selected rows"
-    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
-    if not found.converged or found.levelled_off:
+    maximum = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
+    if not maximum.converged or maximum.levelled_off:
         return "maximum likelihood did not converge"
-    return found
+    return maximum
 
 
 def probit_apart(fit: Fit) -> tuple[Floats, float]:
@@ -316,11 +287,11 @@ def probit_apart(fit: Fit) -> tuple[Floats, float]:
 
 
 def binary_log_density(
-    index: Floats, mean: Floats, outcome: Floats, rho: float, sigma: float
+    index: Floats, mean: Floats, outcome: Floats, errors: Mapping[str, float]
 ) -> Floats:
     """Log-likelihood of selected rows: of their selection and their classes."""
     sign = 2.0 * outcome - 1.0
-    return np.asarray(log_bivariate_cdf(sign * mean, index, sign * rho))
+    return np.asarray(log_bivariate_cdf(sign * mean, index, sign * errors["rho"]))
 
 
 BINARY = register(
@@ -351,7 +322,7 @@ BINARY = register(
             "identified. Look for a stronger exclusion, or let fewer features predict."
             f"{instead(' See profile_rho().', '')} Standard errors would be those of a known rho, "
             "and are not given.",
-            only_normality="Only normality of the errors identifies the model, and a binary "
+            only_normality=f"{capitalised(ONLY_NORMALITY)}, and a binary "
             "outcome says little about their shape: rho and all effects rest on an assumption that "
             "these data can hardly contradict.",
             if_not_normal="Report the range over rho beside the estimate, and do not lean on "

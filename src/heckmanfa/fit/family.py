@@ -17,8 +17,10 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import JointProblem
 from heckmanfa.model.likelihood import JointMaximum
+from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.normal import log_cdf
+from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.text.option_types import Method
@@ -30,8 +32,10 @@ Capability = Literal[
     "bounds of rho",
     "calibration",
     "lambda",
+    "profiles",
+    "refits",
 ]
-"""what only some families support; see `Family.supports`"""
+"""what only some families support; see `Family.can`"""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,17 @@ SIGMA = ErrorTerm("sigma", 0.0, transform=LOG, tested=False)
 
 
 class Details:
-    """What a family keeps of a fit beyond its estimates."""
+    """What a family keeps of a fit beyond its estimates.
+
+    A family fills what it has: outputs that need any of it ask whether it is there.
+    """
+
+    own_scale: OwnScale | None = None
+    """what a fit on the log of an outcome knows of the outcome's own scale"""
+    rho_scores: Floats | None = None
+    """what gives robust or cluster standard errors at any given rho"""
+    guards: LikelihoodGuards | None = None
+    """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
 
     def averaged(self) -> Details | None:
         """Return what remains if averages replace the estimates."""
@@ -174,7 +188,7 @@ class Beginning:
     """the usual start"""
 
 
-def log_not_selected(index: Floats) -> Floats:
+def log_not_selected(index: Floats, errors: Mapping[str, float]) -> Floats:
     """Log-likelihood of rows that are not selected, whose outcome says nothing."""
     return np.asarray(log_cdf(-index))
 
@@ -183,8 +197,8 @@ def log_not_selected(index: Floats) -> Floats:
 class Family:
     """One model: its parameters, how it is estimated, what it expects, and its words.
 
-    Functions are called with what their comments say; `Spec`, `Fit` and others are those of
-    `heckmanfa.fit.fitted`.
+    Functions are called with what their comments say; `Spec` and `Fit` are those of
+    `heckmanfa.fit.fitted`, `Inputs` those of `heckmanfa.fit.making`.
     """
 
     name: str
@@ -202,23 +216,23 @@ class Family:
     first_step: Callable[..., Any]
     """(spec, sample, check_left): the selection equation, and the compressed selected rows"""
     estimate: Callable[..., Any]
-    """(spec, selection, moments, choice, kind, counts): the `Fit` of chosen features"""
+    """(inputs): the `Fit` of chosen features, given its `Inputs`"""
     estimate_alone: Callable[..., Any]
     """(spec, sample, kind): the `Fit` if no outcome is missing"""
-    begin: Callable[..., Beginning]
-    """(moments, probit, features, rows): the joint likelihood of some features"""
-    refit: Callable[..., JointMaximum | str]
-    """(moments, probit, rows, features, kind, start, alone): other features by maximum likelihood,
-    or the reason why not"""
     naive: Callable[..., tuple[Floats, float]]
     """(fit): coefficients of the model that ignores selection, intercept first, and the
     log-likelihood of both equations apart"""
     parts: Callable[..., Parts]
     """(kind, mean, index, dependence): an expectation with its derivatives"""
     log_density: Callable[..., Floats]
-    """(index, mean, outcome, rho, sigma): log-likelihood of selected rows"""
-    log_missing: Callable[[Floats], Floats] = log_not_selected
-    """(index): log-likelihood of rows that are not selected"""
+    """(index, mean, outcome, errors): log-likelihood of selected rows, given `Fit.error_values`"""
+    log_missing: Callable[..., Floats] = log_not_selected
+    """(index, errors): log-likelihood of rows that are not selected"""
+    begin: Callable[..., Beginning] | None = None
+    """(moments, probit, features, rows): the joint likelihood of some features, for profiles"""
+    refit: Callable[..., JointMaximum | str] | None = None
+    """(moments, probit, rows, features, kind, start, alone): other features by maximum likelihood,
+    or the reason why not"""
     has_classes: bool = False
     """whether outcomes are labels of classes, so that expectations are probabilities"""
     needs_missing: bool = True
@@ -241,16 +255,25 @@ class Family:
         """Whether the inverse Mills ratio has a coefficient in the prediction equation."""
         return IMR in self.error_terms
 
-    def require(self, capability: Capability) -> None:
-        """Refuse what only other families have, and say what to use."""
-        if capability in self.supports or (capability == "lambda" and self.has_imr):
-            return
-        raise InputError(f"the {self.words.model} has {self.words.lacking[capability]}")
-
     @property
     def has_sigma(self) -> bool:
         """Whether the scale of the outcome's error is estimated."""
         return SIGMA in self.error_terms
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the family declares a capability, or has what it takes."""
+        follows = {
+            "lambda": self.has_imr,
+            "profiles": self.begin is not None,
+            "refits": self.refit is not None,
+        }
+        return follows.get(capability, capability in self.supports)
+
+    def require(self, capability: Capability) -> None:
+        """Refuse what only other families have, and say what to use."""
+        if not self.can(capability):
+            lacking = self.words.lacking.get(capability, f"no {capability}")
+            raise InputError(f"the {self.words.model} has {lacking}")
 
 
 _FAMILIES: dict[str, Family] = {}

@@ -5,7 +5,6 @@ Reports, inference and plots read a `Fit`, and nothing else of an estimator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -17,17 +16,16 @@ from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
 from heckmanfa.data.outcome_classes import Classes
-from heckmanfa.data.rows import Mask, Positions, Rows
+from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.fit.family import Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
-from heckmanfa.model.equations import Selection, weighted_count
-from heckmanfa.model.likelihood import Doubt, JointMaximum
+from heckmanfa.model.likelihood import Doubt
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
-from heckmanfa.model.probit import Probit, probit_covariance
+from heckmanfa.model.probit import Probit
 from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.searched import SearchOutcome
 from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
@@ -60,8 +58,8 @@ class Spec:
     """name of the family, as model files have it"""
     outcome_transform: OutcomeTransform | None = None
     """the scale that a linear outcome is fitted on"""
-    rho: float | None = None
-    """a value at which rho is held; None estimates it"""
+    held: dict[str, float] = field(default_factory=dict)
+    """values at which error terms are held, by name; all others are estimated"""
     unknown: Unknown = "error"
     """what to do with levels of a category that the fit did not have"""
 
@@ -96,6 +94,11 @@ class Spec:
     def error_terms(self) -> tuple[str, ...]:
         """What is estimated of the errors, as tables name it."""
         return self.family.term_names
+
+    @property
+    def correction_terms(self) -> tuple[str, ...]:
+        """What is estimated to correct the prediction equation, in words; nothing if it is held."""
+        return () if self.held else (self.family.words.correction_parameter,)
 
     def feature_names(self, columns: Positions) -> list[Any]:
         """Return the names of columns, or their positions if X has no names.
@@ -187,8 +190,6 @@ class Fit:
     """why the likelihood says little about rho"""
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another known maximum"""
-    guards: LikelihoodGuards | None = None
-    """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
     n_clusters: int | None = None
     """None unless the covariance is clustered"""
     weighted: bool = False
@@ -229,7 +230,7 @@ class Fit:
     @property
     def dependence(self) -> float:
         """What makes the outcome depend on selection: b_H, or rho where there is no b_H."""
-        return self.error_estimates[self.spec.error_terms.index(self.family.dependence)]
+        return self.errors[self.family.dependence].value
 
     @property
     def error_estimates(self) -> list[float]:
@@ -257,9 +258,14 @@ class Fit:
         return self.equations["selection"].intercept
 
     @property
+    def error_values(self) -> dict[str, float]:
+        """All that is known of the errors, by name: estimated, held or known beforehand."""
+        return {name: estimate.value for name, estimate in self.errors.items()}
+
+    @property
     def imr_coef(self) -> float:
-        """b_H, or rho where there is no b_H."""
-        return self.errors["imr"].value
+        """b_H; it follows from rho where it is not estimated."""
+        return self.error_values.get("imr", self.rho * self.sigma)
 
     @property
     def rho(self) -> float:
@@ -269,7 +275,7 @@ class Fit:
     @property
     def sigma(self) -> float:
         """The scale of the outcome's error; 1 if it has none."""
-        return self.errors["sigma"].value
+        return self.error_values.get("sigma", 1.0)
 
     @property
     def atanh_rho(self) -> tuple[float, float] | None:
@@ -278,13 +284,18 @@ class Fit:
 
     @property
     def own_scale(self) -> OwnScale | None:
-        """What a fit on the log of an outcome knows of the outcome's own scale."""
-        return getattr(self.details, "own_scale", None)
+        """As in `Details`."""
+        return None if self.details is None else self.details.own_scale
 
     @property
     def rho_scores(self) -> Floats | None:
-        """What gives robust or cluster standard errors at any given rho; None if not known."""
-        return getattr(self.details, "rho_scores", None)
+        """As in `Details`."""
+        return None if self.details is None else self.details.rho_scores
+
+    @property
+    def guards(self) -> LikelihoodGuards | None:
+        """As in `Details`."""
+        return None if self.details is None else self.details.guards
 
     def with_errors(self, **values: float | ErrorEstimate) -> Fit:
         """Return the fit with other estimates of parameters of the errors."""
@@ -380,7 +391,7 @@ class Fit:
     @property
     def held_rho(self) -> float | None:
         """The value at which rho is held; None if it is estimated, or no outcome is missing."""
-        return None if self.probit is None else self.spec.rho
+        return None if self.probit is None else self.spec.held.get("rho")
 
     @property
     def rho_is_conditioned(self) -> bool:
@@ -394,187 +405,3 @@ class Fitted(Protocol):
     @property
     def fit_(self) -> Fit:
         """All results of the fit."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The prediction features of a fit, and how they were found."""
-
-    features: tuple[int, ...]
-    dropped: tuple[int, ...] = ()
-    search: SearchOutcome | None = None
-    everything: bool = False
-    """whether the features are all that may predict, to be weighed after the fit"""
-    selection: tuple[int, ...] | None = None
-    """columns of the selection equation, if these were chosen as well; None is all of them"""
-    rho: float | None = None
-    """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
-
-
-class Choose(Protocol):
-    """Chooses the prediction features."""
-
-    @property
-    def by_covariance(self) -> bool:
-        """Whether what is chosen depends on the covariance of the estimates of all features."""
-        return False
-
-    def __call__(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        kind: CovarianceKind,
-        random_state: Any,
-    ) -> Choice:
-        """Choose, from the selection equation and the compressed data."""
-
-    def without_selection(self, spec: Spec) -> SearchOutcome | None:
-        """Return the outcome of a search that did not run, since no outcome is missing."""
-        return None
-
-    def finish(
-        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
-    ) -> Fit:
-        """Return the fit to report."""
-        return fit
-
-
-def count(weights: float, rows: int, kind: CovarianceKind) -> int | float:
-    """Count rows: frequency weights are summed, sampling weights are not."""
-    return weighted_count(rows if kind.sampling else weights)
-
-
-def spread_over(spec: Spec, columns: Positions, coef: Floats) -> EquationEstimate:
-    """Return the estimate of an equation, given its intercept and coefficients of some columns."""
-    spread = np.zeros(len(spec.labels))
-    spread[list(columns)] = coef[1:]
-    return EquationEstimate(spread, float(coef[0]))
-
-
-def error_estimates(imr: float, rho: float, sigma: float) -> dict[str, ErrorEstimate]:
-    """Return estimates of the usual parameters of the errors."""
-    return {"imr": ErrorEstimate(imr), "rho": ErrorEstimate(rho), "sigma": ErrorEstimate(sigma)}
-
-
-def nothing_selected(spec: Spec) -> EquationEstimate:
-    """Return the selection equation if no outcome is missing."""
-    return EquationEstimate(np.zeros(len(spec.labels)), float("inf"))
-
-
-def _n_obs(selection: Selection, kind: CovarianceKind, counts: dict[str, int]) -> int | float:
-    return count(selection.probit.n, counts["unselected"] + counts["selected"], kind)
-
-
-def fit_of_equations(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-    *,
-    features: Positions,
-    coef: Floats,
-    selection_coef: Floats,
-    errors: dict[str, ErrorEstimate],
-    **known: Any,
-) -> Fit:
-    """Return the fit of both equations, (1 + J,) and (1 + p,), and what else is known of it."""
-    probit = selection.probit
-    return Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=_n_obs(selection, kind, counts),
-        n_selected=count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), features),
-        equations={
-            "prediction": spread_over(spec, features, coef),
-            "selection": spread_over(spec, probit.features, selection_coef),
-        },
-        errors=errors,
-        **known,
-    )
-
-
-def fit_of_maximum(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-    found: JointMaximum,
-) -> Fit:
-    """Return the fit of maximum-likelihood estimates, by any family."""
-    probit, features = selection.probit, found.features
-    aic, bic = found.criteria(_n_obs(selection, kind, counts))
-    return fit_of_equations(
-        *(spec, selection, moments, choice, kind, counts),
-        features=features,
-        coef=found.coef,
-        selection_coef=found.selection_coef,
-        errors=_errors_of_maximum(spec, found),
-        adjusted_r2=float("nan"),
-        aic=aic,
-        bic=bic,
-        log_likelihood=found.log_likelihood,
-        params=found.params,
-        converged=probit.converged and found.converged,
-        terms=label_terms(spec, features, probit, spec.error_terms),
-        covariance=_likelihood_covariance(found, probit, kind, selection.rows),
-        index_range=found.index_range,
-        doubts=found.doubts,
-        # If the maximization stopped short, there is no first maximum either.
-        second_maximum=found.second_maximum if found.converged else None,
-    )
-
-
-def _errors_of_maximum(spec: Spec, maximum: JointMaximum) -> dict[str, ErrorEstimate]:
-    """Return the estimates of the errors; a held rho was not estimated, and keeps its digits."""
-    held, terms = spec.rho, spec.family.likelihood_terms
-    rho = maximum.rho if held is None else held
-    errors = error_estimates(maximum.rho * maximum.sigma, rho, maximum.sigma)
-    spread = np.sqrt(np.diag(maximum.covariance))[-len(terms) :]
-    for term, value, error in zip(terms, maximum.ends, spread, strict=True):
-        if term.name != "rho" or held is None:
-            transformed = float(value), float(error)
-            errors[term.name] = replace(errors[term.name], transformed=transformed)
-    return errors
-
-
-def _likelihood_covariance(
-    found: JointMaximum, probit: Probit, kind: CovarianceKind, rows: Rows
-) -> Floats:
-    """Return the covariance to report.
-
-    If the curvature does not give it, only the selection equation has one: its probit alone, in
-    which there is no rho.
-    """
-    covariance = found.reported_covariance()
-    if not found.errors_hold:
-        own = slice(len(found.coef), len(found.coef) + len(found.selection_coef))
-        covariance[own, own] = probit_covariance(rows, probit, kind)
-    return covariance
-
-
-def rho_without_selection(spec: Spec) -> str:
-    """Say what becomes of rho if no outcome is missing."""
-    return "rho is not identified" if spec.rho is None else f"a rho of {spec.rho:g} changes nothing"
-
-
-def label_terms(
-    spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    """Label the rows of a covariance: the equations, then terms of the errors."""
-    columns = {"prediction": sorted(features)}
-    if probit is not None:
-        columns["selection"] = list(probit.features)
-    terms = []
-    for equation in spec.family.equations:
-        if equation.columns in columns:
-            names = ["Intercept", *(spec.labels[column] for column in columns[equation.columns])]
-            terms += [(equation.name, name) for name in names]
-    return (*terms, *(("errors", term) for term in errors))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from heckmanfa.data.rows import Rows
@@ -9,9 +11,8 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit.fitted import Fit
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies, symmetric
-from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import Errors, Form, wald_excess
+from heckmanfa.search.form import Errors, Form, two_step_form, wald_excess
 
 
 def form_of_fit(fit: Fit, *, both: bool = False) -> Form:
@@ -84,41 +85,22 @@ def form_of_candidates(fit: Fit, choices: Choices) -> Form:
     A search of both equations or by a likelihood has it; another one has its two-step estimates in
     the compressed data, with Heckman's covariance.
     """
-    if fit.search is not None and fit.search.form is not None:
-        return fit.search.form
-    probit, moments = fit.probit, fit.moments
-    assert probit is not None
-    known = None if fit.search is None or fit.search.result is None else fit.search.result.goal.form
+    search = fit.search
+    if search is not None and search.form is not None:
+        return search.form
     if "two steps" in fit.family.supports:
-        return two_step_form(fit, choices.columns)
-    if known is None:
+        return form_of_two_steps(fit, choices.columns)
+    form = None if search is None or search.result is None else search.result.goal.form
+    if form is None:
         raise NotIdentifiedError("the search did not fit the model of all features.")
-    selection = tuple(probit.features)
-    k, rho = len(known.columns), known.atanh_rho
-    ends = [fit.selection_intercept, *fit.selection_coef[list(selection)]]
-    free = [*range(1, k + 1), k + len(selection) + 2]
-    covariance = np.zeros((free[-1] + 1, free[-1] + 1))
-    covariance[np.ix_(free[:-1], free[:-1])] = known.covariance
-    covariance[free[-1], free[-1]] = 1.0 if rho is None else rho.variance
-    if rho is not None:
-        covariance[free[-1], free[:-1]] = covariance[free[:-1], free[-1]] = rho.covariance
-    # Only the free parameters are asked for.
-    return Form(
-        columns=known.columns,
-        selection=selection,
-        n_features=fit.n_features,
-        n_selected=float(moments.n_selected),
-        errors="binary",
-        estimates=np.array(
-            [0.0, *known.estimates, *ends, 0.0 if rho is None else rho.estimate], dtype=np.float64
-        ),
-        covariance=covariance,
-        knows_correction=rho is not None,
-        correction_excess=0.0 if rho is None else rho.excess,
-    ).check()
+    # The index has the selection equation of the fit.
+    estimates = form.estimates.copy()
+    slopes = fit.selection_coef[list(form.selection)]
+    estimates[len(form.columns) + 1 : form.correction] = [fit.selection_intercept, *slopes]
+    return replace(form, estimates=estimates).check()
 
 
-def two_step_form(
+def form_of_two_steps(
     fit: Fit,
     columns: tuple[int, ...],
     kind: CovarianceKind = CLASSICAL,
@@ -128,8 +110,7 @@ def two_step_form(
 
     The compressed data have it with the classical covariance; another kind reads ``rows``.
     """
-    moments, probit = fit.moments, fit.probit
-    assert probit is not None
+    moments = fit.moments
     few = moments.n_selected <= len(columns) + 2
     if few or dependencies(moments.subset(columns, outcome=False)):
         why = "more than the selected rows can identify" if few else "collinear among them"
@@ -137,21 +118,4 @@ def two_step_form(
             f"the {len(columns)} features that may predict cannot be fitted at once to the "
             f"selected rows: they are {why}."
         )
-    found = fit_two_step(moments, probit, columns, kind, rows, largest_rho=LARGEST_RHO)
-    k = len(found.features)
-    order = [*range(k + 1), *range(k + 2, len(found.covariance)), k + 1]
-    whole = np.zeros((len(order) + 1, len(order) + 1))
-    whole[:-1, :-1] = found.covariance[np.ix_(order, order)]
-    sigma, imr_coef = float(found.solution.sigma), float(found.coef[-1])
-    rest = max(sigma**2 - moments.mean_delta * imr_coef**2, np.finfo(float).tiny)
-    both = [*found.coef[:-1], *probit.coef]
-    return Form(
-        columns=found.features,
-        selection=tuple(probit.features),
-        n_features=fit.n_features,
-        n_selected=float(moments.n_selected),
-        errors="two-step",
-        estimates=np.array([*both, imr_coef, 0.5 * float(np.log(rest))], dtype=np.float64),
-        covariance=whole,
-        mean_delta=moments.mean_delta,
-    ).check()
+    return two_step_form(moments, columns, kind, rows).check()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
-from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
+from heckmanfa.errors import RhoOutsideWarning, warn
 from heckmanfa.fit.family import (
     IMR,
     PREDICTION,
@@ -23,26 +24,21 @@ from heckmanfa.fit.family import (
     FamilyWords,
     register,
 )
-from heckmanfa.fit.fitted import (
-    Choice,
-    ErrorEstimate,
-    Fit,
-    Spec,
+from heckmanfa.fit.fitted import ErrorEstimate, Fit, Spec
+from heckmanfa.fit.making import (
+    Inputs,
     count,
     error_estimates,
     fit_of_equations,
     fit_of_maximum,
-    label_terms,
-    nothing_selected,
-    rho_without_selection,
-    spread_over,
+    fit_without_selection,
+    warn_of_no_selection,
 )
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.equations import Selection, fit_selection, gather, refuse_leakage
 from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
 from heckmanfa.model.joint_problem import LinearProblem
-from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.likelihood import (
     MaximumLikelihood,
     fit_held_likelihood,
@@ -50,7 +46,7 @@ from heckmanfa.model.likelihood import (
     likelihood_criteria,
     warn_of_likelihood,
 )
-from heckmanfa.model.likelihood_guards import guard_likelihood
+from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.newton import ProfileStarts, Start, read_start, starting_point
 from heckmanfa.model.normal import log_cdf
@@ -64,6 +60,7 @@ from heckmanfa.model.own_scale import (
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step, solve_two_step
 from heckmanfa.text.option_words import instead, option
+from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +72,12 @@ class LinearDetails(Details):
     rho_scores: Floats | None = None
     """(2 J + p + 5) squared, for robust or cluster standard errors at any given rho; None if they
     are classical"""
+    guards: LikelihoodGuards | None = None
+    """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
 
-    def averaged(self) -> None:
-        """Both are of one set of features."""
+    def averaged(self) -> LinearDetails:
+        """Return the guards of the model of all features; the others are of one set of them."""
+        return LinearDetails(guards=self.guards)
 
     def rescaled(self, ratio: Floats, moved: Floats) -> LinearDetails:
         """Rescale what is known of sigma with its standard error."""
@@ -101,66 +101,60 @@ def select_and_compress(
     return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])
 
 
-def fit_linear(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-) -> Fit:
+def fit_linear(inputs: Inputs) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
-    given = spec, selection, moments, choice, kind, counts
-    fit = _fit_free(*given) if spec.rho is None else _fit_held(*given, spec.rho)
+    spec, choice = inputs.spec, inputs.choice
+    fit = _fit_held(inputs, **spec.held) if spec.held else _fit_free(inputs)
     if choice.everything or not (spec.errors_differ and spec.guarded):
         return fit
-    rows = selection.rows
-    scores = gather_rho_scores(moments, selection.probit, fit.features, kind, rows)
-    return replace(fit, details=LinearDetails(fit.own_scale, scores))
+    scores = gather_rho_scores(
+        inputs.moments, inputs.probit, fit.features, inputs.kind, inputs.rows
+    )
+    return with_linear_details(fit, rho_scores=scores)
 
 
-def _fit_free(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-) -> Fit:
+def with_linear_details(fit: Fit, **details: Any) -> Fit:
+    """Return the fit with more of `LinearDetails`."""
+    known = fit.details if isinstance(fit.details, LinearDetails) else LinearDetails()
+    return replace(fit, details=replace(known, **details))
+
+
+def _fit_free(inputs: Inputs) -> Fit:
     """Estimate rho with all else, by either method."""
-    probit, rows = selection.probit, selection.rows
+    spec, choice, kind = inputs.spec, inputs.choice, inputs.kind
+    moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
     # Skip robust errors: maximum likelihood replaces these estimates.
     first = CLASSICAL if spec.method == "ml" else kind
     # The covariance of everything must be positive definite.
     largest = LARGEST_RHO if choice.everything else None
-    found = fit_two_step(moments, probit, choice.features, first, rows, largest_rho=largest)
-    solution = found.solution
-    j = len(found.coef) - 1
-    order = [*range(j), *range(j + 1, len(found.covariance)), j]
+    two_step = fit_two_step(moments, probit, choice.features, first, rows, largest_rho=largest)
+    solution = two_step.solution
+    if spec.method == "ml":
+        start = read_start(spec.start, spec.method)
+        maximum = fit_likelihood(moments, probit, two_step, kind, rows, start)
+        warn_of_likelihood(maximum, start)
+        fit = _fit_of_maximum(inputs, maximum, float(solution.adjusted_r2))
+        if not spec.guarded:
+            return fit
+        compared = moments, probit, two_step, maximum, kind, rows, fit.n_selected
+        return with_linear_details(fit, guards=guard_likelihood(*compared))
+    j = len(two_step.coef) - 1
+    order = [*range(j), *range(j + 1, len(two_step.covariance)), j]
     fit = fit_of_equations(
-        *(spec, selection, moments, choice, kind, counts),
-        features=found.features,
-        coef=found.coef[:-1],
-        selection_coef=probit.coef,
-        errors=error_estimates(float(found.coef[-1]), float(solution.rho), float(solution.sigma)),
+        inputs,
+        two_step.features,
+        two_step.coef[:-1],
+        probit.coef,
+        error_estimates(imr=two_step.coef[-1], rho=solution.rho, sigma=solution.sigma),
+        ["imr"],
         adjusted_r2=float(solution.adjusted_r2),
         aic=float(solution.aic),
         bic=float(solution.bic),
-        converged=probit.converged,
-        terms=label_terms(spec, found.features, probit, ["imr"]),
-        covariance=found.covariance[np.ix_(order, order)],
-        index_range=moments.index_range,
+        covariance=two_step.covariance[np.ix_(order, order)],
     )
-    if spec.method == "ml":
-        start = read_start(spec.start, spec.method)
-        maximum = fit_likelihood(moments, probit, found, kind, rows, start)
-        warn_of_likelihood(maximum, start)
-        given = moments, probit, found, maximum, kind, rows, fit.n_selected
-        guards = guard_likelihood(*given) if spec.guarded else None
-        return replace(_of_maximum(fit, maximum, selection, choice, kind), guards=guards)
     if spec.needs_own_scale or (choice.everything and spec.guarded):
-        own_scale = two_step_own_scale(moments, probit, found, kind, rows)
-        fit = replace(fit, details=LinearDetails(own_scale))
+        own_scale = two_step_own_scale(moments, probit, two_step, kind, rows)
+        fit = with_linear_details(fit, own_scale=own_scale)
     if not abs(fit.rho) < 1 and not choice.everything:
         warn(
             f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
@@ -171,109 +165,70 @@ def _fit_free(
     return fit
 
 
-def _of_maximum(
-    fit: Fit, found: MaximumLikelihood, selection: Selection, choice: Choice, kind: CovarianceKind
-) -> Fit:
-    """Return the fit by maximum likelihood, given that of two steps."""
-    spec, own_scale = fit.spec, None
-    if spec.needs_own_scale:
-        given = fit.moments, selection.probit, found, kind, selection.rows
-        own_scale = likelihood_own_scale(*given)
-    return replace(
-        fit_of_maximum(spec, selection, fit.moments, choice, kind, fit.row_counts, found),
-        adjusted_r2=fit.adjusted_r2,
-        details=LinearDetails(own_scale),
-    )
+def _fit_of_maximum(inputs: Inputs, maximum: MaximumLikelihood, adjusted_r2: float) -> Fit:
+    """Return the fit by maximum likelihood, with the adjusted R^2 of two steps."""
+    fit, own_scale = fit_of_maximum(inputs, maximum), None
+    if inputs.spec.needs_own_scale:
+        own_scale = likelihood_own_scale(
+            inputs.moments, inputs.probit, maximum, inputs.kind, inputs.rows
+        )
+    return replace(fit, adjusted_r2=adjusted_r2, details=LinearDetails(own_scale))
 
 
-def _fit_held(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-    rho: float,
-) -> Fit:
+def _fit_held(inputs: Inputs, rho: float) -> Fit:
     """Estimate everything but rho, which the user gives, by either method."""
-    probit, rows = selection.probit, selection.rows
-    features = tuple(sorted(choice.features))
+    spec, features, kind = inputs.spec, inputs.features, inputs.kind
+    moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
     ml = spec.method == "ml"
-    found = fit_held_two_step(moments, probit, features, rho, CLASSICAL if ml else kind, rows)
-    errors = error_estimates(found.imr_coef, rho, found.sigma)
-    log_sigma_error = float(np.sqrt(found.covariance[-1, -1])) / found.sigma
-    errors["sigma"] = ErrorEstimate(found.sigma, (float(np.log(found.sigma)), log_sigma_error))
+    two_step = fit_held_two_step(moments, probit, features, rho, CLASSICAL if ml else kind, rows)
+    if ml:
+        maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
+        warn_of_likelihood(maximum, None)
+        return _fit_of_maximum(inputs, maximum, two_step.adjusted_r2)
+    sigma = two_step.sigma
+    errors = error_estimates(imr=two_step.imr_coef, rho=rho)
+    log_sigma_error = float(np.sqrt(two_step.covariance[-1, -1])) / sigma
+    errors["sigma"] = ErrorEstimate(sigma, (float(np.log(sigma)), log_sigma_error))
     fit = fit_of_equations(
-        *(spec, selection, moments, choice, kind, counts),
-        features=features,
-        coef=found.coef,
-        selection_coef=probit.coef,
-        errors=errors,
-        adjusted_r2=found.adjusted_r2,
-        aic=found.aic,
-        bic=found.bic,
-        converged=probit.converged,
-        terms=label_terms(spec, features, probit, ["imr", "rho", "sigma"]),
-        covariance=found.covariance,
-        index_range=moments.index_range,
+        *(inputs, features, two_step.coef, probit.coef, errors, spec.error_terms),
+        adjusted_r2=two_step.adjusted_r2,
+        aic=two_step.aic,
+        bic=two_step.bic,
+        covariance=two_step.covariance,
     )
-    if not ml:
-        if not spec.needs_own_scale:
-            return fit
-        own_scale = held_own_scale(moments, probit, features, rho, kind, rows)
-        return replace(fit, details=LinearDetails(own_scale))
-    maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
-    warn_of_likelihood(maximum, None)
-    return _of_maximum(fit, maximum, selection, choice, kind)
+    if not spec.needs_own_scale:
+        return fit
+    return with_linear_details(
+        fit, own_scale=held_own_scale(moments, probit, features, rho, kind, rows)
+    )
 
 
 def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Fit ordinary least squares, since no outcome is missing."""
-    k, counts = len(spec.labels), sample.row_counts
-    moments = gather_moments(sample.rows, spec.prediction, k, None)
-    refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
-    found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
-    extra = (
-        f" The {len(spec.prediction)} features are collinear or more than the rows can identify: "
-        "the coefficients are the minimum-norm ones."
-        if found.underdetermined
-        else ""
+    moments = gather_moments(sample.rows, spec.prediction, len(spec.labels), None)
+    refuse_leakage(moments, spec.labels, sample.row_counts["selected"], missing=False)
+    naive = fit_least_squares(moments, spec.prediction, kind, sample.rows)
+    warn_of_no_selection(
+        spec, sample, "ordinary least squares", underdetermined=naive.underdetermined
     )
-    warn(
-        f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        f"correct for: ordinary least squares is fitted, and {rho_without_selection(spec)}.{extra}",
-        AllObservedWarning,
-    )
-    n = count(moments.n_selected, counts["selected"], kind)
-    aic, bic, log_likelihood, own_scale = found.aic, found.bic, None, None
+    aic, bic, log_likelihood, own_scale = naive.aic, naive.bic, None, None
     if spec.method == "ml":
-        log_likelihood = found.log_likelihood
+        log_likelihood = naive.log_likelihood
+        n = count(moments.n_selected, sample.row_counts["selected"], kind)
         # The coefficients, the intercept and sigma.
         aic, bic = likelihood_criteria(log_likelihood, len(spec.prediction) + 2, n)
     if spec.needs_own_scale:
         columns = sorted(spec.prediction)
-        own_scale = least_squares_own_scale(moments, columns, found, kind, sample.rows)
-    return Fit(
-        spec=spec,
-        row_counts=dict(counts),
-        n_obs=n,
-        n_selected=n,
-        moments=moments,
-        dropped=(),
-        support=np.isin(np.arange(k), spec.prediction),
-        equations={
-            "prediction": spread_over(spec, sorted(spec.prediction), found.coef),
-            "selection": nothing_selected(spec),
-        },
-        errors=error_estimates(float("nan"), float("nan"), found.sigma),
-        adjusted_r2=found.adjusted_r2,
+        own_scale = least_squares_own_scale(moments, columns, naive, kind, sample.rows)
+    return fit_without_selection(
+        *(spec, sample, kind, moments, naive.coef),
+        error_estimates(imr=np.nan, rho=np.nan, sigma=naive.sigma),
+        adjusted_r2=naive.adjusted_r2,
         aic=aic,
         bic=bic,
         log_likelihood=log_likelihood,
         converged=True,
-        terms=label_terms(spec, spec.prediction, None, []),
-        covariance=found.covariance,
-        index_range=moments.index_range,
+        covariance=naive.covariance,
         details=LinearDetails(own_scale),
     )
 
@@ -311,9 +266,10 @@ def least_squares_apart(fit: Fit) -> tuple[Floats, float]:
 
 
 def linear_log_density(
-    index: Floats, mean: Floats, outcome: Floats, rho: float, sigma: float
+    index: Floats, mean: Floats, outcome: Floats, errors: Mapping[str, float]
 ) -> Floats:
     """Log-likelihood of selected rows: of their selection and their outcomes."""
+    rho, sigma = errors["rho"], errors["sigma"]
     e = (outcome - mean) / sigma
     shifted = (index + rho * e) / np.sqrt(1.0 - rho**2)
     normal = -0.5 * e**2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
@@ -346,8 +302,7 @@ LINEAR = register(
             near_one=", which usually means that the model does not fit: look for outliers and "
             "skewness in the outcome (take its logarithm?), look for a stronger exclusion, and "
             "compare with the two-step estimates. Do not rely on its standard error.",
-            only_normality="Only normality of the errors identifies the model; estimates are often "
-            "unstable.",
+            only_normality=f"{capitalised(ONLY_NORMALITY)}; estimates are often unstable.",
             if_not_normal=f"Do not lean on {option('method', 'ml')} or on p-values near 5%. If "
             "the outcome is skewed, transform it, and report the range over rho.",
             other_estimates=f"use {option('method', 'two-step')}",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -16,10 +15,11 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.effect_cells import (
-    PREDICTION,
     Blocks,
     Change,
+    ColumnMove,
     EffectRows,
+    NamedChange,
     RowGroup,
     Where,
     cells_of,
@@ -28,53 +28,12 @@ from heckmanfa.inference.effect_cells import (
     refuse_none,
     row_groups,
     shares_of,
+    with_values,
 )
 from heckmanfa.inference.expectations import Estimates, design_blocks
-from heckmanfa.inference.fit_rows import take_column, weights_of
 from heckmanfa.inference.prediction import read_rows
+from heckmanfa.inference.rows_of_fit import take_column, weights_of
 from heckmanfa.text.printable import quoted, quoted_list
-
-
-@dataclass(frozen=True)
-class _Move:
-    """A change in a column of X, or in the dummies of a category."""
-
-    term: str
-    words: str
-    after: dict[int, float]
-    """values of columns of the model after the change"""
-    before: dict[int, float] | None = None
-    """values before it; None for the slope of a single column"""
-    contrast: tuple[Any, Any] | None = None
-
-    @property
-    def moved(self) -> frozenset[int]:
-        before = self.before or {}
-        return frozenset(
-            column for column, value in self.after.items() if before.get(column) != value
-        )
-
-    def change(self, design: Floats, positions: dict[int, int]) -> Change:
-        """Return what the change does to a design, given the positions of columns in it."""
-        if self.before is not None:
-            return Change(
-                before=_with(design, positions, self.before),
-                after=_with(design, positions, self.after),
-            )
-        slopes = np.zeros((1, design.shape[1]))
-        for column in self.after:
-            if column in positions:
-                slopes[0, positions[column]] = 1.0
-        return Change(slopes=slopes)
-
-
-def _with(design: Floats, positions: dict[int, int], values: dict[int, float]) -> Floats:
-    """Return a design in which columns have other values; those that are not in it do nothing."""
-    design = design.copy()
-    for column, value in values.items():
-        if column in positions:
-            design[:, positions[column]] = value
-    return design
 
 
 def array_rows(
@@ -90,7 +49,6 @@ def array_rows(
     table = read_rows(fit, X, prediction=estimates.prediction, selection=estimates.selection)
     n = table.shape[0]
     moves = [] if where.predictions else _moves(fit, table, estimates, features)
-    positions = {column: 1 + i for i, column in enumerate(estimates.columns)}
     sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
     weight, total = shares_of(sample_weight, n)
     # The same column may be named twice, by its name and by its position.
@@ -98,10 +56,7 @@ def array_rows(
     fixed = [_fixed_columns(fit, table, name, values) for name, values in where.fixed]
 
     def changes(design: Floats) -> Iterator[Change]:
-        if where.predictions:
-            yield Change(after=design)
-        for move in moves:
-            yield move.change(design, positions)
+        return (move.change(design) for _, move in moves)
 
     def blocks(group: RowGroup, values: dict[int, float]) -> Blocks:
         average = []
@@ -110,7 +65,7 @@ def array_rows(
             if rows is not None:
                 design = design[rows]
             if values:
-                design = _with(design, positions, values)
+                design = with_values(design, values)
             if where.means:
                 average.append(share @ design)
             elif len(share):
@@ -119,22 +74,27 @@ def array_rows(
             row = np.sum(average, axis=0)[None, :]
             yield np.ones(1), row, changes(row)
 
-    fixings = [dict(ChainMap(*columns)) for columns in product(*(values for _, values in fixed))]
+    choices = product(*(values for _, values in fixed))
+    fixings = [_placed(ChainMap(*columns), estimates) for columns in choices]
     return EffectRows(
-        changes=PREDICTION if where.predictions else [(move.term, move.words) for move in moves],
-        moved=[move.moved for move in moves],
+        changes=[change for change, _ in moves],
         n_rows=n,
         cells=cells_of(row_groups(over, weight), where, fixings, blocks),
         total=total,
-        notes=() if where.predictions else tuple(_merged_levels(fit, moves)),
-        contrasts=tuple(move.contrast for move in moves),
+        notes=tuple(_merged_levels(fit, {change.term for change, _ in moves})),
         fixed=tuple(name for name, _ in fixed),
     )
 
 
+def _placed(values: Mapping[int, float], estimates: Estimates) -> dict[int, float]:
+    """Return values of columns by places in the design; a column that is not in it does nothing."""
+    places = estimates.places
+    return {places[column]: value for column, value in values.items() if column in places}
+
+
 def _moves(
     fit: Fit, table: FeatureTable, estimates: Estimates, features: Sequence[Any] | None
-) -> list[_Move]:
+) -> list[tuple[NamedChange, ColumnMove]]:
     """Return the changes of columns: slopes, from 0 to 1, and from a category's reference."""
     wanted = estimates.columns if features is None else resolve(table, features, "features")
     categories = {dummy: category for category in _categories(fit) for dummy in category.dummies}
@@ -147,15 +107,16 @@ def _moves(
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
     moves = []
     for column, discrete in zip(wanted, binary, strict=True):
-        if column in categories:
-            category = categories[column]
+        moved, category = frozenset({column}), categories.get(column)
+        if category is not None:
             pair = (category.levels[0], category.level(column))
-            before, after = (category.values(level) for level in pair)
-            moves.append(_Move(category.name, " to ".join(pair), after, before, pair))
-        elif discrete:
-            moves.append(_Move(table.label(column), "0 to 1", {column: 1.0}, {column: 0.0}))
-        else:
-            moves.append(_Move(table.label(column), "slope", {column: 1.0}))
+            change = NamedChange(category.name, " to ".join(pair), moved, pair)
+            before, after = (_placed(category.values(level), estimates) for level in pair)
+            moves.append((change, ColumnMove(after, before)))
+            continue
+        change = NamedChange(table.label(column), "0 to 1" if discrete else "slope", moved)
+        before, after = (_placed({column: value}, estimates) for value in (0.0, 1.0))
+        moves.append((change, ColumnMove(after, before if discrete else None)))
     return moves
 
 
@@ -197,9 +158,8 @@ def _categories(fit: Fit) -> list[_Category]:
     ]
 
 
-def _merged_levels(fit: Fit, moves: Sequence[_Move]) -> Iterator[str]:
+def _merged_levels(fit: Fit, terms: set[str]) -> Iterator[str]:
     """Say which levels a model does not tell from the reference, since it has no dummy for them."""
-    terms = {move.term for move in moves}
     for name, levels, dummies, known in _categories(fit):
         merged = [
             level

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from heckmanfa.data.arrays import host
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.uncertainty import UncertaintyInterval, bounds_of, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
@@ -56,15 +56,13 @@ def diagnose_fit(
     if X is not None and fit.probit is not None:
         table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
         index = host(prediction.selection_index(fit, table))
-    given = {report.of if isinstance(report, Untested) else type(report) for report in reports}
+    reported = {report.of if isinstance(report, Untested) else type(report) for report in reports}
     added: list[Report] = []
     # Without compressed data, both need the rows.
     rowless = fit.probit is not None and "compressed data" in fit.family.supports
-    if rowless and UncertaintyInterval not in given:
-        given_rows = fit, None, None
-        added.append(
-            uncertainty_or_why(uncertainty_interval, *given_rows, _RHO_RANGE, _LEVEL, _GRID)
-        )
-    if rowless and not fit.way.is_average and fit.held_rho is None and WhatIf not in given:
-        added.append(what_if_or_why(what_if, fit))
+    if rowless and UncertaintyInterval not in reported:
+        asked = fit, PassedRows(), _RHO_RANGE, _LEVEL, _GRID
+        added.append(uncertainty_or_why(uncertainty_interval, *asked))
+    if rowless and not fit.way.is_average and fit.held_rho is None and WhatIf not in reported:
+        added.append(what_if_or_why(what_if, fit, PassedRows()))
     return diagnose(fit, index, [*added, *reports], weights)

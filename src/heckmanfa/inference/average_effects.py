@@ -23,13 +23,12 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.fit.fitted import error_estimates
-from heckmanfa.inference.average_fit import with_equations
+from heckmanfa.inference.choosing import with_equations
 from heckmanfa.inference.expectations import Estimates, Level, level_effect
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import TermMixture, outcome_of, term_chances
-from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.results.average_tables import TermMixture, term_chances
+from heckmanfa.results.distribution import distribution_of, tails
 from heckmanfa.search.averaging.members import Gathered
 
 # In standard errors.
@@ -51,7 +50,7 @@ RowNumbers = tuple[Floats, Floats, Floats]
 class GroupFit:
     """Some assignments of an average, as a fit of their own."""
 
-    group: Gathered
+    gathered: Gathered
     weight: float
     """share of own weight; zero of the model of all features, which only intervals have"""
     interval_weight: float
@@ -63,31 +62,30 @@ class GroupFit:
 
 def group_fits(fit: Fit) -> list[GroupFit]:
     """Return the groups of an average's assignments, and the model of all features, last."""
-    outcome = outcome_of(fit)
+    outcome = fit.way.averaging
     share = outcome.mixture.all_features_share
-    parts = [
+    groups = [
         _group_fit(fit, group, group.weight, (1 - share) * group.weight) for group in outcome.groups
     ]
     if share > 0.0:
         last = np.array([len(outcome.members.weights)])
-        parts.append(_group_fit(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
-    return parts
+        groups.append(_group_fit(fit, outcome.interval_members.gathered(last)[0], 0.0, share))
+    return groups
 
 
 def _group_fit(fit: Fit, group: Gathered, weight: float, interval_weight: float) -> GroupFit:
-    form = outcome_of(fit).form
-    terms, slopes, n = form.terms(group.estimates), form.slopes(group.estimates), form.correction
+    form = fit.way.averaging.form
+    terms, slopes, n = (
+        form.terms(group.estimates),
+        form.term_slopes(group.estimates),
+        form.correction,
+    )
     jacobian = np.zeros((len(terms), len(group.estimates)))
     jacobian[:n, :n] = np.eye(n)
     jacobian[n:, n:] = slopes
-    errors = dict(zip(fit.spec.error_terms, terms[n:], strict=True))
+    errors = dict(zip(fit.spec.error_terms, map(float, terms[n:]), strict=True))
     own = replace(
-        with_equations(fit, group.estimates),
-        errors=error_estimates(
-            float(errors.get("imr", errors["rho"])),
-            float(errors["rho"]),
-            float(errors.get("sigma", fit.sigma)),
-        ),
+        with_equations(fit, group.estimates).with_errors(**errors),
         covariance=jacobian @ group.covariance @ jacobian.T,
         support=np.isin(np.arange(fit.n_features), fit.equation),
         average=None,
@@ -106,8 +104,8 @@ def mixed(fit: Fit, function: Callable[[Fit], Array], *, linear: bool = True) ->
         return function(fit)
     first, *others = group_fits(fit)
     total = first.weight * function(first.fit)
-    for part in (part for part in others if part.weight > 0.0):
-        total = total + part.weight * function(part.fit)
+    for group in (group for group in others if group.weight > 0.0):
+        total = total + group.weight * function(group.fit)
     return total
 
 
@@ -121,29 +119,29 @@ def average_functions(
     fit: Fit, estimates: Estimates, functions: Functions, conf_level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q)."""
-    members, parts = outcome_of(fit).interval_members, group_fits(fit)
+    members, groups = fit.way.averaging.interval_members, group_fits(fit)
     centres, within = [], []
     values, errors = [], []
-    for part in parts:
-        own = estimates.again(part.fit)
+    for group in groups:
+        own = estimates.again(group.fit)
         value, gradient = functions(own)
         centres.append(value)
         within.append(gradient @ own.covariance @ gradient.T)
-        in_form = _in_terms(part.fit, own, gradient) @ part.jacobian
-        some = members.only(part.group.members)
-        values.append(value + (some.estimates - part.group.estimates) @ in_form.T)
+        in_form = _in_terms(group.fit, own, gradient) @ group.jacobian
+        some = members.only(group.gathered.members)
+        values.append(value + (some.estimates - group.gathered.estimates) @ in_form.T)
         errors.append(np.sqrt(some.variances(in_form)))
         # Where an assignment has no effect at all, rounding must not give it one.
         size = np.sqrt(np.maximum(np.diag(within[-1]), 0.0))
         none = (errors[-1] < _ROUNDING * size) & (np.abs(values[-1]) < _ROUNDING * size)
         values[-1][none] = errors[-1][none] = 0.0
-    own_share = np.array([part.weight for part in parts])
-    share = np.array([part.interval_weight for part in parts])
-    order = np.concatenate([part.group.members for part in parts])
+    own_share = np.array([group.weight for group in groups])
+    share = np.array([group.interval_weight for group in groups])
+    order = np.concatenate([group.gathered.members for group in groups])
     mixture = TermMixture(members.weights[order], np.concatenate(values), np.concatenate(errors))
     absent = (mixture.centres == 0.0) & (mixture.errors == 0.0)
     chances = _chances(fit, members.terms[order], absent)
-    limits = mixture.intervals(tails(conf_level), reference_of(fit).df, chances)
+    limits = mixture.intervals(tails(conf_level), distribution_of(fit).df, chances)
     covariance = total_covariance(share, np.array(centres), np.array(within))
     with np.errstate(invalid="ignore"):
         return own_share @ np.array(centres), np.sqrt(np.diag(covariance)), limits, covariance
@@ -154,7 +152,7 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
 
     It is known by the assignments in which there is none, (N, q). NaN for other functions.
     """
-    outcome = outcome_of(fit)
+    outcome = fit.way.averaging
     chances = np.full(absent.shape[1], np.nan)
     for q in np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0)):
         for place in range(len(outcome.form.columns)):
@@ -167,33 +165,33 @@ def _chances(fit: Fit, terms: Floats, absent: Mask) -> Floats:
 def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
     """Arrange gradients, (q, ...) as `Estimates.covariance` has rows, as the terms of a fit."""
     assert fit.probit is not None
-    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    place = estimates.places
     k = 1 + len(estimates.columns)
-    found = np.zeros((len(gradient), len(fit.terms)))
+    in_terms = np.zeros((len(gradient), len(fit.terms)))
     n = 1 + len(fit.equation)
     if estimates.prediction:
-        found[:, :n] = gradient[:, [0, *(place[column] for column in fit.equation)]]
+        in_terms[:, :n] = gradient[:, [0, *(place[column] for column in fit.equation)]]
     if estimates.selection:
         places = [k, *(k + place[column] for column in fit.probit.features)]
-        found[:, n : n + len(places)] = gradient[:, places]
+        in_terms[:, n : n + len(places)] = gradient[:, places]
     if estimates.prediction and estimates.selection:
-        found[:, fit.terms.index(("errors", fit.family.dependence))] = gradient[:, 2 * k]
+        in_terms[:, fit.terms.index(("errors", fit.family.dependence))] = gradient[:, 2 * k]
     if estimates.transform is not None:
-        found[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
-    return found
+        in_terms[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
+    return in_terms
 
 
 class MixtureRows:
     """The G groups of an average's assignments, for functions of b rows of a design (b, 1 + k)."""
 
     def __init__(self, fit: Fit, estimates: Estimates) -> None:
-        parts = group_fits(fit)
-        each = [estimates.again(part.fit) for part in parts]
-        self.weights = np.array([part.weight for part in parts])
+        groups = group_fits(fit)
+        each = [estimates.again(group.fit) for group in groups]
+        self.weights = np.array([group.weight for group in groups])
         """(G,) of averages"""
-        self.interval_weights = np.array([part.interval_weight for part in parts])
+        self.interval_weights = np.array([group.interval_weight for group in groups])
         """(G,) of intervals"""
-        self._df = reference_of(fit).df
+        self._df = distribution_of(fit).df
         self._coef = np.array([own.coef for own in each])
         self._selection_coef = np.array([own.selection_coef for own in each])
         if np.all(self._selection_coef == self._selection_coef[0]):
@@ -297,7 +295,7 @@ class RowLimits:
         if self.groups is not None:
             self.interval_weights = self.groups.interval_weights
         self._estimates, self._conf_level = estimates, conf_level
-        self._quantile = reference_of(fit).quantile(conf_level)
+        self._quantile = distribution_of(fit).quantile(conf_level)
 
     def __call__(self, level: Level, design: Floats) -> RowNumbers:
         """Return values (G, b), standard errors (G, b) and limits (b, 2) of a function."""

@@ -20,8 +20,7 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import groups_of, read_fit_rows, take_column
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.replicates import (
     Plan,
     Refit,
@@ -31,10 +30,11 @@ from heckmanfa.inference.replicates import (
     estimates_of,
     run,
 )
+from heckmanfa.inference.rows_of_fit import groups_of, read_fit_rows, take_column
+from heckmanfa.results.distribution import check_level
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
-from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
@@ -187,7 +187,7 @@ class Bootstrap(Report):
     def findings(self) -> list[Fact]:
         """Return its facts for the diagnostics of the model."""
         many = self.n_failed > 0.05 * self.n_boot
-        found = [
+        facts = [
             tell(
                 None,
                 "bootstrap",
@@ -200,8 +200,8 @@ class Bootstrap(Report):
             share = float(np.mean((self.replicates.support == self.support).all(axis=1)))
             value = f"the features chosen came up in {100 * share:.3g}% of replicates"
             level: Level = "ok" if share >= 0.5 else "caution"
-            found.append(tell(None, "bootstrap_search", level, value))
-        return found
+            facts.append(tell(None, "bootstrap_search", level, value))
+        return facts
 
     def _notes(self) -> list[str]:
         notes = []
@@ -236,13 +236,10 @@ class Bootstrap(Report):
 def bootstrap(
     fit: Fit,
     refit: Refit,
-    X: Any,
-    y: Any,
+    passed: PassedRows,
     *,
     n_boot: int,
     unit: Any,
-    selected: Any,
-    sample_weight: Any,
     random_state: Any,
     n_jobs: int | None,
     verbose: int,
@@ -250,9 +247,9 @@ def bootstrap(
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
         raise InputError(f"n_boot must be an integer of at least 2; got {quoted(n_boot)}")
-    match_rows({"X": X, "unit": unit})
-    X, groups, words = _units(fit, X, unit)
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    match_rows({"X": passed.X, "unit": unit})
+    X, groups, words = _units(fit, passed.X, unit)
+    read = read_fit_rows(fit, passed._replace(X=X))
     rows = held(read.sample.rows, "a bootstrap")
     codes, n_units = None, int(np.count_nonzero(rows.used))
     if groups is not None:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.plots.fit_checks import CalibrationPicture, CalibrationPoint
+from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.effects import CONF_LEVEL
-from heckmanfa.results.reference import Reference
 
 # As scikit-learn does, keep a probability of 0 or 1 from making the loss infinite.
 _LEAST = float(np.finfo(np.float64).eps)
@@ -104,7 +104,7 @@ def log_loss(probability: Floats, outcome: Floats, weight: Floats | None = None)
 
 def wilson_interval(share: float, n: float, conf_level: float = CONF_LEVEL) -> tuple[float, float]:
     """Return the score interval of a binomial share among n rows (Wilson, 1927)."""
-    z = Reference().quantile(conf_level)
+    z = NullDistribution().quantile(conf_level)
     centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
     reach = z * np.sqrt(share * (1.0 - share) / n + (z / (2.0 * n)) ** 2) / (1.0 + z * z / n)
     return max(float(centre - reach), 0.0), min(float(centre + reach), 1.0)
@@ -117,5 +117,5 @@ def _groups(probability: Floats, weight: Floats, n_bins: int) -> list[NDArray[np
     middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     # Rows without weight are in no group of their own.
     group = np.minimum((n_bins * middle).astype(int), n_bins - 1)[place]
-    rows = [np.flatnonzero((group == one) & (weight > 0)) for one in range(n_bins)]
-    return [one for one in rows if len(one)]
+    groups = [np.flatnonzero((group == bin_) & (weight > 0)) for bin_ in range(n_bins)]
+    return [rows for rows in groups if len(rows)]

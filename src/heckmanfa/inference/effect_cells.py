@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -163,8 +163,50 @@ class Change:
 
     def average(self, weight: Floats) -> Change:
         """Average over the rows, by weights that sum to one."""
-        parts = (self.slopes, self.before, self.after)
-        return Change(*(None if part is None else weight[None, :] @ part for part in parts))
+        designs = (self.slopes, self.before, self.after)
+        return Change(
+            *(None if columns is None else weight[None, :] @ columns for columns in designs)
+        )
+
+
+@dataclass(frozen=True)
+class ColumnMove:
+    """A change in columns of a design, by their places in it."""
+
+    after: dict[int, float]
+    """values after the change; of a slope, its columns"""
+    before: dict[int, float] | None = None
+    """values before it; None for a slope"""
+    products: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """places of products that move along, and those of their factors"""
+
+    def change(self, design: Floats, width: int | None = None) -> Change:
+        """Return what it does to the first ``width`` columns; factors may come after these."""
+        if self.before is not None:
+            before, after = (self._at(design, values) for values in (self.before, self.after))
+            return Change(before=before[:, :width], after=after[:, :width])
+        slopes = np.zeros((len(design) if self.products else 1, design[:, :width].shape[1]))
+        slopes[:, list(self.after)] = 1.0
+        for target, factors in self.products:
+            for place, factor in enumerate(factors):
+                if factor in self.after:
+                    others = [*factors[:place], *factors[place + 1 :]]
+                    slopes[:, target] += design[:, others].prod(axis=1)
+        return Change(slopes=slopes)
+
+    def _at(self, design: Floats, values: dict[int, float]) -> Floats:
+        moved = with_values(design, values)
+        for target, factors in self.products:
+            moved[:, target] = moved[:, list(factors)].prod(axis=1)
+        return moved
+
+
+def with_values(design: Floats, values: dict[int, float]) -> Floats:
+    """Return a design in which columns, by their places, have other values."""
+    design = design.copy()
+    for place, value in values.items():
+        design[:, place] = value
+    return design
 
 
 EffectBlock = tuple[Floats, Floats, Iterator[Change]]
@@ -184,14 +226,24 @@ class Cell:
     """label of the group; None if all rows are in one"""
 
 
+class NamedChange(NamedTuple):
+    """A change whose effect is asked for."""
+
+    term: str
+    words: str
+    """"slope", or the values before and after"""
+    moved: frozenset[int]
+    """columns of X that it moves"""
+    contrast: tuple[Any, Any] | None = None
+    """levels before and after, of a variable or a category; None for a slope"""
+
+
 @dataclass(frozen=True)
 class EffectRows:
     """Rows at which effects are evaluated, and the changes whose effects are asked for."""
 
-    changes: list[tuple[str, str]]
-    """term, and the change in words; of predictions, a single entry"""
-    moved: list[frozenset[int]]
-    """columns of X that each change moves"""
+    changes: list[NamedChange]
+    """none of predictions"""
     n_rows: int
     cells: list[Cell]
     """groups in their order, and in each every combination of fixed values"""
@@ -200,8 +252,6 @@ class EffectRows:
     n_left_out: int = 0
     """rows in which a variable is missing"""
     notes: tuple[str, ...] = ()
-    contrasts: tuple[tuple[Any, Any] | None, ...] = ()
-    """levels before and after each change of a variable; None for a slope"""
     fixed: tuple[str, ...] = ()
     """names of the columns that are fixed"""
 
@@ -209,10 +259,6 @@ class EffectRows:
         """Return the blocks of rows that are all in one cell."""
         (cell,) = self.cells
         return cell.blocks()
-
-
-PREDICTION = [("", "")]
-"""the changes of `EffectRows`, if predictions are asked for"""
 
 
 @dataclass(frozen=True)

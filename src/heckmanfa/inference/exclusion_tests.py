@@ -16,22 +16,21 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FeatureTable, resolve
-from heckmanfa.data.rows import Positions, one_blas_thread
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows, refit_by_likelihood
-from heckmanfa.inference.likelihood_profile import why_no_interval
+from heckmanfa.fit import Fit, PassedRows
+from heckmanfa.inference.profile_likelihood import why_no_interval
+from heckmanfa.inference.rows_of_fit import FitRows, read_fit_rows, refit_by_likelihood
 from heckmanfa.inference.what_if import excluded_features, units_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import JointMaximum, higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep, solve_two_step
+from heckmanfa.results.distribution import NullDistribution, Wald, distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
-from heckmanfa.results.reference import Reference, Wald, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.option_types import Method
@@ -60,7 +59,7 @@ class ExclusionTest(Report):
     tests: pd.DataFrame
     """as `tidy` gives it"""
     notes: tuple[str, ...]
-    reference: Reference
+    reference: NullDistribution
     """the distribution of the statistics"""
     ratio: bool = False
     """whether the statistics are likelihood ratios; Wald's otherwise"""
@@ -125,14 +124,9 @@ class ExclusionTest(Report):
 
 def exclusion_test(
     fit: Fit,
-    X: Any,
-    y: Any,
+    passed: PassedRows,
     features: Sequence[Any] | None,
-    *,
     method: Method | None,
-    selected: Any,
-    sample_weight: Any,
-    groups: Any,
 ) -> ExclusionTest:
     """Test excluded features while at least one stays out; see `Heckman.exclusion_test`."""
     method = method or fit.family.methods[0]
@@ -142,26 +136,30 @@ def exclusion_test(
         fit.family.require("two steps")
     refuse_exclusions_of_held_rho(fit, "exclusion_test")
     tests = _sets_to_test(fit, features)
-    read = _read(fit, method, X, y, selected, sample_weight, groups)
-    put_back = _by_likelihood if method == "ml" else _by_two_step
+    read = _read(fit, method, passed)
     ratio = fit.family.is_bounded and not why_no_interval(fit)
-    if ratio:
-        put_back = _by_ratio
+    rows = []
     with one_blas_thread():
-        rows = [_row(fit, tested, out) | put_back(fit, read, tested) for tested, out in tests]
+        for tested, out in tests:
+            model = _put_back(fit, read, method, sorted([*fit.features, *tested]))
+            row = {
+                "tested": tuple(fit.spec.feature_names(tested)),
+                "stays_out": tuple(fit.spec.feature_names(out)),
+                "df": len(tested),
+                "df_denominator": np.nan if fit.n_clusters is None else fit.n_clusters - 1,
+            }
+            rows.append(row | _test(fit, model, tested, ratio=ratio))
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
     table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
-    reference = reference_of(fit)
+    reference = distribution_of(fit)
     notes = (*_notes(fit, method, len(tests)), *reference.notes(joint=True))
     return ExclusionTest(method, fit.spec.cov_type, table, notes, reference, ratio)
 
 
-def _read(
-    fit: Fit, method: Method, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any
-) -> FitRows | None:
-    """Read the rows of the fit; None if none are given, and none are needed."""
-    if any(part is not None for part in (X, y, selected, sample_weight, groups)):
-        return read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+def _read(fit: Fit, method: Method, passed: PassedRows) -> FitRows | None:
+    """Read the rows of the fit; None if none are passed, and none are needed."""
+    if any(values is not None for values in passed):
+        return read_fit_rows(fit, passed, clusters=True)
     if method == "two-step" and is_classical(fit.spec.cov_type):
         return None
     why = "method='ml'" if method == "ml" else f"cov_type={fit.spec.cov_type!r}"
@@ -201,107 +199,78 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
     return [(tested, out)]
 
 
-def _row(fit: Fit, tested: list[int], out: list[int]) -> dict[str, Any]:
-    return {
-        "tested": tuple(fit.spec.feature_names(tested)),
-        "stays_out": tuple(fit.spec.feature_names(out)),
-        "df": len(tested),
-        "df_denominator": np.nan if fit.n_clusters is None else fit.n_clusters - 1,
-    }
-
-
-def _by_two_step(fit: Fit, read: FitRows | None, tested: list[int]) -> dict[str, Any]:
-    """Fit the model with some features put back by two-step, and test their coefficients."""
-    features = sorted([*fit.features, *tested])
+def _put_back(
+    fit: Fit, read: FitRows | None, method: Method, features: list[int]
+) -> TwoStep | JointMaximum | str:
+    """Fit the model with more features; return the reason if that fails."""
+    if method == "ml":
+        assert read is not None
+        return refit_by_likelihood(fit, read, features)
     if read is None:
-        moments = fit.moments
-        assert moments.probit is not None
-        found = solve_two_step(moments, moments.probit, features)
+        assert fit.probit is not None
+        return solve_two_step(fit.moments, fit.probit, features)
+    kind = fit.spec.covariance_kind(read.sample.n_groups)
+    return solve_two_step(read.moments, read.probit, features, kind, read.rows)
+
+
+def _test(
+    fit: Fit, model: TwoStep | JointMaximum | str, tested: list[int], *, ratio: bool
+) -> dict[str, Any]:
+    """Test the features put back into a model, jointly, by Wald or by the likelihood ratio."""
+    if isinstance(model, str):
+        return {"note": model}
+    two_step = isinstance(model, TwoStep)
+    if isinstance(model, TwoStep):
+        rho, log_likelihood = float(model.solution.rho), np.nan
+        problems = [] if abs(rho) < 1 else ["rho outside (-1, 1)"]
     else:
-        kind = fit.spec.covariance_kind(read.sample.n_groups)
-        found = solve_two_step(read.moments, read.probit, features, kind, read.rows)
-    if not isinstance(found, TwoStep):
-        return {"note": found}
-    rho = float(found.solution.rho)
-    test = _wald(fit, found.coef, found.covariance, found.features, tested)
-    notes = [test.note] if test.note else []
-    if not abs(rho) < 1:
-        notes.append("rho outside (-1, 1)")
+        rho, log_likelihood, problems = model.rho, model.log_likelihood, _problems(model)
+    if ratio:
+        test = _likelihood_ratio(fit, log_likelihood, len(tested))
+    else:
+        # The intercept comes before the features.
+        places = [1 + list(model.features).index(feature) for feature in tested]
+        covariance = model.covariance[np.ix_(places, places)]
+        test = distribution_of(fit).wald(model.coef[places], covariance)
+    # What keeps maximum likelihood from a Wald test is a problem of the fit, or of the clusters.
+    told = test.note and (ratio or two_step or test.df_denominator is not None)
     return {
         "statistic": test.statistic,
         "p_value": test.p_value,
         "rho": rho,
-        "note": "; ".join(notes),
+        "log_likelihood": log_likelihood,
+        "note": "; ".join([*([test.note] if told else []), *problems]),
     }
 
 
-def _by_likelihood(fit: Fit, read: FitRows | None, tested: list[int]) -> dict[str, Any]:
-    """Fit the model with some features put back by ML, and test their coefficients."""
-    found = _refit(fit, read, tested)
-    if isinstance(found, str):
-        return {"note": found}
-    test = _wald(fit, found.coef, found.covariance, found.features, tested)
-    notes = []
-    if test.df_denominator is not None and test.note:
-        notes.append(test.note)
-    return {
-        "statistic": test.statistic,
-        "p_value": test.p_value,
-        "rho": found.rho,
-        "log_likelihood": found.log_likelihood,
-        "note": "; ".join([*notes, *_problems(found)]),
-    }
-
-
-def _by_ratio(fit: Fit, read: FitRows | None, tested: list[int]) -> dict[str, Any]:
-    """Fit the model with some features put back by ML, and compare the likelihoods."""
-    found = _refit(fit, read, tested)
-    if isinstance(found, str) or fit.log_likelihood is None:
-        return {"note": found if isinstance(found, str) else "the model has no likelihood"}
-    ratio, notes = 2.0 * (found.log_likelihood - fit.log_likelihood), _problems(found)
+def _likelihood_ratio(fit: Fit, log_likelihood: float, n_tested: int) -> Wald:
+    """Compare the log-likelihood with that of the fit."""
+    if fit.log_likelihood is None:
+        return Wald(np.nan, n_tested, np.nan, None, "the model has no likelihood")
+    ratio = 2.0 * (log_likelihood - fit.log_likelihood)
     if ratio < -_ROUNDING:
-        ratio = float("nan")
-        notes.append("the fit with these features ended at a lower maximum; give a start")
-    return {
-        "statistic": max(ratio, 0.0) if np.isfinite(ratio) else ratio,
-        "p_value": float(stats.chi2.sf(ratio, len(tested))),
-        "rho": found.rho,
-        "log_likelihood": found.log_likelihood,
-        "note": "; ".join(notes),
-    }
+        lower = "the fit with these features ended at a lower maximum; give a start"
+        return Wald(np.nan, n_tested, np.nan, None, lower)
+    return Wald(max(ratio, 0.0), n_tested, float(stats.chi2.sf(ratio, n_tested)))
 
 
-def _refit(fit: Fit, read: FitRows | None, tested: list[int]) -> JointMaximum | str:
-    """Fit the model with some features put back by ML; return the reason if that fails."""
-    assert read is not None
-    return refit_by_likelihood(fit, read, [*fit.features, *tested])
-
-
-def _problems(found: JointMaximum) -> list[str]:
+def _problems(maximum: JointMaximum) -> list[str]:
     """Say what is wrong with a fit by maximum likelihood."""
     notes = []
-    if not found.converged:
+    if not maximum.converged:
         notes.append("maximum likelihood did not converge; do not trust it")
-    elif not found.information_is_positive:
+    elif not maximum.information_is_positive:
         notes.append("the information is not positive definite, so there is no covariance")
-    elif "boundary" in found.doubts:
-        notes.append(f"rho is {rho_text(found.rho)}, practically one")
-    elif "flat" in found.doubts:
+    elif "boundary" in maximum.doubts:
+        notes.append(f"rho is {rho_text(maximum.rho)}, practically one")
+    elif "flat" in maximum.doubts:
         notes.append("the likelihood is flat in rho")
-    higher = higher_maximum(found.log_likelihood, found.second_maximum)
+    higher = higher_maximum(maximum.log_likelihood, maximum.second_maximum)
     if higher is not None:
         notes.append(
             f"the likelihood has a higher maximum ({higher[0]:.4f}) at rho = {rho_text(higher[1])}"
         )
     return notes
-
-
-def _wald(
-    fit: Fit, coef: Floats, covariance: Floats, features: Positions, tested: list[int]
-) -> Wald:
-    """Test the coefficients of some features; the intercept comes before ``features``."""
-    positions = [1 + list(features).index(feature) for feature in tested]
-    return reference_of(fit).wald(coef[positions], covariance[np.ix_(positions, positions)])
 
 
 def _listed(names: Sequence[Any]) -> str:

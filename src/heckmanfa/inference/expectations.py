@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,11 @@ class Estimates:
     sigma: float = 0.0
     """standard deviation of the outcome's error, which only a ``transform`` needs: the covariance
     then has one more row, the last"""
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """The place of each column of X in a design, after the intercept's."""
+        return {column: 1 + i for i, column in enumerate(self.columns)}
 
     def parts(self, target: str, design: Floats) -> Parts:
         """Evaluate one of `TARGETS` and its derivatives in rows of the design (n, 1 + k)."""

@@ -19,10 +19,10 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.effect_cells import (
-    PREDICTION,
     Blocks,
     Change,
     EffectRows,
+    NamedChange,
     RowGroup,
     Where,
     cells_of,
@@ -31,7 +31,6 @@ from heckmanfa.inference.effect_cells import (
     shares_of,
 )
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.formula_variables import (
     FormulaColumns,
     Use,
@@ -41,6 +40,7 @@ from heckmanfa.inference.formula_variables import (
     read_variable,
     uses_of,
 )
+from heckmanfa.inference.rows_of_fit import column_or_values, weights_of
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 
@@ -99,16 +99,17 @@ def formula_rows(
         return _formula_blocks(rows, shares, variables, columns, where)
 
     groups = row_groups(None if over is None else _kept_groups(over, complete), weight)
-    words = [(variable.name, change) for variable in variables for change in variable.changes()]
     return EffectRows(
-        changes=PREDICTION if where.predictions else words,
-        moved=[moved_by.get(name, frozenset()) for name, _ in words],
+        changes=[
+            NamedChange(variable.name, words, moved_by.get(variable.name, frozenset()), contrast)
+            for variable in variables
+            for words, contrast in variable.contrasts()
+        ],
         n_rows=int(np.count_nonzero(complete)),
         cells=cells_of(groups, where, list(product(*choices)), blocks),
         total=total,
         n_left_out=int(np.count_nonzero(~complete)),
         notes=tuple(notes),
-        contrasts=tuple(pair for variable in variables for pair in variable.contrasts()),
         fixed=tuple(fixed),
     )
 
@@ -180,11 +181,9 @@ def _formula_blocks(
 ) -> Blocks:
     """Yield the blocks of a `Cell`: runs of rows, or the average row."""
 
-    def changes(part: pd.DataFrame, design: Floats) -> Iterator[Change]:
-        if where.predictions:
-            yield Change(after=design)
+    def changes(rows: pd.DataFrame, design: Floats) -> Iterator[Change]:
         for variable in variables:
-            yield from variable.change_design(part, design, columns)
+            yield from variable.change_design(rows, design, columns)
 
     if where.means:
         design = columns.design_of(frame)
@@ -192,11 +191,11 @@ def _formula_blocks(
         yield np.ones(1), weight[None, :] @ design, averaged
         return
     for start in range(0, len(frame), _FORMULA_ROWS):
-        part = frame.iloc[start : start + _FORMULA_ROWS].reset_index(drop=True)
-        design = columns.design_of(part)
+        rows = frame.iloc[start : start + _FORMULA_ROWS].reset_index(drop=True)
+        design = columns.design_of(rows)
         if where.fixed:
-            _refuse_gaps(design, where, part)
-        yield weight[start : start + _FORMULA_ROWS], design, changes(part, design)
+            _refuse_gaps(design, where, rows)
+        yield weight[start : start + _FORMULA_ROWS], design, changes(rows, design)
 
 
 def _refuse_gaps(design: Floats, where: Where, frame: pd.DataFrame) -> None:

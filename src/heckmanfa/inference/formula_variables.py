@@ -77,8 +77,8 @@ def _known(use: Use, lost: Mapping[str, list[Any]]) -> Use:
 def _use(expression: str, categories: list[Any] | None, frame: pd.DataFrame) -> Use:
     if expression in frame:
         return Use(expression, [expression], categories, False)
-    tree, found = parse_factor(expression)
-    names = [name for name in found if name in frame]
+    tree, variables = parse_factor(expression)
+    names = [name for name in variables if name in frame]
     of_variable = (
         isinstance(tree, ast.Call)
         and ast.unparse(tree.func) == "C"
@@ -128,8 +128,8 @@ class FormulaColumns:
         except HeckmanfaError:
             low, high = frame[name].min(), frame[name].max()
             return [
-                self._design_within(part, part[name].between(low, high).to_numpy())
-                for part in moved
+                self._design_within(rows, rows[name].between(low, high).to_numpy())
+                for rows in moved
             ]
 
     def _design_within(self, frame: pd.DataFrame, inside: Mask) -> Floats:
@@ -157,19 +157,12 @@ class Variable:
     spread: float = np.nan
     """standard deviation of a number"""
 
-    def changes(self) -> list[str]:
-        """Describe each change: "slope", or the two levels."""
-        return [
-            "slope" if pair is None else " to ".join(map(level_words, pair))
-            for pair in self.contrasts()
-        ]
-
-    def contrasts(self) -> list[tuple[Any, Any] | None]:
-        """Return the levels before and after each change; None stands for a slope."""
+    def contrasts(self) -> list[tuple[str, tuple[Any, Any] | None]]:
+        """Return each change in words, with its levels before and after; None for a slope."""
         if self.levels is None:
-            return [None]
+            return [("slope", None)]
         base, *others = self.levels
-        return [(base, level) for level in others]
+        return [(f"{level_words(base)} to {level_words(level)}", (base, level)) for level in others]
 
     def change_design(
         self, frame: pd.DataFrame, design: Floats, columns: FormulaColumns

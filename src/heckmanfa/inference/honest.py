@@ -27,18 +27,16 @@ from heckmanfa.errors import (
     NoFeasibleAssignmentError,
     sentence,
 )
-from heckmanfa.fit import Choice, Fit, Spec, fit_model
-from heckmanfa.fit.fitted import ErrorEstimate, error_estimates
+from heckmanfa.fit import Choice, Choose, FirstStep, Fit, Spec, fit_model
+from heckmanfa.fit.fitted import ErrorEstimate
+from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
-from heckmanfa.inference.searching import GivenFeatures, Searching, choice_of
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
-from heckmanfa.model.equations import Selection
-from heckmanfa.model.moments import Moments
+from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.newton import elsewhere, read_start
+from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.search.searched import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.text.progress import progress_line
@@ -65,7 +63,7 @@ class Honest(HonestSplits, Report):
         share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(n_errors, np.nan)])
         table = pd.DataFrame({"term": ["Intercept", *self.names, *self.error_terms]})
         table["chosen"] = share
-        reference = Reference(self.n_clusters)
+        reference = NullDistribution(self.n_clusters)
         table = table.assign(
             **reference.columns(self.medians(), self.std_errors(), conf_level, tests=False)
         )
@@ -102,7 +100,7 @@ class Honest(HonestSplits, Report):
         target = tell(None, "honest_target", "caution").sentence
         return [
             Section("Honest estimates", facts=tuple(facts)),
-            Section(table=self.tidy(), notes=(target, *Reference(self.n_clusters).notes())),
+            Section(table=self.tidy(), notes=(target, *NullDistribution(self.n_clusters).notes())),
         ]
 
     def findings(self) -> list[Fact]:
@@ -126,36 +124,27 @@ class Honest(HonestSplits, Report):
 
 
 @dataclass(frozen=True)
-class HonestSearch:
+class HonestSearch(Choose):
     """Chooses the features that at least half of many random halves of the rows choose."""
 
     searching: Searching
     n_splits: int
     verbose: int
 
-    def __call__(
-        self,
-        spec: Spec,
-        selection: Selection,
-        moments: Moments,
-        kind: CovarianceKind,
-        random_state: Any,
-    ) -> Choice:
+    def __call__(self, first: FirstStep) -> Choice:
         """Search in all rows, then choose on one random half and estimate on the other."""
-        outcome = self.searching.search(spec, selection, moments, kind, random_state)
-        rows = held(selection.rows, "honest=True")
-        honest = self._halves(spec, rows, random_state)
-        return choice_of(selection, honest.chosen, replace(outcome, halves=honest))
+        outcome = self.searching.search(first)
+        rows = held(first.selection.rows, "honest=True")
+        honest = self._halves(first.spec, rows, first.random_state)
+        return choice_of(first.selection, honest.chosen, replace(outcome, halves=honest))
 
     def without_selection(self, spec: Spec) -> SearchOutcome:
         """Say that nothing was searched, since no outcome is missing."""
         return self.searching.without_selection(spec)
 
-    def finish(
-        self, fit: Fit, selection: Selection, kind: CovarianceKind, random_state: Any
-    ) -> Fit:
+    def finish(self, fit: Fit, first: FirstStep) -> Fit:
         """Put the honest estimates in place of those of all rows."""
-        return self.searching.finish(_with_medians(fit), selection, kind, random_state)
+        return self.searching.finish(_with_medians(fit), first)
 
     @property
     def by_covariance(self) -> bool:
@@ -172,13 +161,13 @@ class HonestSearch:
         # The halves depend neither on the draws of the search nor on the search in all rows.
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)
-        parts: list[tuple[Floats, Floats] | str] = []
+        splits: list[tuple[Floats, Floats] | str] = []
         with progress_line(self.verbose, "honest", "splits", self.n_splits) as show:
             for done, stream in enumerate(streams):
                 if show is not None:
                     show(done, "")
-                parts.append(_split(spec, search, rows, np.random.default_rng(stream)))
-        good, failures = without_failures(parts)
+                splits.append(_split(spec, search, rows, np.random.default_rng(stream)))
+        good, failures = without_failures(splits)
         if 2 * len(good) < self.n_splits:
             raise NoFeasibleAssignmentError(
                 f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
@@ -190,8 +179,8 @@ class HonestSearch:
             names=spec.labels,
             candidates=spec.prediction,
             n_splits=self.n_splits,
-            estimates=np.array([part[0] for part in good]),
-            variances=np.array([part[1] for part in good]),
+            estimates=np.array([split[0] for split in good]),
+            variances=np.array([split[1] for split in good]),
             failures=failures,
             n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
             error_terms=spec.error_terms,
@@ -207,12 +196,12 @@ def _split(
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
             first = search(_part(rows, half), source)
-            given = replace(
+            chosen = replace(
                 spec,
                 prediction=tuple(first.features),
                 start=elsewhere(read_start(spec.start, spec.method)),
             )
-            second = fit_model(given, _part(rows, ~half), GivenFeatures())
+            second = fit_model(chosen, _part(rows, ~half), GivenFeatures())
         except HeckmanfaError as error:
             return sentence(type(error))
     if not (first.converged and second.converged):
@@ -253,10 +242,6 @@ def _with_medians(fit: Fit) -> Fit:
     coef[fit.support] = values[1 : k + 1][fit.support]
     terms = honest.error_terms
     positions = {"Intercept": 0} | {term: k + 1 + i for i, term in enumerate(terms)}
-    rho = float(values[positions["rho"]])
-    # What has no estimate stays as it is known.
-    imr_coef = float(values[positions["imr"]]) if "imr" in positions else rho
-    sigma = float(values[positions["sigma"]]) if "sigma" in positions else fit.sigma
     spread = np.sqrt(np.diag(fit.covariance))
     honest_spread = spread.copy()
     positions |= {fit.labels[column]: 1 + column for column in fit.features}
@@ -265,7 +250,8 @@ def _with_medians(fit: Fit) -> Fit:
             honest_spread[i] = errors[positions[term]]
     ratio = honest_spread / spread
     before = np.array([fit.intercept, *fit.coef[fit.features]])
-    estimates = error_estimates(imr_coef, rho, sigma)
+    # What has no estimate stays as it is known.
+    estimates = {term: ErrorEstimate(float(values[positions[term]])) for term in terms}
     for parameter in fit.family.likelihood_terms:
         name, transform = parameter.name, parameter.transform
         # A rho that is held has no error, nor has one of two steps.
@@ -274,8 +260,7 @@ def _with_medians(fit: Fit) -> Fit:
             transformed = transform.to(value), error / transform.slope(value)
             estimates[name] = ErrorEstimate(value, transformed)
     fit = replace(
-        fit.with_equation("prediction", coef, float(level - coef @ means)),
-        errors=estimates,
+        fit.with_equation("prediction", coef, float(level - coef @ means)).with_errors(**estimates),
         covariance=fit.covariance * ratio * ratio[:, None],
     )
     moved = np.array([fit.intercept, *fit.coef[fit.features]]) - before

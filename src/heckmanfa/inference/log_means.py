@@ -141,16 +141,16 @@ def log_parts(
             dependence=share * parts.dependence,
             sigma=share * parts.sigma,
         )
-    log, one = _log(kind, mean, index, imr_coef, sigma), np.ones_like(mean)
+    log, ones = _log(kind, mean, index, imr_coef, sigma), np.ones_like(mean)
     return Parts(
         log.value,
-        one,
+        ones,
         log.index,
         log.dependence,
         log.index_index,
         log.index_dependence,
-        sigma=sigma * one,
-        index_sigma=0.0 * one,
+        sigma=sigma * ones,
+        index_sigma=0.0 * ones,
     )
 
 

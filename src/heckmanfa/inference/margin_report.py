@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -13,8 +13,8 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.inference.formula_variables import level_words
+from heckmanfa.results.distribution import NullDistribution, check_level
 from heckmanfa.results.document import Section
-from heckmanfa.results.reference import Reference, check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import listed, nearest
@@ -85,34 +85,55 @@ def _value(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float | np.floating) else shown(value)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Margins(Report):
-    """Marginal effects of m features on expectations, or expectations; see `Heckman.margins`."""
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class JointNumbers(Report):
+    """Base of effects, predictions or their differences, with their joint covariance."""
 
     table: pd.DataFrame
     """as `tidy` gives it"""
     covariance: Floats
-    """covariance of all effects, in the order of ``table``"""
-    at: str
-    conf_level: float
-    n_rows: int
-    """rows at which the effects were evaluated"""
-    notes: tuple[str, ...]
-    weighing: str
-    """how weights count these rows, in words"""
+    """covariance of all numbers, in the order of ``table``"""
+    labels: tuple[str, ...]
+    """columns of ``table`` that say which number is which"""
+    predictions: bool
+    """whether these are expectations, and not effects on them"""
     positive: str
     """positive class of a binary outcome, whose probability has these effects"""
     outcome: str
     """a linear outcome on the scale of the effects: "y", or "log(y)" with ``scale="link"``"""
-    labels: tuple[str, ...]
-    """columns of ``table`` that say which number is which"""
+    notes: tuple[str, ...]
+
+    def vcov(self) -> pd.DataFrame:
+        """Return the joint covariance, labelled by the columns of `tidy` before the estimates."""
+        labels = pd.MultiIndex.from_frame(self.table[list(self.labels)])
+        return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
+
+    def _by_target(self, title: str, printed: pd.DataFrame, notes: Sequence[str]) -> list[Section]:
+        """Return a section for the table of each target, then the notes."""
+        on = "of" if self.predictions else "on"
+        parts = []
+        for target, rows in printed.groupby(self.table["target"], sort=False):
+            what = _described(str(target), self.positive, self.outcome)
+            table = rows.reset_index(drop=True)
+            parts.append(Section(f"{title} {target}: {on} {what}", table=table))
+        return [*parts, Section(notes=tuple(notes))]
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class Margins(JointNumbers):
+    """Marginal effects of m features on expectations, or expectations; see `Heckman.margins`."""
+
+    at: str
+    conf_level: float
+    n_rows: int
+    """rows at which the effects were evaluated"""
+    weighing: str
+    """how weights count these rows, in words"""
     cells: tuple[MarginCell, ...]
     """in the order of ``table``; one if nothing is fixed and all rows are in one group"""
     contrasts: tuple[tuple[Any, Any] | None, ...]
     """levels before and after each change within a cell; None for a slope"""
-    predictions: bool
-    """whether these are expectations, and not effects on them"""
-    reference: Reference
+    reference: NullDistribution
     averaged: bool
     """whether estimates are averaged over assignments"""
 
@@ -130,11 +151,6 @@ class Margins(Report):
             p-value are NaN. Average predictions have no term and no change.
         """
         return self.table.copy()
-
-    def vcov(self) -> pd.DataFrame:
-        """Return the joint covariance, labelled by the columns of `tidy` before the estimates."""
-        labels = pd.MultiIndex.from_frame(self.table[list(self.labels)])
-        return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
 
     def differences(
         self,
@@ -169,8 +185,8 @@ class Margins(Report):
             ("between", between, (None, "cells", "levels")),
         ):
             if value not in known:
-                words = " or ".join(quoted(one) for one in known if one)
-                names = [one for one in known if one]
+                names = [choice for choice in known if choice]
+                words = " or ".join(map(quoted, names))
                 raise InputError(
                     f"{name} must be {words}; got {quoted(value)}{nearest(str(value), names)}"
                 )
@@ -217,7 +233,7 @@ class Margins(Report):
             table=table,
             covariance=covariance,
             labels=names,
-            cells=tuple(self._words_of(min(places)) for _, places in lines),
+            cells=tuple(self._cell_of(min(places)).words for _, places in lines),
             between=between,
             predictions=self.predictions,
             positive=self.positive,
@@ -225,9 +241,9 @@ class Margins(Report):
             notes=tuple(notes),
         )
 
-    def _words_of(self, place: int) -> str:
-        """Describe the cell of a row of the table."""
-        return self.cells[place // max(len(self.contrasts), 1) % len(self.cells)].words
+    def _cell_of(self, place: int) -> MarginCell:
+        """Return the cell of a row of the table."""
+        return self.cells[place // max(len(self.contrasts), 1) % len(self.cells)]
 
     def _cell_pairs(self, pairs: str) -> list[tuple[dict[str, Any], dict[int, float]]]:
         n_cells, n_each = len(self.cells), max(len(self.contrasts), 1)
@@ -249,9 +265,9 @@ class Margins(Report):
         lines = []
         kept = [name for name in self.labels if name not in ("term", "change")]
         for start in range(0, len(self.table), n_each):
-            part = self.table.iloc[start : start + n_each]
-            cell = {name: part[name].iloc[0] for name in kept}
-            for term, places, levels in self._categories(list(part["term"])):
+            rows = self.table.iloc[start : start + n_each]
+            cell = {name: rows[name].iloc[0] for name in kept}
+            for term, places, levels in self._categories(list(rows["term"])):
                 for first, second in _pairs(len(levels), pairs):
                     weights = {start + places[second - 1]: 1.0}
                     if first:
@@ -266,14 +282,14 @@ class Margins(Report):
     def _categories(self, terms: list[str]) -> Iterator[tuple[str, list[int], list[Any]]]:
         """Yield each category among the terms of a cell: places of its changes, and its levels."""
         for term in dict.fromkeys(terms):
-            found = [
-                (place, pair)
+            pairs = {
+                place: pair
                 for place, pair in enumerate(self.contrasts)
                 if pair is not None and terms[place] == term
-            ]
-            if found:
-                levels = [found[0][1][0], *(after for _, (_, after) in found)]
-                yield term, [place for place, _ in found], levels
+            }
+            if pairs:
+                base = next(iter(pairs.values()))[0]
+                yield term, list(pairs), [base, *(after for _, after in pairs.values())]
 
     def sections(self) -> list[Section]:
         """Return the parts of the report: a table for each target, then the notes."""
@@ -291,20 +307,18 @@ class Margins(Report):
             names = listed([name for name, _ in self.cells[0].fixed])
             where += f", with {names} fixed"
         title = "Average predictions" if self.predictions else "Marginal effects"
-        parts = [Section(f"{title}: {where}")]
         drop = [name for name in self.labels if name not in ("term", "change")]
-        n_each = max(len(self.contrasts), 1)
-        for target, part in self.table.groupby("target", sort=False):
-            table = part.drop(columns=drop).reset_index(drop=True)
-            cells = [cell for cell in self.cells for _ in range(n_each)]
-            if self.cells[0].fixed:
-                table.insert(0, "at", [cell.at for cell in cells])
-            if over:
-                table.insert(0, "over", [_value(cell.group) for cell in cells])
-            what = _described(str(target), self.positive, self.outcome)
-            start = f"Predictions {target}: of" if self.predictions else f"Effects {target}: on"
-            parts.append(Section(f"{start} {what}", table=table))
-        return [*parts, Section(notes=(*self._group_notes(), *self.notes))]
+        printed = self.table.drop(columns=drop)
+        cells = [self._cell_of(place) for place in range(len(printed))]
+        if self.cells[0].fixed:
+            printed.insert(0, "at", [cell.at for cell in cells])
+        if over:
+            printed.insert(0, "over", [_value(cell.group) for cell in cells])
+        notes = (*self._group_notes(), *self.notes)
+        return [
+            Section(f"{title}: {where}"),
+            *self._by_target(what.capitalize(), printed, notes),
+        ]
 
     def _group_notes(self) -> list[str]:
         counts = {_value(cell.group): cell.n_rows for cell in self.cells if cell.group is not None}
@@ -321,23 +335,13 @@ def _pairs(count: int, pairs: str) -> list[tuple[int, int]]:
     return list(combinations(range(count), 2))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class MarginDifferences(Report):
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class MarginDifferences(JointNumbers):
     """Differences between cells, or between levels of categories; see `Margins.differences`."""
 
-    table: pd.DataFrame
-    """as `tidy` gives it"""
-    covariance: Floats
-    """covariance of all differences, in the order of ``table``"""
-    labels: tuple[str, ...]
-    """columns of ``table`` that say which difference is which"""
     cells: tuple[str, ...]
     """the cell of each row in words, or the first of both; empty if there is one cell"""
     between: str
-    predictions: bool
-    positive: str
-    outcome: str
-    notes: tuple[str, ...]
 
     def tidy(self) -> pd.DataFrame:
         """Return differences, standard errors, tests and intervals.
@@ -351,22 +355,12 @@ class MarginDifferences(Report):
         """
         return self.table.copy()
 
-    def vcov(self) -> pd.DataFrame:
-        """Return the joint covariance, labelled by the columns of `tidy` before the estimates."""
-        labels = pd.MultiIndex.from_frame(self.table[list(self.labels)])
-        return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
-
     def sections(self) -> list[Section]:
         """Return the parts of the report: a table for each target, then the notes."""
         what = "predictions" if self.predictions else "effects"
-        parts = [Section(f"Differences of {what} between {self.between}: after less before")]
+        title = f"Differences of {what} between {self.between}: after less before"
         kept = ("term", "change", "before", "after")
         printed = self.table.drop(columns=[name for name in self.labels if name not in kept])
         if self.between == "levels" and any(self.cells):
             printed.insert(0, "cell", self.cells)
-        for target, rows in printed.groupby(self.table["target"], sort=False):
-            table = rows.reset_index(drop=True)
-            on = "of" if self.predictions else "on"
-            words = _described(str(target), self.positive, self.outcome)
-            parts.append(Section(f"Differences {target}: {on} {words}", table=table))
-        return [*parts, Section(notes=self.notes)]
+        return [Section(title), *self._by_target("Differences", printed, self.notes)]

@@ -20,6 +20,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.array_changes import array_rows
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
 from heckmanfa.inference.effect_cells import (
+    Blocks,
     Cell,
     Change,
     EffectBlock,
@@ -34,15 +35,14 @@ from heckmanfa.inference.expectations import (
     level_effect,
     slope_effect,
 )
-from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.inference.margin_report import GROUP, MarginCell, Margins, quantity
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.results.catalogue import sentences_of
-from heckmanfa.results.effect_words import class_label, scale_notes
-from heckmanfa.results.naming import name_on_scale
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.results.distribution import check_level, distribution_of
+from heckmanfa.results.naming import class_label, name_on_scale, scale_notes
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, nearest, weighing
@@ -72,7 +72,7 @@ def margins(
     where = read_where(at, over, what)
     if where.predictions and features is not None:
         raise InputError("features have effects, not predictions: drop features, or what")
-    reference = reference_of(fit)
+    reference = distribution_of(fit)
     check_level(conf_level)
     estimates = Estimates.of(
         fit,
@@ -85,8 +85,7 @@ def margins(
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
         rows = read(fit, X, estimates, where, features, sample_weight)
-        n_each = len(rows.cells) * len(rows.changes)
-        _refuse_many(n_each * len(kinds))
+        _refuse_many(len(kinds) * len(rows.cells) * max(len(rows.changes), 1))
         effects, error, limits, covariance = judged(
             fit,
             estimates,
@@ -121,7 +120,7 @@ def margins(
         outcome=outcome,
         labels=labels,
         cells=tuple(_margin_cell(cell, rows.fixed, over) for cell in rows.cells),
-        contrasts=rows.contrasts,
+        contrasts=tuple(change.contrast for change in rows.changes),
         predictions=where.predictions,
         reference=reference,
         averaged=limits is not None,
@@ -132,14 +131,15 @@ def _without_effect(
     targets: Sequence[str], rows: EffectRows, where: Where, estimates: Estimates
 ) -> Mask:
     """Return which effects are zero, without error or test: the target does not use the feature."""
+    if where.predictions:
+        return np.zeros(len(targets) * len(rows.cells), dtype=bool)
     return np.array(
         [
-            not where.predictions and not moved & estimates.used_by(target)
+            not change.moved & estimates.used_by(target)
             for target in targets
             for _ in rows.cells
-            for moved in rows.moved or [frozenset[int]()]
-        ],
-        dtype=bool,
+            for change in rows.changes
+        ]
     )
 
 
@@ -158,7 +158,7 @@ def _labelled(kinds: Sequence[str], rows: EffectRows, where: Where) -> pd.DataFr
         (target, *([cell.group] if groups else []), *cell.fixed, *change)
         for target in kinds
         for cell in rows.cells
-        for change in ([()] if where.predictions else rows.changes)
+        for change in ([()] if where.predictions else [change[:2] for change in rows.changes])
     ]
     return pd.DataFrame(lines, columns=names)
 
@@ -176,11 +176,18 @@ def _over_cells(
     estimates: Estimates, targets: Sequence[str], rows: EffectRows
 ) -> tuple[Floats, Floats]:
     """Do what `sum_effects` does in every cell; ordered by target, then by cell and change."""
-    shape = (len(targets), len(rows.changes))
-    found = [sum_effects(estimates, targets, shape[1], cell.blocks()) for cell in rows.cells]
-    values = np.stack([part.reshape(shape) for part, _ in found], axis=1)
-    gradients = np.stack([part.reshape(*shape, -1) for _, part in found], axis=1)
+    shape = (len(targets), max(len(rows.changes), 1))
+    blocks = [cell.blocks() if rows.changes else _levels(cell.blocks()) for cell in rows.cells]
+    sums = [sum_effects(estimates, targets, shape[1], own) for own in blocks]
+    values = np.stack([effects.reshape(shape) for effects, _ in sums], axis=1)
+    gradients = np.stack([slopes.reshape(*shape, -1) for _, slopes in sums], axis=1)
     return values.ravel(), gradients.reshape(-1, gradients.shape[-1])
+
+
+def _levels(blocks: Blocks) -> Blocks:
+    """Ask for expectations, where there are no changes to ask for."""
+    for weight, design, _ in blocks:
+        yield weight, design, iter([Change(after=design)])
 
 
 def _positive(fit: Fit) -> str:
@@ -291,13 +298,13 @@ def _notes(
         )
     zero = table[table["std_error"] == 0]
     if "term" in table and len(zero):
-        parts = []
+        listings = []
         for target, rows in zero.groupby("target", sort=False):
             terms = listed([*dict.fromkeys(rows["term"].astype(str))])
-            parts.append(f"{quantity(str(target), _positive(fit), outcome)}: {terms}")
+            listings.append(f"{quantity(str(target), _positive(fit), outcome)}: {terms}")
         notes.append(
             "An effect of 0 with a standard error of 0 is not an estimate: its target does not "
-            f"depend on the feature, and there is nothing to test ({'; '.join(parts)})."
+            f"depend on the feature, and there is nothing to test ({'; '.join(listings)})."
         )
     if fit.probit is None:
         return notes

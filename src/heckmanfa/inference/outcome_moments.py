@@ -39,7 +39,7 @@ from scipy import linalg as sla
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import LinearProblem, standardized
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
@@ -55,11 +55,8 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def hermite(x: Floats, degree: int) -> list[Floats]:
-    """Return the Hermite polynomials H_0 to H_degree; the degree is at least 1."""
-    values = [np.ones_like(x), x]
-    for k in range(1, degree):
-        values.append(x * values[k] - k * values[k - 1])
-    return values
+    """Return the Hermite polynomials H_0 to H_degree of n numbers, (n,) each."""
+    return list(np.polynomial.hermite_e.hermevander(x, degree).T)
 
 
 def expected_hermite(u: Floats, rho: float, degree: int) -> list[Floats]:
@@ -126,11 +123,11 @@ def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
         higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     else:
         start = fit_two_step(moments, probit, features, CLASSICAL, rows)
-        found = fit_likelihood(moments, probit, start, CLASSICAL, rows)
-        beta, gamma = found.coef, found.selection_coef
-        log_sigma, atanh_rho = found.log_sigma, found.atanh_rho
-        proper = found.converged and found.information_is_positive and probit.converged
-        higher = higher_maximum(found.log_likelihood, found.second_maximum)
+        maximum = fit_likelihood(moments, probit, start, CLASSICAL, rows)
+        beta, gamma = maximum.coef, maximum.selection_coef
+        log_sigma, atanh_rho = maximum.log_sigma, maximum.atanh_rho
+        proper = maximum.converged and maximum.information_is_positive and probit.converged
+        higher = higher_maximum(maximum.log_likelihood, maximum.second_maximum)
     if not proper:
         return float("nan"), (
             "maximum likelihood, at which the test is made, did not converge, or its information "
@@ -151,8 +148,8 @@ def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
 
 def _statistic(rows: Rows, problem: LinearProblem, theta: Floats) -> float:
     """Chi-squared of the moments at the maximum of the likelihood."""
-    parts = rows.map(_sums, problem, theta, columns=problem.columns)
-    gap, spread, cross, information = total(parts)
+    sums = rows.map(_sums, problem, theta, columns=problem.columns)
+    gap, spread, cross, information = total(sums)
     try:
         half = sla.solve_triangular(np.linalg.cholesky(information), cross, lower=True)
         # The estimates explain part of the moments, which their variance must not count.

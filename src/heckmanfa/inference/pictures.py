@@ -12,9 +12,9 @@ import numpy as np
 
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError
-from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of, shown_model
 from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step
@@ -27,8 +27,8 @@ from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
-from heckmanfa.results.assignment_tests import interval_of
-from heckmanfa.results.assignment_weights import AssignmentWeights
+from heckmanfa.results.assignment_weights import AssignmentWeights, interval_of
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import (
@@ -37,7 +37,6 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
-from heckmanfa.results.reference import reference_of
 
 _OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
 
@@ -295,6 +294,6 @@ def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
                 variance = float(maximum.reported_covariance()[-3, -3])
         except HeckmanfaError:
             return []
-    reach = reference_of(fit).quantile(CONF_LEVEL) * math.sqrt(max(variance, 0.0))
+    reach = distribution_of(fit).quantile(CONF_LEVEL) * math.sqrt(max(variance, 0.0))
     label, detail = ("ML" if ml else "two-step"), "same features"
     return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, detail)]

@@ -1,7 +1,10 @@
-"""Predictions of a fitted model for rows of X, with intervals, and inverse Mills ratios.
+"""Predictions of a fitted model for rows of X: of the outcome and of selection, with intervals.
 
 Intervals are for a new outcome, or for the expectation itself. Given that its row is selected, an
 outcome's error is skewed: see `model.normal`.
+
+An interval of P(s = 1 | x) = Phi(u) is Phi of the ends of the interval of u = z'gamma, so its ends
+are probabilities. The standard error of Phi(u) is phi(u) times that of u, by the delta method.
 """
 
 from __future__ import annotations
@@ -15,22 +18,23 @@ from scipy import special
 
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
 from heckmanfa.data.columns.feature_reading import read_features
-from heckmanfa.data.columns.features import FeatureTable, linear
+from heckmanfa.data.columns.features import FeatureTable, linear, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.outcomes import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks
-from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
-from heckmanfa.inference.log_means import own_scale_mean, transform_of
+from heckmanfa.inference.log_means import check_scale, own_scale_mean, transform_of
+from heckmanfa.inference.rows_of_fit import probit_of, read_fit_rows
+from heckmanfa.model.expectation_parts import Parts, selection_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf, selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
-from heckmanfa.results.reference import Reference, check_level, reference_of, tails
+from heckmanfa.results.distribution import NullDistribution, check_level, distribution_of, tails
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -42,6 +46,15 @@ Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+# What has no interval of a new outcome, and why.
+_NO_NEW_OUTCOME = {
+    "expected": "kind='expected': the outcome is 0 in every row that is not selected, so its "
+    "distribution has a mass at 0. Use 'confidence'.",
+    "selection": "selection: a new row is selected or not. Use 'confidence', the interval of its "
+    "probability.",
+    "class": "a class: a new outcome is one class or the other. Use 'confidence', the interval of "
+    "its probability.",
+}
 # Rows that a thread works on at once.
 _ROWS = 2**13
 
@@ -57,18 +70,36 @@ def check_kind(fit: Fit, kind: str) -> None:
         probit_of(fit, "nothing is known about unselected rows")
 
 
+def check_interval(return_interval: str, conf_level: float, of: str = "marginal") -> None:
+    """Refuse an interval that a kind of prediction does not have, or an invalid level.
+
+    ``of`` is one of `KINDS`, "selection", or "class" for the probability of a class.
+    """
+    kinds = ["confidence"] if of in _NO_NEW_OUTCOME else ["prediction", "confidence"]
+    if return_interval == "prediction" and of in _NO_NEW_OUTCOME:
+        raise InputError(
+            f"{option('return_interval', 'prediction')} has no meaning for {_NO_NEW_OUTCOME[of]}"
+        )
+    if return_interval not in kinds:
+        raise InputError(
+            f"{option('return_interval')} must be {', '.join(map(quoted, kinds))} or None; got "
+            f"{quoted(return_interval)}{nearest(str(return_interval), kinds)}"
+        )
+    check_level(conf_level)
+
+
 def read_rows(
     fit: Fit, X: Any, *, prediction: bool, selection: bool, missing: str | None = "error"
 ) -> FeatureTable:
     """Read X for a fitted model; None leaves missing and infinite values to the caller."""
     refuse_rows(X)
-    given, design = X, fit.origin.design
+    frame, design = X, fit.origin.design
     if design is not None:
-        given = design.without_unseen(X) if fit.spec.unknown == "missing" else X
-        X = design.transform(given, prediction=prediction, selection=selection)
+        frame = design.without_unseen(X) if fit.spec.unknown == "missing" else X
+        X = design.transform(frame, prediction=prediction, selection=selection)
     table = read_features(X, fit.spec.columns, unknown=fit.spec.unknown)
     if missing is not None:
-        gaps = _gaps(fit, table, given, prediction=prediction, selection=selection)
+        gaps = _gaps(fit, table, frame, prediction=prediction, selection=selection)
         if missing == "error":
             refuse_gaps(gaps)
     return table
@@ -188,19 +219,17 @@ def extrapolates(fit: Fit, X: Any) -> tuple[Mask, Mask]:
     return outside(index, *fit.index_range), ~np.isnan(index)
 
 
-def mills_ratios(
-    fit: Fit, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any
-) -> MillsRatios:
+def mills_ratios(fit: Fit, passed: PassedRows, X_new: Any) -> MillsRatios:
     """Return what `heckmanfa.plots.imr_overlap` draws."""
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, passed)
     rows = held(read.rows, "this picture")
     index = selection_index(fit, read.table)
     fitted = rows.used & rows.selected
     index_new = index
     if X_new is not None or read.design is not None:
         # As in diagnostics, rows that lack a feature are not counted; the legend has the number.
-        given = X if X_new is None else X_new
-        table = read_rows(fit, given, prediction=False, selection=True, missing="nan")
+        shown = passed.X if X_new is None else X_new
+        table = read_rows(fit, shown, prediction=False, selection=True, missing="nan")
         index_new = selection_index(fit, table)
     low, high = fit.index_range
     return MillsRatios(
@@ -210,24 +239,6 @@ def mills_ratios(
         share_outside=share_outside(index_new, low, high),
         weight=None if rows.weight is None else rows.weight[fitted],
     )
-
-
-def check_interval(return_interval: str, conf_level: float, kind: str = "marginal") -> None:
-    """Refuse an interval that a kind of prediction does not have, or an invalid level."""
-    kinds = ["prediction", "confidence"]
-    if return_interval not in kinds:
-        raise InputError(
-            f"{option('return_interval')} must be "
-            "'prediction', 'confidence' or None; got "
-            f"{quoted(return_interval)}" + nearest(str(return_interval), kinds)
-        )
-    if kind == "expected" and return_interval == "prediction":
-        raise InputError(
-            f"{option('return_interval', 'prediction')} has no meaning for kind='expected': the "
-            "outcome is 0 in every row that is not selected, so its distribution has a mass at 0. "
-            "Use 'confidence'."
-        )
-    check_level(conf_level)
 
 
 def interval(
@@ -260,7 +271,7 @@ def interval(
         transform=None if new else transform,
     )
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
-    wider = reference_of(fit).quantile(conf_level) / Reference().quantile(conf_level)
+    wider = distribution_of(fit).quantile(conf_level) / NullDistribution().quantile(conf_level)
     limits_of, level = RowLimits(fit, estimates, conf_level), estimates.level(kind)
     groups = limits_of.groups
 
@@ -312,3 +323,94 @@ def _new_outcome(
     index = side * (design @ estimates.selection_coef)
     rho = side * fit.rho * fit.sigma / sigma
     return np.asarray(mean[:, None] + sigma[:, None] * selected_quantiles(ends, index, rho))
+
+
+# Selection. ------------------------------------------------------------------------------------
+
+
+def check_selection(
+    fit: Fit, scale: str, return_interval: str | None, return_std: bool, conf_level: float
+) -> None:
+    """Refuse what cannot be asked about selection, or what this fit does not know."""
+    check_scale(scale)
+    check_interval(
+        "confidence" if return_interval is None else return_interval, conf_level, "selection"
+    )
+    if scale == "link":
+        probit_of(fit, "there is no selection index")
+    if return_interval is not None or return_std:
+        probit_of(fit, "the probability of selection is 1, without a standard error")
+
+
+def predict_selection(
+    fit: Fit,
+    X: Any,
+    missing: str,
+    scale: str = "response",
+    return_interval: str | None = None,
+    return_std: bool = False,
+    conf_level: float = 0.95,
+) -> Any:
+    """Return P(s = 1 | x) or the index of each row; see `Heckman.predict_selection`."""
+    with explain_out_of_memory():
+        refuse_rows(X, ", kind='selection'")
+        table = _read_selecting(fit, X, missing)
+        if fit.probit is None:
+            return same(table, 1.0)
+        values = mixed(fit, lambda member: _chance(member, table, scale))
+    if return_interval is None and not return_std:
+        return values
+    if table.tensors:
+        table = _read_selecting(fit, on_host(X), missing)
+    numbers = like(_selection_errors(fit, table, scale, conf_level), values)
+    answers = [values]
+    if return_interval is not None:
+        answers.append(numbers[:, :2])
+    if return_std:
+        answers.append(numbers[:, 2])
+    return tuple(answers)
+
+
+def _read_selecting(fit: Fit, X: Any, missing: str) -> FeatureTable:
+    return read_rows(fit, X, prediction=False, selection=fit.probit is not None, missing=missing)
+
+
+def _chance(fit: Fit, table: FeatureTable, scale: str) -> Array:
+    index = selection_index(fit, table)
+    return index if scale == "link" else namespace(index).exp(log_cdf(index))
+
+
+def _selection_errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Floats:
+    """Return both ends of the interval and the standard error of each row, (n, 3).
+
+    NaN if a row lacks a regressor, or the variance of an estimate is not known.
+    """
+    estimates = Estimates.of(fit, prediction=False, selection=True)
+    limits_of = RowLimits(fit, estimates, conf_level)
+    weights = limits_of.interval_weights
+
+    def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
+        span, design = block
+        with np.errstate(invalid="ignore"):
+            value, error, ends = limits_of(_index, design)
+        if scale == "response":
+            parts = selection_parts(value)
+            value, error, ends = parts.value, parts.index * error, special.ndtr(ends)
+        apart = value - weights @ value
+        return span, np.column_stack([ends, np.sqrt(weights @ (error**2 + apart**2))])
+
+    return numbers_by_block(table, estimates.columns, of_block, 3)
+
+
+def _index(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
+    """Return the selection index itself, with its derivatives."""
+    zero = np.zeros_like(index)
+    return Parts.first_order(index, zero, np.ones_like(index), zero)
+
+
+def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
+    """Return the inverse Mills ratio lambda(z'gamma) of each row."""
+    table = _read_selecting(fit, X, missing)
+    if fit.probit is None:
+        return same(table, 0.0)
+    return mixed(fit, lambda member: inverse_mills(selection_index(member, table)))

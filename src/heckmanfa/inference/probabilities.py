@@ -24,11 +24,11 @@ from scipy import special
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import RowLimits, group_fits, mixed
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.prediction import (
+    check_interval,
     numbers_by_block,
     prediction_index,
     read_rows,
@@ -37,29 +37,12 @@ from heckmanfa.inference.prediction import (
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
 from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.results.reference import check_level
-from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 
 _FAR = -1e4
 """the index below which a quotient of probabilities would lose its digits"""
 
 ProbabilityKind = Literal["marginal", "selected", "unselected", "joint"]
-
-
-def check_probability_interval(return_interval: str, conf_level: float) -> None:
-    """Refuse an interval that a probability does not have, or an invalid confidence level."""
-    if return_interval == "prediction":
-        raise InputError(
-            f"{option('return_interval', 'prediction')} has no meaning for a class: a new outcome "
-            "is one class or the other. Use 'confidence', the interval of its probability."
-        )
-    if return_interval != "confidence":
-        raise InputError(
-            f"{option('return_interval')} must be 'confidence' or None; got "
-            f"{quoted(return_interval)}"
-        )
-    check_level(conf_level)
 
 
 def predict_probability(
@@ -76,7 +59,7 @@ def predict_probability(
     ``return_interval="confidence"``, return (n,) probabilities and their (n, 2) limits.
     """
     if return_interval is not None:
-        check_probability_interval(return_interval, conf_level)
+        check_interval(return_interval, conf_level, "class")
         _, values, limits = predict_with_limits(fit, X, kind, missing, conf_level)
         return values, limits
     with explain_out_of_memory():
@@ -100,10 +83,10 @@ def predict_log_probabilities(
         kind, table = _read(fit, X, kind, missing)
         if not fit.way.is_average:
             return _logarithms(fit, table, kind)
-        parts = [part for part in group_fits(fit) if part.weight > 0.0]
-        each = [_logarithms(part.fit, table, kind) for part in parts]
+        groups = [group for group in group_fits(fit) if group.weight > 0.0]
+        each = [_logarithms(group.fit, table, kind) for group in groups]
         negative, positive = zip(*each, strict=True)
-        weights = [part.weight for part in parts]
+        weights = [group.weight for group in groups]
         return _log_mean(weights, negative), _log_mean(weights, positive)
 
 
@@ -138,7 +121,7 @@ def _read(fit: Fit, X: Any, kind: str, missing: str) -> tuple[str, FeatureTable]
 def _log_mean(weights: Sequence[float], logarithms: Sequence[Array]) -> Array:
     """Return the logarithm of a weighted mean of probabilities, given their logarithms."""
     xp = namespace(logarithms[0])
-    # The largest is taken out, so that no probability underflows.
+    # The largest is taken out, so no probability underflows.
     highest = reduce(xp.maximum, logarithms)
     pairs = zip(weights, logarithms, strict=True)
     return highest + xp.log(sum(weight * xp.exp(own - highest) for weight, own in pairs))
@@ -214,20 +197,22 @@ def probit_points(
     groups = zip(mean, np.broadcast_to(index, mean.shape), np.ravel(rho), strict=True)
     each = [_probit_points(kind, v, u, float(own)) for v, u, own in groups]
     numbers = [(own.value, own.mean, own.index, own.dependence) for own in each]
-    value, by_mean, by_index, by_rho = (np.array(part) for part in zip(*numbers, strict=True))
+    value, by_mean, by_index, by_rho = (
+        np.array(derivative) for derivative in zip(*numbers, strict=True)
+    )
     return Parts.first_order(value, by_mean, by_index, by_rho)
 
 
 def _probit_points(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
     """Return Phi^-1 of a probability in rows, with its derivatives."""
-    one, zero = np.ones_like(mean), np.zeros_like(mean)
+    ones, zero = np.ones_like(mean), np.zeros_like(mean)
     if kind == "marginal":
-        return Parts.first_order(mean, one, zero, zero)
+        return Parts.first_order(mean, ones, zero, zero)
     side = -1.0 if kind == "unselected" else 1.0
     index, rho = side * index, side * rho
     far = (index < _FAR) & (kind != "joint")
     near = np.where(far, 0.0, index)
-    scale, ratio, sign = zero, zero, one
+    scale, ratio, sign = zero, zero, ones
     if kind != "joint":
         scale, ratio = log_cdf(near), inverse_mills(near)
         # The negative class has the probability of -v and -rho.

@@ -16,11 +16,11 @@ from scipy.interpolate import CubicHermiteSpline
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.likelihood import rho_text
-from heckmanfa.plots.rho_curves import ProfileCurve, draw_profile
+from heckmanfa.plots.rho_curves import ProfileCurve
+from heckmanfa.results.distribution import check_level
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number
@@ -61,9 +61,10 @@ class ProfileReport(Report):
     def values(self) -> Floats:
         """(G,) values of the parameter, ascending."""
 
+    @property
     @abstractmethod
-    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
-        """Return what the picture shows."""
+    def _name(self) -> str:
+        """The parameter in titles."""
 
     def _coordinate(self, values: Any) -> Any:
         """Return the coordinate in which values are interpolated."""
@@ -147,11 +148,10 @@ class ProfileReport(Report):
 
     def plot(self, ax: Any = None, conf_level: float = 0.95) -> Any:
         """Draw the profile on a new figure or on ``ax``; see `heckmanfa.plots.rho_profile`."""
-        return draw_profile(self.curve(conf_level), ax)
+        return self.curve(conf_level).draw(ax)
 
-    def _curve(
-        self, conf_level: float, name: str, limits: tuple[float, float] | None
-    ) -> ProfileCurve:
+    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
+        """Return what the picture shows."""
         known = self._coordinate(self.values[np.isfinite(self.log_likelihood)])
         drawn = self._value(np.linspace(known[0], known[-1], _DRAWN))
         points = np.union1d(drawn, self._value(known)[1:-1])
@@ -164,8 +164,8 @@ class ProfileReport(Report):
             conf_level=conf_level,
             regions=self.regions(conf_level),
             level=self._level(conf_level),
-            name=name,
-            ends=limits,
+            name=self._name,
+            ends=self.bounds if np.isfinite(self.bounds[0]) else None,
         )
 
     def _level(self, conf_level: float) -> float:
@@ -230,9 +230,9 @@ class RhoProfile(ProfileReport):
         """The values of rho."""
         return self.rho
 
-    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
-        """Return what the picture shows."""
-        return self._curve(conf_level, "rho", self.bounds)
+    @property
+    def _name(self) -> str:
+        return "rho"
 
     def _coordinate(self, values: Any) -> Any:
         return np.arctanh(values)
@@ -270,7 +270,7 @@ class RhoProfile(ProfileReport):
                 str(len(self.maxima)),
                 case="profiled",
                 other=rho_text(float(self.maxima["rho"].iloc[0])),
-                found=f"{listed}, the highest first"
+                places=f"{listed}, the highest first"
                 + (", which is not the one reported" if lower else ""),
             )
         ]
@@ -294,9 +294,9 @@ class CoefficientProfile(ProfileReport):
         """The values of the coefficient."""
         return self.value
 
-    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
-        """Return what the picture shows."""
-        return self._curve(conf_level, f"coefficient of {shown(self.term)}", None)
+    @property
+    def _name(self) -> str:
+        return f"coefficient of {shown(self.term)}"
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""

@@ -63,20 +63,20 @@ class Plan:
         """Draw units with replacement, and count how often each row is drawn."""
         rows = held(self.sample.rows, "a bootstrap")
         kept = rows.used
-        given = np.ones(len(rows)) if rows.weight is None else rows.weight
+        own_weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         if self.codes is not None:
             drawn = np.bincount(
                 source.integers(self.n_units, size=self.n_units), minlength=self.n_units
             )
-            return np.asarray(given * kept * drawn[self.codes])
+            return np.asarray(own_weight * kept * drawn[self.codes])
         weight = np.zeros(len(rows))
         if rows.weighted and self.refit.spec.weight_kind == "frequency":
             # A weight of 2 is two rows, each of which may be drawn.
-            total = given[kept].sum()
-            weight[kept] = source.multinomial(round(total), given[kept] / total)
+            total = own_weight[kept].sum()
+            weight[kept] = source.multinomial(round(total), own_weight[kept] / total)
         else:
             n = int(np.count_nonzero(kept))
-            weight[kept] = np.bincount(source.integers(n, size=n), minlength=n) * given[kept]
+            weight[kept] = np.bincount(source.integers(n, size=n), minlength=n) * own_weight[kept]
         return weight
 
 
@@ -121,23 +121,27 @@ def run(
                     show(start, "")
                 yield delayed(_batch)(plan, seeds[start : start + _AT_ONCE])
 
-        parts = [part for batch in Parallel(n_jobs=n_jobs)(tasks()) for part in batch]
+        results = [result for batch in Parallel(n_jobs=n_jobs)(tasks()) for result in batch]
         if show is not None:
             show(n_boot, "")
-    good, failures = without_failures(parts)
+    good, failures = without_failures(results)
     k, n_errors = len(plan.refit.spec.labels), len(plan.refit.spec.error_terms)
     return Replicates(
-        estimates=np.array([part[0] for part in good]).reshape(len(good), 2 * k + 2 + n_errors),
-        support=np.array([part[1] for part in good], dtype=bool).reshape(len(good), k),
+        estimates=np.array([replicate[0] for replicate in good]).reshape(
+            len(good), 2 * k + 2 + n_errors
+        ),
+        support=np.array([replicate[1] for replicate in good], dtype=bool).reshape(len(good), k),
         failures=failures,
-        warnings=dict(Counter(kind for part in good for kind in part[2]).most_common()),
+        warnings=dict(Counter(kind for replicate in good for kind in replicate[2]).most_common()),
     )
 
 
-def without_failures(parts: Sequence[T | str]) -> tuple[list[T], dict[str, int]]:
+def without_failures(results: Sequence[T | str]) -> tuple[list[T], dict[str, int]]:
     """Return the results, and the number of failures by reason."""
-    failures = Counter(part for part in parts if isinstance(part, str))
-    return [part for part in parts if not isinstance(part, str)], dict(failures.most_common())
+    failures = Counter(result for result in results if isinstance(result, str))
+    return [result for result in results if not isinstance(result, str)], dict(
+        failures.most_common()
+    )
 
 
 def _batch(plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> list[_Estimates | str]:
@@ -164,7 +168,9 @@ def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Estimates | str:
         return sentence(ConvergenceWarning)
     if {*fit.dropped} - {*plan.dropped}:
         return _OTHER_COLUMNS
-    kinds = {found.category for found in caught if issubclass(found.category, HeckmanfaWarning)}
+    kinds = {
+        warning.category for warning in caught if issubclass(warning.category, HeckmanfaWarning)
+    }
     return estimates_of(fit), fit.support, sorted(sentence(kind) for kind in kinds)
 
 

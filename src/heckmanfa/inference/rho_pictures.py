@@ -17,22 +17,22 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
-from heckmanfa.inference.likelihood_profile import profile_of
-from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.inference.ml_over_rho import MLOverRho, OverRhoCurve
+from heckmanfa.inference.profile_likelihood import profile_of
 from heckmanfa.inference.profile_report import RhoProfile
+from heckmanfa.inference.profiler import Likelihood
+from heckmanfa.inference.rows_of_fit import FitRows
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.evidence_pictures import weights_name
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.reference import reference_of
-from heckmanfa.search.averaging import Average
+from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.printable import shown
 
 # The range of rho in the picture, and its share of what the data allow.
@@ -74,7 +74,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     return RhoByAssignment(
         outcome=evidence.naming.outcome,
         bins=bins_of(rho, weight, held),
-        weights=_weights_name(mixture),
+        weights=weights_name(mixture),
         n_assignments=len(masks),
         share=math.nan if mixture.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
@@ -101,10 +101,6 @@ def _telling_apart(
         if score > best:
             best, telling = score, unit
     return telling
-
-
-def _weights_name(mixture: Average) -> str:
-    return "AIC and BIC" if mixture.weights == "mean" else mixture.weights.upper()
 
 
 # Coefficients over rho. ---------------------------------------------------------------------------
@@ -175,7 +171,7 @@ def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> tuple[OverRhoCurve | None
             likelihood = Likelihood.build(_alone(fit, mask), rows)
             terms = ["", *labels]
             effects = fit.family.has_classes
-            curve = LikelihoodOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
+            curve = MLOverRho.build(likelihood, terms, (0.0, 0.0), kind, effects=effects)
         except HeckmanfaError:
             return None, False
     return curve, clustered
@@ -237,7 +233,7 @@ class _Coefficients:
         fit = self.evidence.fit
         unit = EffectWords.of(fit, self.evidence.naming.outcome).factor
         centre = unit * self.curve.estimate(rho)[:, place]
-        reach = unit * reference_of(fit).quantile(CONF_LEVEL)
+        reach = unit * distribution_of(fit).quantile(CONF_LEVEL)
         error = reach * self.curve.std_error(rho)[:, place]
         return [
             RhoPoint(float(r), float(c), float(c - e), float(c + e))
@@ -356,7 +352,7 @@ def _known_interval(
 
 def _mixed_by(evidence: Evidence) -> str:
     way = evidence.fit.way
-    return _weights_name(way.averaging.mixture) if way.is_average else "BIC"
+    return weights_name(way.averaging.mixture) if way.is_average else "BIC"
 
 
 def _searched_rho(evidence: Evidence) -> float:

@@ -16,21 +16,21 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Block, Mask, Rows, held
 from heckmanfa.data.sample import read_weights
-from heckmanfa.fit import Fit
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.inference.effect_cells import Where
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import (
+from heckmanfa.inference.formula_changes import formula_rows
+from heckmanfa.inference.formula_variables import level_words
+from heckmanfa.inference.margins import sum_effects
+from heckmanfa.inference.rows_of_fit import (
     FitRows,
     ReadRows,
     column_or_values,
     rows_for_pictures,
     weights_of,
 )
-from heckmanfa.inference.formula_changes import formula_rows
-from heckmanfa.inference.formula_variables import level_words
-from heckmanfa.inference.margins import sum_effects
 from heckmanfa.inference.selection_moves import (
     GroupMeans,
     Moved,
@@ -44,6 +44,7 @@ from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
+from heckmanfa.plots.picture import weight_words
 from heckmanfa.plots.selection_rows import (
     Profile,
     SelectionChange,
@@ -51,16 +52,9 @@ from heckmanfa.plots.selection_rows import (
     SelectionMargins,
     SelectionProfiles,
 )
-from heckmanfa.results.effect_words import class_label
-from heckmanfa.results.naming import Naming
-from heckmanfa.text.numerals import figure
+from heckmanfa.results.naming import Naming, class_label
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import listed
-
-_WEIGHTED = {
-    "frequency": " Each row counts as often as its weight says.",
-    "sampling": " Averages are weighted by the sampling weights.",
-}
+from heckmanfa.text.wording import figure, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +72,8 @@ class PictureRows:
 
     @cached_property
     def _read(self) -> tuple[Rows, ReadRows | FitRows]:
-        return rows_for_pictures(self.fit, self.X, self.y, self.selected, self.sample_weight)
+        passed = PassedRows(self.X, self.y, self.selected, self.sample_weight)
+        return rows_for_pictures(self.fit, passed)
 
     @property
     def in_memory(self) -> bool:
@@ -103,10 +98,10 @@ class PictureRows:
             derived = self.derived
             if derived is None:
                 derived = _find_derived(self.fit, self.naming, rows)
-            found = _from_columns(self.fit, rows, moved_features(self.fit, self.naming, derived))
+            drivers = _from_columns(self.fit, rows, moved_features(self.fit, self.naming, derived))
         else:
-            found = _from_formulas(self.fit, self.X, self.sample_weight, rows, design)
-        return tuple(sorted(found, key=lambda pair: -np.nan_to_num(abs(pair[0].shown.estimate))))
+            drivers = _from_formulas(self.fit, self.X, self.sample_weight, rows, design)
+        return tuple(sorted(drivers, key=lambda pair: -np.nan_to_num(abs(pair[0].shown.estimate))))
 
     def margins(self) -> SelectionMargins | None:
         """Return what moves the probability of being selected; None if no outcome is missing."""
@@ -125,7 +120,8 @@ class PictureRows:
         """Return averages of selected rows and of others; None if no outcome is missing."""
         if self.fit.probit is None:
             return None
-        weighted = _WEIGHTED[self.fit.spec.weight_kind] if self._read[0].weighted else ""
+        kind = self.fit.spec.weight_kind if self._read[0].weighted else ""
+        weighted = weight_words(kind, "Averages are weighted by the sampling weights.")
         return SelectionProfiles(tuple(profile for _, profile in self._drivers), weighted)
 
     def overlap(self) -> SelectionOverlap | None:
@@ -205,7 +201,7 @@ def moved_features(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]
         for product in products
         if product.column in equation and {*product.factors} & {*equation}
     }
-    found: list[Moved] = []
+    features: list[Moved] = []
     done: set[int] = set()
     for column in equation:
         if column in absorbed or column in done:
@@ -220,23 +216,23 @@ def moved_features(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]
             )
         done.update(columns)
         own = [product for product in absorbed.values() if {*product.factors} & {*columns}]
-        found.append(
+        features.append(
             Moved(
                 naming.sources[column],
                 columns,
-                tuple(naming.levels[one] for one in columns if naming.levels[one]),
+                tuple(naming.levels[dummy] for dummy in columns if naming.levels[dummy]),
                 naming.references[column],
                 tuple(own),
                 tuple(_along(naming, product, column) for product in own),
             )
         )
-    return found
+    return features
 
 
 def _along(naming: Naming, product: Product, column: int) -> str:
     """Say what moves with a column: 'its square, expersq'."""
     name = shown(naming.sources[product.column], 40)
-    others = [shown(naming.sources[one], 40) for one in product.factors if one != column]
+    others = [shown(naming.sources[factor], 40) for factor in product.factors if factor != column]
     if others:
         return f"its product with {listed(list(dict.fromkeys(others)))}, {name}"
     what = {2: "its square", 3: "its cube"}.get(len(product.factors), "its power")
@@ -272,12 +268,12 @@ def _products(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) ->
         factors = [*factors, *factors] if len(factors) == 1 else list(factors)
         return [one for factor in factors for one in factors_of(factor, (*seen, name))]
 
-    found = []
+    products = []
     for name in derived:
         factors = factors_of(name)
         if name in place and name not in factors and all(factor in place for factor in factors):
-            found.append(Product(place[name], tuple(place[factor] for factor in factors)))
-    return found
+            products.append(Product(place[name], tuple(place[factor] for factor in factors)))
+    return products
 
 
 def _from_columns(
@@ -292,7 +288,7 @@ def _from_columns(
         for column, position in place.items()
     }
     effects = selection_effects(fit, rows, moved, spreads, float(means.weight.sum()))
-    found = []
+    drivers = []
     for feature, ends in zip(moved, effects, strict=True):
         kind, changes = "number", []
         for position, (column, effect) in enumerate(zip(feature.columns, ends, strict=True)):
@@ -307,8 +303,8 @@ def _from_columns(
         driver = SelectionDriver(feature.name, tuple(changes), kind, feature.along)
         best = changes.index(driver.shown)
         level = feature.levels[best] if feature.levels else ""
-        found.append((driver, _profile(feature.name, level, means, place[feature.columns[best]])))
-    return found
+        drivers.append((driver, _profile(feature.name, level, means, place[feature.columns[best]])))
+    return drivers
 
 
 def _from_formulas(
@@ -322,22 +318,22 @@ def _from_formulas(
     )
     kept = np.flatnonzero(design.kept)[held(rows, "this picture").used]
     frame = frame.iloc[kept].reset_index(drop=True)
-    given = None if weight is None else read_weights(weight, len(design.kept))[kept]
+    own_weight = None if weight is None else read_weights(weight, len(design.kept))[kept]
     selected, weights = _stacked(rows.map(_row_columns, columns=[]))
     estimates = Estimates.of(fit, prediction=False, selection=True)
-    read = formula_rows(fit, frame, estimates, Where(), None, given)
+    read = formula_rows(fit, frame, estimates, Where(), None, own_weight)
     n = len(read.changes)
     ends = effect_ends(
         fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks())
     )
-    names = [name for name, _ in read.changes]
-    found = []
+    names = [change.term for change in read.changes]
+    drivers = []
     for name in dict.fromkeys(names):
         places = [place for place, other in enumerate(names) if other == name]
-        contrasts = [read.contrasts[place] for place in places]
+        contrasts = [read.changes[place].contrast for place in places]
         averages = partial(group_means, selected=selected, weight=weights)
-        found.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
-    return found
+        drivers.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
+    return drivers
 
 
 def _variable(
@@ -361,7 +357,9 @@ def _variable(
         kind, words, ends = "number", [_one_more(spread)], ends * spread
     elif not level:
         kind, words = "binary", ["0 to 1"]
-    changes = [SelectionChange(one, *map(float, row)) for one, row in zip(words, ends, strict=True)]
+    changes = [
+        SelectionChange(change, *map(float, row)) for change, row in zip(words, ends, strict=True)
+    ]
     return SelectionDriver(name, tuple(changes), kind), _profile(name, level, means, 0)
 
 
@@ -431,8 +429,8 @@ def _block_chances(
     return np.column_stack([chance, block.outcome]), block.weight
 
 
-def _stacked(parts: Any) -> tuple[Any, Floats | None]:
+def _stacked(blocks: Any) -> tuple[Any, Floats | None]:
     """Join the arrays of blocks, and their weights."""
-    arrays, weights = zip(*parts, strict=True)
+    arrays, weights = zip(*blocks, strict=True)
     weight = None if weights[0] is None else np.concatenate(weights)
     return np.concatenate(arrays), weight

@@ -16,11 +16,11 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions
-from heckmanfa.inference.effect_cells import Change
+from heckmanfa.inference.effect_cells import ColumnMove
 from heckmanfa.inference.expectations import Estimates, with_ones
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.model.expectation_parts import selection_parts
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.distribution import distribution_of
 
 CONF_LEVEL = 0.95
 
@@ -90,13 +90,13 @@ class GroupMeans:
 def group_means(values: Floats, selected: Mask, weight: Floats | None) -> GroupMeans:
     """Return the means of columns (n, k) among rows that are selected, and others."""
     weight = np.ones(len(values)) if weight is None else weight
-    parts = []
+    sums = []
     for chosen in (~selected, selected):
-        own, part = weight[chosen], values[chosen]
+        own, rows = weight[chosen], values[chosen]
         size = float(own.sum())
-        mean = own @ part / size if size > 0 else np.zeros(values.shape[1])
-        parts.append((size, mean, own @ (part - mean) ** 2))
-    sizes, means, squares = zip(*parts, strict=True)
+        mean = own @ rows / size if size > 0 else np.zeros(values.shape[1])
+        sums.append((size, mean, own @ (rows - mean) ** 2))
+    sizes, means, squares = zip(*sums, strict=True)
     binary = np.all((values == 0) | (values == 1), axis=0)
     return GroupMeans(np.array(sizes), np.array(means), np.array(squares), binary)
 
@@ -105,10 +105,10 @@ def _block_means(block: Block) -> GroupMeans:
     return group_means(block.features, block.selected, block.weight)
 
 
-def _joined(parts: list[GroupMeans]) -> GroupMeans:
-    first, *others = parts
-    for part in others:
-        first = first + part
+def _joined(blocks: list[GroupMeans]) -> GroupMeans:
+    first, *others = blocks
+    for block in others:
+        first = first + block
     return first
 
 
@@ -117,40 +117,8 @@ def means_of(rows: Rows, columns: Sequence[int]) -> GroupMeans:
     return _joined(list(rows.map(_block_means, columns=list(columns), merge=_joined)))
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One change of a design, by positions in [1, columns]."""
-
-    position: int
-    zeroed: tuple[int, ...]
-    """dummies of the other levels"""
-    products: tuple[tuple[int, tuple[int, ...]], ...]
-    discrete: bool
-
-    def change(self, values: Floats, k: int) -> Change:
-        """Return the change of the design, the first 1 + k columns of ``values``."""
-        if self.discrete:
-            return Change(before=self._at(values, k, 0.0), after=self._at(values, k, 1.0))
-        slopes = np.zeros((len(values) if self.products else 1, 1 + k))
-        slopes[:, self.position] = 1.0
-        for target, factors in self.products:
-            for place, factor in enumerate(factors):
-                if factor == self.position:
-                    others = [*factors[:place], *factors[place + 1 :]]
-                    slopes[:, target] += values[:, others].prod(axis=1)
-        return Change(slopes=slopes)
-
-    def _at(self, values: Floats, k: int, level: float) -> Floats:
-        moved = values.copy()
-        moved[:, list(self.zeroed)] = 0.0
-        moved[:, self.position] = level
-        for target, factors in self.products:
-            moved[:, target] = moved[:, list(factors)].prod(axis=1)
-        return moved[:, : 1 + k]
-
-
 def _block_effects(
-    block: Block, estimates: Estimates, steps: Sequence[_Step], weight_sum: float
+    block: Block, estimates: Estimates, steps: Sequence[ColumnMove], weight_sum: float
 ) -> tuple[Floats, Floats]:
     """Sum effects and their gradients over a block; see `sum_effects`."""
     values = with_ones(block.features)
@@ -160,17 +128,17 @@ def _block_effects(
     effects, gradients = np.zeros(len(steps)), np.zeros((len(steps), 2 * (1 + k) + 1))
     for wanted, sums in (
         ([i for i, step in enumerate(steps) if step.products], None),
-        ([i for i, step in enumerate(steps) if not step.products and step.discrete], _switched),
-        ([i for i, step in enumerate(steps) if not step.products and not step.discrete], _sloped),
+        ([i for i, step in enumerate(steps) if not step.products and step.before], _switched),
+        ([i for i, step in enumerate(steps) if not step.products and not step.before], _sloped),
     ):
         some = [steps[i] for i in wanted]
         if not some:
             continue
         if sums is None:
-            changes = (step.change(values, k) for step in some)
-            parts = [(weight, design, changes)]
+            changes = (step.change(values, 1 + k) for step in some)
+            block_changes = [(weight, design, changes)]
             effects[wanted], gradients[wanted] = sum_effects(
-                estimates, ["selection"], len(some), parts
+                estimates, ["selection"], len(some), block_changes
             )
         else:
             effects[wanted], own = sums(weight, design, estimates.selection_coef, some)
@@ -178,32 +146,37 @@ def _block_effects(
     return effects, gradients
 
 
+def _column(step: ColumnMove) -> int:
+    """Return the place of the column that moves; dummies of other levels, if any, come after it."""
+    return next(iter(step.after))
+
+
 def _sloped(
-    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[ColumnMove]
 ) -> tuple[Floats, Floats]:
     """Sum the slopes in single columns: phi(u) times their coefficients, all from two sums."""
     parts = selection_parts(design @ gamma)
     density = float(weight @ parts.index)
-    places = [step.position for step in steps]
+    places = [_column(step) for step in steps]
     gradients = np.outer(gamma[places], (weight * parts.index_index) @ design)
     gradients[np.arange(len(steps)), places] += density
     return gamma[places] * density, gradients
 
 
 def _switched(
-    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[ColumnMove]
 ) -> tuple[Floats, Floats]:
     """Sum discrete changes of single columns; only these differ from the design."""
     index = design @ gamma
-    before, places = np.empty((len(design), len(steps))), [step.position for step in steps]
+    before, places = np.empty((len(design), len(steps))), [_column(step) for step in steps]
     for i, step in enumerate(steps):
-        touched = [step.position, *step.zeroed]
+        touched = list(step.after)
         before[:, i] = index - design[:, touched] @ gamma[touched]
     off = selection_parts(before)
     on = selection_parts(before + gamma[places])
     gradients = ((on.index - off.index) * weight[:, None]).T @ design
     for i, step in enumerate(steps):
-        gradients[i, [step.position, *step.zeroed]] = 0.0
+        gradients[i, list(step.after)] = 0.0
     gradients[np.arange(len(steps)), places] = weight @ on.index
     return weight @ (on.value - off.value), gradients
 
@@ -226,22 +199,24 @@ def selection_effects(
         for product in feature.products:
             read += [column for column in product.factors if column not in read]
     place = {column: 1 + i for i, column in enumerate(read)}
-    steps: list[_Step] = []
+    steps: list[ColumnMove] = []
     scales: list[float] = []
     for feature in moved:
         for column in feature.columns:
             spread, binary = means[column]
             discrete = binary or bool(feature.levels)
+            others = [place[other] for other in feature.columns if other != column]
+            before, after = (
+                {place[column]: level} | dict.fromkeys(others, 0.0) for level in (0.0, 1.0)
+            )
+            products = tuple(
+                (place[product.column], tuple(place[factor] for factor in product.factors))
+                for product in feature.products
+            )
             steps.append(
-                _Step(
-                    place[column],
-                    tuple(place[other] for other in feature.columns if other != column),
-                    tuple(
-                        (place[product.column], tuple(place[one] for one in product.factors))
-                        for product in feature.products
-                    ),
-                    discrete,
-                )
+                ColumnMove(after, before, products)
+                if discrete
+                else ColumnMove({place[column]: 1.0}, None, products)
             )
             scales.append(1.0 if discrete else spread)
 
@@ -252,8 +227,8 @@ def selection_effects(
         return values, gradients
 
     table = effect_ends(fit, estimates, effects_at) * np.array(scales)[:, None]
-    found = iter(table)
-    return [[next(found) for _ in feature.columns] for feature in moved]
+    rows_left = iter(table)
+    return [[next(rows_left) for _ in feature.columns] for feature in moved]
 
 
 def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions) -> Floats:
@@ -261,6 +236,6 @@ def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions) -> Floats
     with one_blas_thread():
         effects, errors, limits, _ = judged(fit, estimates, effects_at, conf_level=CONF_LEVEL)
     if limits is None:
-        reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+        reach = distribution_of(fit).quantile(CONF_LEVEL) * errors
         limits = np.column_stack([effects - reach, effects + reach])
     return np.column_stack([effects, limits])

@@ -25,9 +25,9 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, RowsView, one_blas_thread, pick
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows, refit_by_likelihood
+from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.outcome_moments import normality_test
+from heckmanfa.inference.rows_of_fit import FitRows, read_fit_rows, refit_by_likelihood
 from heckmanfa.inference.specification_report import (
     BinarySpecificationTests,
     SpecificationTest,
@@ -48,8 +48,8 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood import ProbitMaximum, ProbitProblem
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.effect_words import held_value
-from heckmanfa.results.reference import Reference
+from heckmanfa.results.distribution import NullDistribution
+from heckmanfa.results.naming import held_value
 from heckmanfa.results.search_facts import search_notes
 
 # An added column with less than this share outside the span of the others adds nothing: its digits
@@ -73,10 +73,10 @@ _BY_COVARIANCE = {
 
 
 def specification_tests(
-    fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any
+    fit: Fit, passed: PassedRows
 ) -> SpecificationTests | BinarySpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`."""
-    read, notes = read_tested(fit, X, y, selected, sample_weight)
+    read, notes = _read_tested(fit, passed)
     with one_blas_thread():
         index = SelectionIndex.of(read.probit)
         if fit.family.has_classes:
@@ -91,17 +91,15 @@ def specification_tests(
     return SpecificationTests(**{test.name: test for test in tests}, notes=notes)
 
 
-def read_tested(
-    fit: Fit, X: Any, y: Any, selected: Any, sample_weight: Any
-) -> tuple[FitRows, tuple[str, ...]]:
+def _read_tested(fit: Fit, passed: PassedRows) -> tuple[FitRows, tuple[str, ...]]:
     """Read the rows of a fit to be tested, and return notes on its tests."""
-    if fit.spec.weight_kind == "sampling" and (fit.weighted or sample_weight is not None):
+    if fit.spec.weight_kind == "sampling" and (fit.weighted or passed.sample_weight is not None):
         raise InputError(
             "specification tests are not known for sampling weights: they assume that rows were "
             "drawn with equal probabilities. Fit without weights, or with weight_kind='frequency' "
             "if weights count rows."
         )
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, passed)
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])
@@ -143,8 +141,8 @@ def probit_tests(
     """Test the selection equation; ``binary`` says whether the model's outcome is."""
     p = len(index.probit.features)
     factors, score = Stacker(2 * p + 3), np.zeros(2 * p + 3)
-    for part, gradient in rows.map(_artificial, index, columns=index.probit.features):
-        factors.add(part)
+    for factor, gradient in rows.map(_artificial, index, columns=index.probit.features):
+        factors.add(factor)
         score += gradient
     r = factors.result()
     powers, products = [p + 1, p + 2], list(range(p + 3, 2 * p + 3))
@@ -173,27 +171,27 @@ def _artificial(block: Block, index: SelectionIndex) -> tuple[Floats, Floats]:
 
 
 def _score_test(
-    name: str, r: Floats, score: Floats, n_given: int, added: Sequence[int]
+    name: str, r: Floats, score: Floats, n_present: int, added: Sequence[int]
 ) -> SpecificationTest:
     """Return the explained sum of squares of the artificial regression, from factor and score."""
-    given = list(range(n_given))
-    kept, note = independent_columns(r, given, added, "the selection features")
+    present = list(range(n_present))
+    kept, note = independent_columns(r, present, added, "the selection features")
     if not kept:
         return SpecificationTest(name, float("nan"), 0, note)
-    columns = [*given, *kept]
+    columns = [*present, *kept]
     standard = solve_upper(subset_factor(r, columns), score[columns], transposed=True)
-    return SpecificationTest(name, float(np.sum(standard[n_given:] ** 2)), len(kept), note)
+    return SpecificationTest(name, float(np.sum(standard[n_present:] ** 2)), len(kept), note)
 
 
 def independent_columns(
-    r: Floats, given: Sequence[int], added: Sequence[int], what: str
+    r: Floats, present: Sequence[int], added: Sequence[int], what: str
 ) -> tuple[list[int], str]:
     """Return the added columns that are not combinations of others, and a note about the rest."""
-    n_given, columns = len(given), subset_factor(r, [*given, *added])
+    n_present, columns = len(present), subset_factor(r, [*present, *added])
     # Columns that are nearly collinear themselves, or far from zero, have fewer correct digits.
-    lost = _ROUNDING / max(float(residual_share(columns)[:n_given].min()), _ROUNDING)
-    least = max(_SAME_SPAN, lost) * column_norms(columns)[n_given:]
-    rest, positions = columns[n_given:, n_given:], list(range(len(added)))
+    lost = _ROUNDING / max(float(residual_share(columns)[:n_present].min()), _ROUNDING)
+    least = max(_SAME_SPAN, lost) * column_norms(columns)[n_present:]
+    rest, positions = columns[n_present:, n_present:], list(range(len(added)))
     if not np.all(np.abs(np.diag(rest)) > least):
         positions = []
         for position, length in enumerate(least):
@@ -230,19 +228,19 @@ def _added_test(
 ) -> SpecificationTest:
     """Wald test of columns that are added to the second step."""
     assert moments.probit is not None
-    given = [0, *moments.places(features), len(moments.columns) + 1]
+    present = [0, *moments.places(features), len(moments.columns) + 1]
     kept, note = independent_columns(
-        moments.factor, given, moments.places(added), "the prediction features and lambda"
+        moments.factor, present, moments.places(added), "the prediction features and lambda"
     )
     if not kept:
         return SpecificationTest(name, float("nan"), 0, note)
     # Columns orthogonal to [1, X_S, lambda] do not change beta_H, so the covariance is taken at the
     # estimates of the tested model; otherwise the test is the same.
-    r = subset_factor(moments.factor, [*given, *kept])
-    inverse = solve_upper(r, np.eye(len(r)))[:, len(given) :]
+    r = subset_factor(moments.factor, [*present, *kept])
+    inverse = solve_upper(r, np.eye(len(r)))[:, len(present) :]
     whole, delta = moments.factor.copy(), moments.factor_delta.copy()
-    for part in (whole, delta):
-        part[:, kept] = part[:, [*given, *kept]] @ inverse
+    for factor in (whole, delta):
+        factor[:, kept] = factor[:, [*present, *kept]] @ inverse
     apart = replace(moments, factor=stack([whole], len(whole)), factor_delta=delta)
     chosen = [moments.columns[position - 1] for position in kept]
     fit = fit_two_step(apart, moments.probit, [*features, *chosen], CLASSICAL, rows)
@@ -251,7 +249,7 @@ def _added_test(
     if not np.all(np.isfinite(covariance)) or not np.linalg.eigvalsh(covariance)[0] > 0:
         note = "the two-step covariance is not positive definite, or the selected rows are too few"
         return SpecificationTest(name, float("nan"), len(kept), note)
-    wald = Reference().wald(fit.coef[block], covariance)
+    wald = NullDistribution().wald(fit.coef[block], covariance)
     return SpecificationTest(name, wald.statistic, wald.df, note)
 
 
@@ -283,9 +281,9 @@ def _ratio_test(
     name: str, base: ProbitMaximum, rows: _ExtendedRows, wide: Moments, added: Sequence[int]
 ) -> SpecificationTest:
     """Fit the model with columns added, from the estimates without them."""
-    given = [0, *wide.places(base.features)]
+    present = [0, *wide.places(base.features)]
     kept, note = independent_columns(
-        wide.factor, given, wide.places(added), "the prediction features"
+        wide.factor, present, wide.places(added), "the prediction features"
     )
     if not kept:
         return SpecificationTest(name, float("nan"), 0, note, classes=True)

@@ -150,8 +150,8 @@ class AssumptionTests(Report):
         if name not in self.names:
             listed = ", ".join(self.names)
             raise InputError(f"there is no test {quoted(name)}; there are {listed}")
-        found: SpecificationTest = getattr(self, name)
-        return found
+        test: SpecificationTest = getattr(self, name)
+        return test
 
     def __iter__(self) -> Iterator[SpecificationTest]:
         """Iterate over the tests."""

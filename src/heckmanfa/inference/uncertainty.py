@@ -3,7 +3,7 @@
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
 non-ignorable missingness in the outcome", Statistical Papers 56. `two_step_over_rho` has the
 estimates and their standard errors at each rho, for which the compressed data suffice;
-`likelihood_over_rho` has those of a binary outcome, from its rows. Here are the report and what may
+`ml_over_rho` has those of a binary outcome, from its rows. Here are the report and what may
 be concluded from it.
 """
 
@@ -20,21 +20,21 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of, read_fit_rows, require_rows
-from heckmanfa.inference.likelihood_over_rho import LikelihoodOverRho, OverRhoCurve
-from heckmanfa.inference.profile_points import Likelihood
+from heckmanfa.fit import Fit, PassedRows
+from heckmanfa.inference.ml_over_rho import MLOverRho, OverRhoCurve
+from heckmanfa.inference.profiler import Likelihood
+from heckmanfa.inference.rows_of_fit import probit_of, read_fit_rows, require_rows
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
+from heckmanfa.results.distribution import NullDistribution, check_level, distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.results.headline import LITTLE_RHO
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
@@ -59,17 +59,17 @@ class UncertaintyInterval(Report):
     n_selected: int | float
     curve: OverRhoCurve
     notes: tuple[str, ...]
-    reference: Reference
+    reference: NullDistribution
     """the distribution of confidence intervals"""
-    rho_is_held: bool = False
-    """whether the model holds rho at a value"""
+    held_rho: float | None = None
+    """the value at which the model holds rho; None if it estimates rho"""
     averaged: bool = False
-    """whether the model is an average, so that these are only features that probably predict"""
+    """whether the model is an average, so these are only the features that probably predict"""
 
     @property
     def _searched(self) -> str:
-        """The |rho| up to which changes were looked for."""
-        return f"{self.curve.reach:.4g}" if isinstance(self.curve, LikelihoodOverRho) else "1"
+        """The largest |rho| at which changes were searched for."""
+        return f"{self.curve.reach:.4g}" if isinstance(self.curve, MLOverRho) else "1"
 
     @property
     def _quantile(self) -> float:
@@ -136,7 +136,7 @@ class UncertaintyInterval(Report):
     def curves(self) -> RhoCurves:
         """Return what the picture shows."""
         path, bounds, zero = self.path(), self.tidy(), self.curve.zero_name
-        return RhoCurves(path, bounds, self.rho, self.conf_level, self.rho_hat, zero)
+        return RhoCurves(path, bounds, self.rho, self.conf_level, zero)
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
@@ -149,7 +149,7 @@ class UncertaintyInterval(Report):
             ("Confidence level", percent),
             ("Selected rows", f"{self.n_selected:,}"),
             (
-                f"rho as the model {'holds' if self.rho_is_held else 'estimates'} it",
+                f"rho as the model {'estimates' if self.held_rho is None else 'holds'} it",
                 f"{self.rho_hat:.4g}, {place} the range",
             ),
         )
@@ -224,25 +224,18 @@ def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> 
 
 
 def uncertainty_interval(
-    fit: Fit,
-    X: Any,
-    y: Any,
-    rho: Any,
-    conf_level: float,
-    n_grid: int,
-    *,
-    selected: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    fit: Fit, passed: PassedRows, rho: Any, conf_level: float, n_grid: int
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
-    low, high = _check(fit, rho, conf_level, n_grid)
+    low, high = ends = _read_range(rho)
+    check_level(conf_level)
+    if not isinstance(n_grid, Integral) or n_grid < 2:
+        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
+    probit_of(fit, "no rho could change the estimates")
     compressed = "compressed data" in fit.family.supports
     if not compressed:
-        require_rows(fit, X, "uncertainty_interval")
-    read = None
-    if X is not None:
-        read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+        require_rows(fit, passed, "uncertainty_interval")
+    read = None if passed.X is None else read_fit_rows(fit, passed, clusters=True)
     curve: OverRhoCurve
     if compressed or read is None:
         curve = _compressed_curve(fit, low, high)
@@ -250,8 +243,19 @@ def uncertainty_interval(
         kind = fit.spec.covariance_kind(read.sample.n_groups)
         with one_blas_thread():
             likelihood = Likelihood.build(fit, read.rows)
-            curve = LikelihoodOverRho.build(likelihood, _terms(fit), (low, high), kind)
-    return _interval(fit, curve, (low, high), conf_level, n_grid)
+            curve = MLOverRho.build(likelihood, _terms(fit), ends, kind)
+    return UncertaintyInterval(
+        rho=ends,
+        conf_level=float(conf_level),
+        grid=np.unique(np.linspace(low, high, int(n_grid))),
+        rho_hat=fit.rho,
+        n_selected=fit.n_selected,
+        curve=curve,
+        notes=(*_notes(fit), *distribution_of(fit).notes()),
+        reference=distribution_of(fit),
+        held_rho=fit.held_rho,
+        averaged=fit.way.is_average,
+    )
 
 
 def _compressed_curve(fit: Fit, low: float, high: float) -> TwoStepOverRho:
@@ -270,39 +274,8 @@ def _compressed_curve(fit: Fit, low: float, high: float) -> TwoStepOverRho:
     return curve
 
 
-def _check(fit: Fit, rho: Any, conf_level: float, n_grid: int) -> tuple[float, float]:
-    """Read the range; refuse other arguments that are not valid, and a fit without selection."""
-    low, high = _read_range(rho)
-    check_level(conf_level)
-    if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
-    probit_of(fit, "no rho could change the estimates")
-    return low, high
-
-
 def _terms(fit: Fit) -> list[str]:
     return ["Intercept", *(fit.labels[feature] for feature in fit.features)]
-
-
-def _interval(
-    fit: Fit,
-    curve: OverRhoCurve,
-    rho: tuple[float, float],
-    conf_level: float,
-    n_grid: int,
-) -> UncertaintyInterval:
-    return UncertaintyInterval(
-        rho=rho,
-        conf_level=float(conf_level),
-        grid=np.unique(np.linspace(*rho, int(n_grid))),
-        rho_hat=fit.rho,
-        n_selected=fit.n_selected,
-        curve=curve,
-        notes=(*_notes(fit), *reference_of(fit).notes()),
-        reference=reference_of(fit),
-        rho_is_held=fit.held_rho is not None,
-        averaged=fit.way.is_average,
-    )
 
 
 def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) -> dict[int, Effect]:
@@ -314,10 +287,10 @@ def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) ->
     if fit.probit is None or "bounds of rho" not in fit.family.supports:
         return {}
     try:
-        found = uncertainty_interval(fit, None, None, rho, CONF_LEVEL, 61).tidy().iloc[1:]
+        table = uncertainty_interval(fit, PassedRows(), rho, CONF_LEVEL, 61).tidy().iloc[1:]
     except InputError:
         return {}
-    ends = found[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
+    ends = table[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
     return {
         column: Effect(*(float(value) for value in row))
         for column, row in zip(fit.features, ends, strict=True)

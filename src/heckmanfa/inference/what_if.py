@@ -17,8 +17,8 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, one_blas_thread
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import (
+from heckmanfa.fit import Fit, PassedRows
+from heckmanfa.inference.rows_of_fit import (
     FitRows,
     probit_of,
     read_fit_rows,
@@ -28,17 +28,17 @@ from heckmanfa.inference.fit_rows import (
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.two_step import TwoStep, solve_two_step
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
-from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import p_equals
+from heckmanfa.text.wording import ONLY_NORMALITY, p_equals
 
-_NO_EXCLUSION = "no exclusion is left: only normality identifies it"
+_NO_EXCLUSION = f"no exclusion is left: {ONLY_NORMALITY}"
 _FIRST = ["change", "feature", "t", "p_value", "rho", "rho_shift"]
 _LAST = ["n_excluded", "most_moved", "most_moved_by", "note"]
 _TERMS = ["change", "feature", "term", "before", "after", "shift", "shift_in_se"]
@@ -146,16 +146,16 @@ class Alternative:
     """what else a table shows of it"""
 
     @classmethod
-    def of_two_step(cls, found: TwoStep) -> Alternative:
+    def of_two_step(cls, two_step: TwoStep) -> Alternative:
         """Take the numbers of two-step estimates."""
-        solution = found.solution
+        solution = two_step.solution
         with np.errstate(invalid="ignore"):
-            errors = np.sqrt(np.diag(found.covariance)[: len(found.coef)])
+            errors = np.sqrt(np.diag(two_step.covariance)[: len(two_step.coef)])
         return cls(
-            found.features,
-            np.append(found.coef, [float(solution.rho), float(solution.sigma)]),
+            two_step.features,
+            np.append(two_step.coef, [float(solution.rho), float(solution.sigma)]),
             np.append(errors, [np.nan, np.nan]),
-            found.covariance[: 1 + len(found.features), : 1 + len(found.features)],
+            two_step.covariance[: 1 + len(two_step.features), : 1 + len(two_step.features)],
             float(solution.rho),
             {
                 "sigma": float(solution.sigma),
@@ -165,21 +165,21 @@ class Alternative:
         )
 
     @classmethod
-    def of_maximum(cls, found: JointMaximum, fit: Fit) -> Alternative:
+    def of_maximum(cls, maximum: JointMaximum, fit: Fit) -> Alternative:
         """Take the numbers of maximum likelihood."""
-        j, features = len(found.features), found.features
-        covariance = found.reported_covariance()
+        j, features = len(maximum.features), maximum.features
+        covariance = maximum.reported_covariance()
         errors = np.sqrt(np.diag(covariance))
-        _, bic = found.criteria(fit.n_obs)
-        terms = {"imr": found.rho * found.sigma, "rho": found.rho, "sigma": found.sigma}
+        _, bic = maximum.criteria(fit.n_obs)
+        terms = {"imr": maximum.rho * maximum.sigma, "rho": maximum.rho, "sigma": maximum.sigma}
         ends = [terms[term] for term in fit.spec.error_terms]
         return cls(
             features,
-            np.append(found.coef, ends),
+            np.append(maximum.coef, ends),
             errors[[*range(1 + j), *range(-len(ends), 0)]],
             covariance[: 1 + j, : 1 + j],
-            found.rho,
-            {"log_likelihood": found.log_likelihood, "bic": bic},
+            maximum.rho,
+            {"log_likelihood": maximum.log_likelihood, "bic": bic},
         )
 
 
@@ -187,23 +187,15 @@ Solve = Callable[[list[int]], Alternative | str]
 """fits an assignment; returns the reason if that is not possible"""
 
 
-def what_if(
-    fit: Fit,
-    X: Any = None,
-    y: Any = None,
-    *,
-    selected: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-) -> WhatIf:
+def what_if(fit: Fit, passed: PassedRows) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
     refuse_exclusions_of_held_rho(fit, "what_if")
     excluded_features(fit)
     two_steps = "two steps" in fit.family.supports
-    if two_steps and X is None:
+    if two_steps and passed.X is None:
         return _by_two_step(fit, None)
-    require_rows(fit, X, "what_if")
-    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+    require_rows(fit, passed, "what_if")
+    read = read_fit_rows(fit, passed, clusters=True)
     return _by_two_step(fit, read) if two_steps else _by_likelihood(fit, read)
 
 
@@ -215,8 +207,8 @@ def _by_two_step(fit: Fit, read: FitRows | None) -> WhatIf:
         kind, rows = fit.spec.covariance_kind(read.sample.n_groups), read.rows
 
     def solve(features: list[int]) -> Alternative | str:
-        found = solve_two_step(moments, probit, features, kind, rows)
-        return found if isinstance(found, str) else Alternative.of_two_step(found)
+        two_step = solve_two_step(moments, probit, features, kind, rows)
+        return two_step if isinstance(two_step, str) else Alternative.of_two_step(two_step)
 
     base = solve(fit.features)
     if isinstance(base, str):
@@ -230,8 +222,8 @@ def _by_two_step(fit: Fit, read: FitRows | None) -> WhatIf:
 
 def _by_likelihood(fit: Fit, read: FitRows) -> WhatIf:
     def solve(features: list[int]) -> Alternative | str:
-        found = refit_by_likelihood(fit, read, features, alone=True)
-        return found if isinstance(found, str) else Alternative.of_maximum(found, fit)
+        maximum = refit_by_likelihood(fit, read, features, alone=True)
+        return maximum if isinstance(maximum, str) else Alternative.of_maximum(maximum, fit)
 
     with one_blas_thread():
         base = solve(fit.features)
@@ -264,7 +256,7 @@ def _what_if(
     """
     differs = classical and fit.spec.errors_differ
     excluded, moments, chosen = excluded_features(fit), fit.moments, fit.features
-    probit, reference = moments.probit, reference_of(fit)
+    probit, reference = moments.probit, distribution_of(fit)
     assert probit is not None
     out = [feature for feature in moments.columns if feature not in chosen]
     alternatives = [("put back", unit, sorted([*chosen, *unit])) for unit in units_of(fit, out)]
@@ -334,8 +326,8 @@ def _side_by_side(base: Alternative, other: Alternative, fit: Fit) -> pd.DataFra
     features, ends = sorted({*base.features, *other.features}), fit.spec.error_terms
     size = 1 + len(features) + len(ends)
     before, after, error = (np.full(size, np.nan) for _ in range(3))
-    for one, values in ((base, before), (other, after)):
-        values[_rows_of_terms(one, features, len(ends))] = one.estimates
+    for model, values in ((base, before), (other, after)):
+        values[_rows_of_terms(model, features, len(ends))] = model.estimates
     error[_rows_of_terms(base, features, len(ends))] = base.errors
     return pd.DataFrame(
         {
@@ -348,9 +340,9 @@ def _side_by_side(base: Alternative, other: Alternative, fit: Fit) -> pd.DataFra
     )
 
 
-def _rows_of_terms(one: Alternative, features: list[int], n_ends: int) -> list[int]:
+def _rows_of_terms(model: Alternative, features: list[int], n_ends: int) -> list[int]:
     last = 1 + len(features)
-    own = (1 + features.index(feature) for feature in one.features)
+    own = (1 + features.index(feature) for feature in model.features)
     return [0, *own, *range(last, last + n_ends)]
 
 
@@ -358,7 +350,7 @@ def _summary(
     base: Alternative, other: Alternative, unit: list[int], terms: pd.DataFrame, fit: Fit
 ) -> dict[str, Any]:
     """Return the numbers of a change; the test is from the equation that holds the feature."""
-    holder, reference = base if unit[0] in base.features else other, reference_of(fit)
+    holder, reference = base if unit[0] in base.features else other, distribution_of(fit)
     positions = [1 + holder.features.index(feature) for feature in unit]
     if len(unit) == 1:
         with np.errstate(invalid="ignore"):

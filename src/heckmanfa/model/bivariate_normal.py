@@ -115,17 +115,17 @@ def log_bivariate_cdf(h: ArrayLike, k: ArrayLike, rho: ArrayLike, sign: ArrayLik
     """
     tensor: Any = next((part for part in (h, k, rho) if is_tensor(part)), None)
     if tensor is None:
-        first, second, third = (np.asarray(part, dtype=np.float64) for part in (h, k, rho))
+        first, second, third = (np.asarray(argument, dtype=np.float64) for argument in (h, k, rho))
         xp = namespace(first)
     else:
         xp = namespace(tensor)
         first, second, third = (
-            xp.asarray(part, dtype=xp.float64, device=tensor.device) for part in (h, k, rho)
+            xp.asarray(argument, dtype=xp.float64, device=tensor.device) for argument in (h, k, rho)
         )
     common = Correlation.from_rho(float(third)) if third.ndim == 0 else None
     first, second, third = xp.broadcast_arrays(first, second, third)
     shape = first.shape
-    first, second, third = (xp.reshape(part, (-1,)) for part in (first, second, third))
+    first, second, third = (xp.reshape(argument, (-1,)) for argument in (first, second, third))
     own = xp.where(third > 0.0, xp.ones_like(first), -xp.ones_like(first)) * sign
     result, trusted = xp.empty_like(first), xp.zeros_like(first, dtype=xp.bool)
     if common is not None:
@@ -162,15 +162,15 @@ def log_cdf_and_slopes(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for rows in _chunks(h):
             *parts, trusted[rows] = _central_slopes(h[rows], k[rows], own[rows], rho)
-            for result, part in zip(results, parts, strict=True):
-                result[rows] = part
+            for result, value in zip(results, parts, strict=True):
+                result[rows] = value
         if not xp.all(trusted):
             (hard,) = xp.nonzero(~trusted)
             for some in _chunks(hard):
                 rows = hard[some]
                 exact = _exact_slopes(h[rows], k[rows], own[rows], rho)
-                for result, part in zip(results, exact, strict=True):
-                    result[rows] = part
+                for result, value in zip(results, exact, strict=True):
+                    result[rows] = value
     value, slope_h, slope_k, slope_t = results
     return value, slope_h, slope_k, slope_t * signs
 
@@ -209,7 +209,7 @@ def _central(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, 
     xp = namespace(h)
     if not rho.t <= _LARGEST_T:
         return xp.full_like(h, math.nan), xp.zeros_like(h, dtype=xp.bool)
-    exponents, weights = (like(part, h) for part in _rule(rho.t))
+    exponents, weights = (like(values, h) for values in _rule(rho.t))
     turned = sign * k
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         squares = xp.stack([(h + turned) ** 2, (h - turned) ** 2], axis=1)
@@ -299,8 +299,8 @@ def _log_positive(low: Array, high: Array, rest: Array) -> Array:
     if xp.any(much):
         few = low[much]
         whole = log_ndtr(few)
-        part = _log_negative(few, -high[much], rest[much])
-        result[much] = whole + xp.log1p(-xp.exp(part - whole))
+        beyond = _log_negative(few, -high[much], rest[much])
+        result[much] = whole + xp.log1p(-xp.exp(beyond - whole))
     little = ~much
     if xp.any(little):
         result[little] = xp.logaddexp(
@@ -312,7 +312,7 @@ def _log_positive(low: Array, high: Array, rest: Array) -> Array:
 def _log_side(h: Array, w: Array) -> Array:
     """Owen's integral along the part below w of the line at h, for h < 0 and w <= 0."""
     xp = namespace(h)
-    nodes, weights = (like(part, h) for part in _SIDE)
+    nodes, weights = (like(numbers, h) for numbers in _SIDE)
     b = -w[:, None]
     half = 0.5 * _width(b)
     x = half * (nodes + 1.0)
@@ -350,7 +350,7 @@ def _log_negative(h: Array, k: Array, rest: Array) -> Array:
 def _log_corner(h: Array, w: Array, other: Array, rest: Array) -> Array:
     """Log Phi2 / s for rho <= 0 and other <= w <= 0: the density is largest at the corner."""
     xp = namespace(h)
-    nodes, weights = (like(part, h) for part in _CORNER)
+    nodes, weights = (like(numbers, h) for numbers in _CORNER)
     b = -w[:, None]
     half = 0.5 * _width(b)
     x = half * (nodes + 1.0)
@@ -363,7 +363,7 @@ def _log_corner(h: Array, w: Array, other: Array, rest: Array) -> Array:
 def _log_peak(h: Array, w: Array, other: Array, rest: Array) -> Array:
     """Log Phi2 / s for rho <= 0 and other <= 0 < w: the density is largest on a side, at w."""
     xp = namespace(h)
-    nodes, weights = (like(part, h) for part in _PEAK)
+    nodes, weights = (like(numbers, h) for numbers in _PEAK)
     lower = -xp.where(w < _REACH, w, _REACH)[:, None]
     half = 0.5 * (_REACH - lower)
     x = lower + half * (nodes + 1.0)
@@ -402,7 +402,7 @@ def _log_between(low: Array, high: Array) -> Array:
     # A difference of neighbours loses digits; the integral of the density does not.
     short = (low < 0.0) & (width > 0.0) & (width < 2.0) & (width * high < 2.0)
     if xp.any(short):
-        nodes, weights = (like(part, low) for part in _CORNER)
+        nodes, weights = (like(numbers, low) for numbers in _CORNER)
         middle, half = 0.5 * (high - low)[short], 0.5 * width[short]
         away = half[:, None] * nodes
         # x^2 - middle^2 with x = middle + away

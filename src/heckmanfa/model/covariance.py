@@ -1,4 +1,4 @@
-"""The middle of sandwich covariances: sums of squared scores over rows or clusters."""
+"""Sandwich covariances of any estimates, from the scores of rows and a bread."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
+from heckmanfa.model.linalg import symmetric
 from heckmanfa.text.option_types import CovType, WeightKind
 from heckmanfa.text.option_words import option
 
@@ -40,6 +41,23 @@ CLASSICAL = CovarianceKind("classical", False)
 """reads no rows"""
 
 
+def sandwich(
+    rows: Rows,
+    kind: CovarianceKind,
+    bread: Floats,
+    scores: Callable[..., Array],
+    *args: Any,
+    columns: Positions,
+) -> Floats:
+    """Return the robust or cluster covariance B M B' of estimates, (e, e).
+
+    The bread B, (e, d), is how the estimates follow the sums of d scores: the inverse information,
+    or that of each step of stacked equations. M is what `score_squares` returns.
+    """
+    middle = score_squares(rows, kind, scores, *args, columns=columns, size=bread.shape[1])
+    return symmetric(bread @ middle @ bread.T)
+
+
 def score_squares(
     rows: Rows,
     kind: CovarianceKind,
@@ -54,30 +72,28 @@ def score_squares(
     G / (G - 1). ``scores(block, *args)`` reads ``columns`` and returns the (b, d) scores of a
     block, before weights; d is ``size``.
     """
-    return score_squares_and_sums(
-        rows, kind, _without_sums, scores, *args, columns=columns, size=size
-    )[0]
+    return score_squares_and_sums(rows, kind, scores, *args, columns=columns, size=size)[0]
 
 
 def score_squares_and_sums(
     rows: Rows,
     kind: CovarianceKind,
-    scores: Callable[..., tuple[Array, tuple[Any, ...]]],
+    scores: Callable[..., Any],
     *args: Any,
     columns: Positions,
     size: int,
 ) -> tuple[Floats, tuple[Any, ...]]:
     """Return what `score_squares` does, and totals over all blocks from the same pass.
 
-    ``scores(block, *args)`` returns the scores of a block and its terms of the totals; weights
-    apply to the scores alone.
+    ``scores(block, *args)`` returns the scores of a block, and its terms of the totals if there are
+    any; weights apply to the scores alone.
     """
     if kind.cov_type == "cluster":
         sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
         also = []
         parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
-        for codes, part, terms in parts:
-            sums[codes] += part
+        for codes, of_groups, terms in parts:
+            sums[codes] += of_groups
             seen[codes] = True
             also.append(terms)
         # Groups without a row here (in the other half of a split, or left out) are not clusters.
@@ -89,10 +105,9 @@ def score_squares_and_sums(
     return np.asarray(middle * (n / (n - 1.0))), tuple(rest)
 
 
-def _without_sums(
-    block: Block, scores: Callable[..., Array], *args: Any
-) -> tuple[Array, tuple[Any, ...]]:
-    return scores(block, *args), ()
+def scores_and_terms(scored: Any) -> tuple[Array, tuple[Any, ...]]:
+    """Return the scores of a block, and its terms of totals; none if it has scores alone."""
+    return scored if isinstance(scored, tuple) else (scored, ())
 
 
 def check_clusters(n: int) -> int:
@@ -119,12 +134,9 @@ def _merge_codes(parts: list[Any]) -> Any:
 
 
 def _row_squares(
-    block: Block,
-    scores: Callable[..., tuple[Array, tuple[Any, ...]]],
-    args: tuple[Any, ...],
-    sampling: bool,
+    block: Block, scores: Callable[..., Any], args: tuple[Any, ...], sampling: bool
 ) -> tuple[Any, ...]:
-    each, terms = scores(block, *args)
+    each, terms = scores_and_terms(scores(block, *args))
     if block.weight is None:
         return float(len(each)), host(each.T @ each), *terms
     weight = block.weight if sampling else block.weight**0.5
@@ -133,9 +145,9 @@ def _row_squares(
 
 
 def _group_scores(
-    block: Block, scores: Callable[..., tuple[Array, tuple[Any, ...]]], args: tuple[Any, ...]
+    block: Block, scores: Callable[..., Any], args: tuple[Any, ...]
 ) -> tuple[Any, Floats, tuple[Any, ...]]:
-    each, terms = scores(block, *args)
+    each, terms = scores_and_terms(scores(block, *args))
     if block.weight is not None:
         each = each * block.weight[:, None]
     assert block.group is not None

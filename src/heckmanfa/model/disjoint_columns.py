@@ -103,16 +103,16 @@ def merge_disjoint(factors: Sequence[DisjointFactor]) -> DisjointFactor | None:
         columns = np.intersect1d(columns, other.columns, assume_unique=True)
     if len(columns) < _LEAST_COLUMNS:
         return None
-    parts = [part.with_fewer(columns) for part in factors]
-    each = np.stack([part.lengths for part in parts])
-    crosses = np.stack([part.cross for part in parts])
+    factors = [factor.with_fewer(columns) for factor in factors]
+    each = np.stack([factor.lengths for factor in factors])
+    crosses = np.stack([factor.cross for factor in factors])
     lengths = np.sqrt(np.sum(each * each, axis=0))
     share = (each * _inverse(lengths))[:, :, None]
     cross = np.sum(share * crosses, axis=0)
     away = (crosses - share * cross).reshape(each.size, cross.shape[1])
-    rows = np.concatenate([away, *(part.rest for part in parts)])
+    rows = np.concatenate([away, *(factor.rest for factor in factors)])
     rest = triangular(rows) if rows.size else rows[:0]
-    return DisjointFactor(parts[0].width, columns, lengths, cross, rest)
+    return DisjointFactor(factors[0].width, columns, lengths, cross, rest)
 
 
 def _disjoint(nonzero: Mask, candidates: Groups) -> Groups:

@@ -6,48 +6,57 @@ computed from are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
 
 import numpy as np
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import (
     CollinearError,
     ConvergenceWarning,
     DroppedFeaturesWarning,
     InputError,
-    SeparationError,
+    LeakageError,
+    LeakageWarning,
     TooFewRowsError,
     warn,
 )
-from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.linalg import collinear_error, dependencies
+from heckmanfa.model.linalg import (
+    collinear_error,
+    column_norms,
+    dependencies,
+    solve_upper,
+    subset_factor,
+)
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
-from heckmanfa.model.separation import Separation, decided, find_separation
+from heckmanfa.model.separation import (
+    decided,
+    find_separation,
+    listed,
+    refuse_separation,
+    say_decided,
+)
 from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.option_words import (
-    EXCLUDED,
-    FEWER_PREDICTING,
-    FEWER_SELECTING,
     OR_DROP,
+    OUT_OF_BOTH,
     OUT_OF_PREDICTION,
-    instead,
     option,
 )
 from heckmanfa.text.printable import quoted_list
-from heckmanfa.text.wording import plural
 
-# A level with a larger share of the rows is not rare.
-_RARE = 0.05
-# Levels of fewer rows are worth merging, whichever of them separates.
-_FEW_ROWS = 10
-# Longer lists of separating columns are cut to a few names.
-_SHOWN, _FEW = 8, 3
-# A common minimum of rows of the rarer kind.
-_ROWS_PER_FEATURE = 10
+_COPIES_SHOWN = 8
+# A residual below this share of the outcome's sum of squares is zero.
+_EXACT = 1e-20
+# Above this share, a residual cannot be rounding.
+_NEARLY = 1e-8
+# The residual of an exact copy whose mean is large, in units in the last place.
+_ROUNDING = 8.0
+# Nearly any feature reproduces this few rows.
+_FEWEST = 3
 
 
 @dataclass
@@ -132,7 +141,7 @@ def fit_selection(
         if separation is None:
             break
         if on_separation != "drop" or separation.complete:
-            refuse_separation(separation, rows, features, labels)
+            refuse_separation(separation, count_rows(rows), features, labels)
         n_decided += separation.n_decided
         support = [features[place] for place in separation.columns]
         rows = rows.without(
@@ -148,85 +157,6 @@ def fit_selection(
             ConvergenceWarning,
         )
     return Selection(rows, probit, dropped, separating, n_decided)
-
-
-@dataclass(frozen=True)
-class Separated:
-    """Words for what a probit explains."""
-
-    response: str
-    equation: str
-    between: str
-    among: str
-    counts: str
-    """filled in with the numbers of rows of either kind"""
-    itself: str
-    """what to do about a column that is what the probit explains"""
-    fewer: str
-    """how to use fewer features"""
-
-
-SELECTION = Separated(
-    response="selection",
-    equation="selection",
-    between="selected from unselected rows",
-    among="{n:,} rows, of which {one:,} are selected",
-    counts="{one:,} are selected and {other:,} are not",
-    itself="Check for a column that is another form of the selection or of the outcome itself, and "
-    f"leave it out{EXCLUDED}"
-    + instead("", f", or name it with {option('selected')} if it says who is selected"),
-    fewer=FEWER_SELECTING,
-)
-OUTCOME = Separated(
-    response="outcome",
-    equation="prediction",
-    between="the two classes of the outcome among the selected rows",
-    among="{n:,} selected rows, of which {one:,} have the positive class",
-    counts="of the selected rows, {one:,} have the positive class and {other:,} the negative one",
-    itself="Check for a column that is another form of the outcome, or is known only with it, and "
-    f"leave it out{EXCLUDED}",
-    fewer=FEWER_PREDICTING,
-)
-
-
-def refuse_separation(
-    separation: Separation,
-    rows: Rows,
-    features: Positions,
-    labels: Sequence[str],
-    words: Separated = SELECTION,
-) -> NoReturn:
-    """Refuse columns that separate rows, by name.
-
-    As many columns as rows of the rarer kind, or half as many as rows in total (Cover, 1965), can
-    be expected to separate whatever they hold. Then none is named, but one or two columns that
-    separate by themselves.
-    """
-    n, positive = count_rows(rows)
-    fewest, k = min(positive, n - positive), len(features) + 1
-    if len(separation.columns) <= 2 or (k < fewest and n > 2 * k):
-        text = _separation_text(separation, features, labels, n, positive, words)
-        raise SeparationError(text, [features[place] for place in separation.columns])
-    counts = words.counts.format(one=positive, other=n - positive)
-    usual = max(fewest // _ROWS_PER_FEATURE, 1)
-    raise TooFewRowsError(
-        f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
-        "many columns separate so few rows whatever they hold. "
-        f"{words.fewer} (a common rule is ten rows of the rarer kind per feature, or "
-        f"{usual} here), or collect more rows."
-    )
-
-
-def say_decided(
-    n_decided: int, support: Sequence[int], labels: Sequence[str], words: Separated = SELECTION
-) -> None:
-    """Warn that rows were left out, and which columns determined them."""
-    were, whose = ("was", "its") if n_decided == 1 else ("were", "their")
-    warn(
-        f"{plural(n_decided, 'row')} {were} left out: {whose} {words.response} is determined by "
-        + _listed(support, labels),
-        DroppedFeaturesWarning,
-    )
 
 
 def gather(
@@ -298,59 +228,130 @@ def check_prediction(
 
 def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
     """Warn which columns were left out, and why."""
-    warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning)
-
-
-def _listed(columns: Sequence[int], labels: Sequence[str]) -> str:
-    return quoted_list([labels[column] for column in columns], len(columns))
-
-
-def _separation_text(
-    separation: Separation,
-    features: Positions,
-    labels: Sequence[str],
-    n: int,
-    positive: int,
-    words: Separated,
-) -> str:
-    n_found = len(separation.columns)
-    separating = [labels[features[place]] for place in separation.columns]
-    names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
-    verb = "separates" if n_found == 1 else "together separate"
-    # All of these are needed: a column that is the selection itself would separate alone.
-    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(positive, n - positive):
-        how = "completely" if separation.complete else f"in {separation.n_decided:,} rows"
-        return (
-            f"{names} together separate {words.between} {how}, and none of them "
-            f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {words.among.format(n=n, one=positive)}. {words.fewer}, or "
-            "collect more rows."
-        )
-    if separation.complete:
-        return (
-            f"{names} {verb} {words.between} completely, so the probit has no "
-            f"finite maximum. {words.itself}."
-        )
-    rows = plural(separation.n_decided, "row")
-    certain = (
-        f"{names} {verb} {words.between}: the {words.response} of {rows} is certain, and "
-        "the probit has no finite maximum."
-    )
-    drop = f"pass {option('on_separation', 'drop')} to leave out the column and those rows."
-    if separation.n_decided > _RARE * n:
-        # No level is that rare: such a column says who is selected, or who cannot be.
-        return f"{certain} {words.itself}, or {drop}"
-    few = max(_FEW_ROWS, separation.n_decided + 1)
-    return (
-        f"{certain} Leave the column out{EXCLUDED}, merge "
-        + instead(
-            f"its rare level (fewer than {few:,} rows) with another",
-            f"rare levels of a category with {option('min_level_rows', few)}",
-        )
-        + f", or {drop}"
-    )
+    warn(f"left out {listed(away, labels)}: {why}", DroppedFeaturesWarning)
 
 
 def weighted_count(value: float) -> int | float:
     """Return a sum of weights as an int if it is one."""
     return round(value) if np.isclose(value, round(value), rtol=0, atol=1e-9) else value
+
+
+# Features that give the outcome exactly: copies of it, and combinations. --------------------------
+
+
+def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
+    """Find features that give the outcome of the ``n_rows`` selected rows exactly.
+
+    Returns the positions in X of the features that each give it, and otherwise of features that
+    give it only in combination.
+    """
+    k = len(moments.columns)
+    outcome = moments.factor[1:, -1]
+    total = float(outcome @ outcome)
+    # The residual on the constant and all features, or less if they are collinear. Data without
+    # leakage need no further check.
+    if float(np.sum(moments.factor[k + 1 :, -1] ** 2)) > _NEARLY * total:
+        return [], []
+    constant = set(moments.constant_columns())
+    places = [place for place, column in enumerate(moments.columns) if column not in constant]
+    raw = column_norms(moments.factor[:, 1:])
+    features = moments.factor[1:, 1:][:, places]
+    slopes = (features.T @ outcome) / np.sum(features**2, axis=0)
+    residual = np.sum((outcome[:, None] - features * slopes) ** 2, axis=0)
+    exact = residual <= np.array(
+        [
+            _limit(total, raw[-1] + abs(slope) * raw[place])
+            for place, slope in zip(places, slopes, strict=True)
+        ]
+    )
+    if n_rows > _FEWEST and exact.any():
+        return [moments.columns[places[index]] for index in np.flatnonzero(exact)], []
+    return [], _together(moments, places, raw, n_rows)
+
+
+def _limit(total: float, size: float) -> float:
+    """Return the largest residual sum of squares of an exact copy, given rounding."""
+    return max(_EXACT * total, (_ROUNDING * float(np.finfo(float).eps) * size) ** 2)
+
+
+def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> list[int]:
+    """Return the positions of features that give the outcome in combination."""
+    centred = moments.factor[1:, 1:]
+    within = subset_factor(centred, places)
+    dependent = {item.column for item in dependencies(within)}
+    kept = [place for at, place in enumerate(places) if at not in dependent]
+    if not kept or n_rows <= len(kept) + 2:
+        return []
+    r = subset_factor(centred, [*kept, centred.shape[1] - 1])
+    weights = solve_upper(r[:-1, :-1], r[:-1, -1])
+    length = float(np.linalg.norm(r[:, -1]))
+    rounded = raw[-1] + float(np.abs(weights) @ raw[kept])
+    if r[-1, -1] ** 2 > _limit(length**2, rounded):
+        return []
+    sizes = np.abs(weights) * column_norms(r[:, :-1])
+    return [moments.columns[kept[index]] for index in np.flatnonzero(sizes > 1e-7 * length)]
+
+
+def refuse_leakage(
+    moments: Moments,
+    labels: Sequence[str],
+    n_rows: int,
+    *,
+    missing: bool = True,
+    binary: bool = False,
+) -> None:
+    """Refuse a feature that gives the outcome of the ``n_rows`` selected rows exactly.
+
+    If several features give it only in combination, or no outcome is ``missing``, this is only a
+    warning: data simulated without an error look the same, and no single column is to blame.
+    Combinations that give a ``binary`` outcome also separate it, and are refused for that.
+    """
+    copies, together = find_leakage(moments, n_rows)
+    if not copies and (binary or not together):
+        return
+    where = f"in all {n_rows} rows that have an outcome"
+    text = _leak_text([labels[column] for column in copies or together], where, bool(copies))
+    if missing and copies:
+        raise LeakageError(text)
+    warn(text, LeakageWarning)
+
+
+def refuse_partial_copies(columns: Iterable[tuple[str, Floats, Floats]]) -> None:
+    """Refuse columns with gaps that copy the outcome in the rows that have both.
+
+    ``columns`` are (name, values, outcomes), the last two over those rows.
+    """
+    for name, values, outcome in columns:
+        if len(values) > _FEWEST and _is_copy(values, outcome):
+            where = f"in the {len(values)} rows that have both"
+            raise LeakageError(_leak_text([name], where, copies=True))
+
+
+def _is_copy(values: Floats, outcome: Floats) -> bool:
+    """Whether an outcome is an exact linear function of a non-constant column."""
+    if not (np.isfinite(values).all() and np.isfinite(outcome).all()):
+        return False
+    x, y = values - values.mean(), outcome - outcome.mean()
+    total, length = float(y @ y), float(x @ x)
+    if total == 0 or length == 0:
+        return False
+    slope = float(x @ y) / length
+    size = float(np.linalg.norm(outcome)) + abs(slope) * float(np.linalg.norm(values))
+    return float(np.sum((y - slope * x) ** 2)) <= _limit(total, size)
+
+
+def _leak_text(names: list[str], where: str, copies: bool) -> str:
+    columns = quoted_list(names, _COPIES_SHOWN)
+    if not copies:
+        return (
+            f"the outcome is an exact linear combination of {columns} {where}: there is no error "
+            "to estimate. Unless the data were simulated without one, these columns were computed "
+            f"from the outcome, or are known only with it. Leave such columns {OUT_OF_BOTH}."
+        )
+    verb, it = ("is", "It was") if len(names) == 1 else ("are", "They were")
+    each = "an exact copy" if len(names) == 1 else "exact copies"
+    return (
+        f"{columns} {verb} {each} of the outcome {where}, up to a constant and a factor: there is "
+        f"no error to estimate, and nothing to predict. {it} computed from the outcome, or known "
+        f"only with it. Leave such columns {OUT_OF_BOTH}."
+    )

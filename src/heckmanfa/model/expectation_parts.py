@@ -82,16 +82,16 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float | Float
     """
     if kind == "selection":
         return selection_parts(index)
-    zero, one = np.zeros_like(index), np.ones_like(mean)
+    zero, ones = np.zeros_like(index), np.ones_like(mean)
     if kind == "marginal":
-        return Parts(mean, one, zero, zero, zero, zero)
+        return Parts(mean, ones, zero, zero, zero, zero)
     if kind == "expected":
         return _expected_parts(mean, index, imr_coef)
     side = 1.0 if kind == "selected" else -1.0
     ratio, slope = mills(side * index)
     return Parts(
         mean + side * imr_coef * ratio,
-        one,
+        ones,
         -imr_coef * slope,
         side * ratio,
         -side * imr_coef * mills_curve(side * index),

@@ -25,7 +25,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, like
 from heckmanfa.data.rows import Block, Positions, Rows
 from heckmanfa.errors import InputError
-from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.covariance import CovarianceKind, sandwich, score_squares
 from heckmanfa.model.linalg import solve_upper, symmetric, with_constant
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import mills
@@ -76,24 +76,21 @@ def fit_held_two_step(
         inner = curve.covariance(rho)
     else:
         assert rows is not None
-        bread = held_bread(curve, kappa)
-        middle = gather_rho_scores(moments, probit, features, kind, rows)
-        inner = symmetric(bread @ middle @ bread.T)
+        scores = RhoScores.of(moments, probit, features)
+        inner = sandwich(rows, kind, held_bread(curve, kappa), scores, columns=moments.columns)
     r = moments.subset(features)
     # What is left of y beside X: the residual along M_X lambda, less kappa's share, and the rest.
     sse = float((r[-2, -1] - kappa * r[-2, -2]) ** 2 + r[-1, -1] ** 2)
-    m, j = moments.n_selected, len(features)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fit = float(m * np.log(sse / m))
-        unexplained = sse / moments.total_squares
+    j = len(features)
+    quality = moments.quality(sse, j, j + 1)
     return HeldTwoStep(
         coef=coef,
         sigma=sigma,
         imr_coef=kappa,
         covariance=_reported(inner, probit, j + 1, kappa, sigma),
-        adjusted_r2=float(1.0 - unexplained * (m - 1.0) / (m - j - 1.0)),
-        aic=fit + 2.0 * (j + 1),
-        bic=fit + (j + 1) * float(np.log(m)),
+        adjusted_r2=float(quality["adjusted_r2"]),
+        aic=float(quality["aic"]),
+        bic=float(quality["bic"]),
     )
 
 

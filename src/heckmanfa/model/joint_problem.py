@@ -195,6 +195,16 @@ class State:
     n_ends: int
     """number of parameters of the errors"""
 
+    @classmethod
+    def of(
+        cls, theta: Floats, value: float, gradient: Floats, hessian: Floats, n: float, n_ends: int
+    ) -> State:
+        """Mirror the upper triangle of the Hessian; what is not finite has no likelihood."""
+        lower = np.tril_indices(len(hessian), -1)
+        hessian[lower] = hessian.T[lower]
+        finite = np.isfinite(value) and np.all(np.isfinite(hessian))
+        return cls(theta, value if finite else -np.inf, gradient, hessian, n, n_ends)
+
 
 def index_range(rows: Rows, problem: JointProblem, theta: Floats) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
@@ -218,7 +228,7 @@ def unselected_terms(
     value, ratio, slope = log_cdf_and_mills(-z.times(theta[: problem.sizes[0]]))
     n = float(len(value))
     if others.weight is not None:
-        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
+        ratio, slope, value = (others.weight * each for each in (ratio, slope, value))
         n = float(others.weight.sum())
     return float(value.sum()), n, z.pull(ratio), z.gram(slope)
 
@@ -270,12 +280,8 @@ class LinearProblem(JointProblem):
             hessian[:p, -2:] = in_gamma[:, 2:4]
             hessian[p:-2, -2:] = in_beta[:, 4:6]
             hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
-            lower = np.tril_indices(len(hessian), -1)
-            hessian[lower] = hessian.T[lower]
             value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
-        if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
-            value = -np.inf
-        return State(theta, value, gradient, hessian, float(n), 2)
+        return State.of(theta, value, gradient, hessian, float(n), 2)
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""

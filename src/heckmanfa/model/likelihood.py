@@ -22,7 +22,7 @@ from heckmanfa.errors import (
     SecondMaximumWarning,
     warn,
 )
-from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.covariance import CovarianceKind, sandwich
 from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State, index_range, scores_of
 from heckmanfa.model.linalg import inverse_definite, symmetric
 from heckmanfa.model.moments import Moments
@@ -325,19 +325,17 @@ def _estimates(
     if converged and positive:
         best = best + inverse @ state.gradient
     outer, back = outer_estimates(problem, best)
-    if kind.cov_type == "classical":
-        middle = inverse
-    else:
-        columns, size = problem.columns, len(best)
-        squares = score_squares(rows, kind, scores_of, problem, best, columns=columns, size=size)
-        middle = inverse @ squares @ inverse
+    inner = inverse
+    if kind.cov_type != "classical":
+        args, columns = (scores_of, problem, best), problem.columns
+        inner = sandwich(rows, kind, inverse, *args, columns=columns)
     p, j = problem.sizes
     return {
         "features": features,
         "coef": outer[:j],
         "selection_coef": outer[j : j + p],
         "ends": outer[p + j :],
-        "covariance": symmetric(back @ middle @ back.T),
+        "covariance": symmetric(back @ inner @ back.T),
         "inner_params": best,
         "inner_covariance": inverse,
         "log_likelihood": float(state.log_likelihood),

@@ -59,7 +59,7 @@ def guard_likelihood(
     moments: Moments,
     probit: Probit,
     two_step: TwoStep,
-    found: MaximumLikelihood,
+    maximum: MaximumLikelihood,
     kind: CovarianceKind,
     rows: Rows,
     n_selected: float,
@@ -68,11 +68,11 @@ def guard_likelihood(
 
     ``n_selected`` counts the selected rows. None if the estimates are not at a proper maximum.
     """
-    if not (probit.converged and found.converged and found.information_is_positive):
+    if not (probit.converged and maximum.converged and maximum.information_is_positive):
         return None
     problem = LinearProblem.build(moments, probit, two_step.features)
     count = kind.n_groups if kind.cov_type == "cluster" else n_selected
-    at = _Estimates.build(moments, probit, two_step, found, problem, count)
+    at = _Estimates.build(moments, probit, two_step, maximum, problem, count)
     p, q = problem.sizes[0], at.columns.shape[1]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         squares, sums = score_squares_and_sums(
@@ -89,7 +89,7 @@ def guard_likelihood(
         spread[:, p + 2 :] += np.eye(q)
         return LikelihoodGuards(
             two_step=float(two_step.coef[-1]),
-            difference=float(two_step.coef[-1]) - found.rho * found.sigma,
+            difference=float(two_step.coef[-1]) - maximum.rho * maximum.sigma,
             variance=float(difference @ squares @ difference) * problem.scale**2,
             spread=_uncorrelated(total, spread @ squares @ spread.T, count),
             per_feature=at.per_feature,

@@ -75,16 +75,16 @@ def block_factor(matrix: Array) -> Factor:
 
 def merge_factors(factors: list[Factor]) -> Factor:
     """Triangular factor of the rows of several blocks, from their factors."""
-    disjoint = [part for part in factors if isinstance(part, DisjointFactor)]
+    disjoint = [each for each in factors if isinstance(each, DisjointFactor)]
     if len(disjoint) == len(factors):
         merged = merge_disjoint(disjoint)
         if merged is not None:
             return merged
-    return factor(np.concatenate([_rows_of(part) for part in factors]))
+    return factor(np.concatenate([_rows_of(each) for each in factors]))
 
 
-def _rows_of(part: Factor) -> Floats:
-    return part.dense() if isinstance(part, DisjointFactor) else part
+def _rows_of(block: Factor) -> Floats:
+    return block.dense() if isinstance(block, DisjointFactor) else block
 
 
 class Stacker:
@@ -157,33 +157,33 @@ def residual_share(r: Floats) -> Floats:
     return np.abs(np.diag(r)) / np.where(norms > 0, norms, 1.0)
 
 
-def dependencies(r: Floats, tolerance: float = DEPENDENT) -> list[Dependency]:
+def dependencies(r: Floats) -> list[Dependency]:
     """Find the columns that are linear combinations of columns before them, from a factor.
 
-    A column is dependent if its `residual_share` is at most ``tolerance``. Without the dependent
+    A column is dependent if its `residual_share` is at most `DEPENDENT`. Without the dependent
     columns, the others have full rank.
     """
-    found: list[Dependency] = []
+    dependent: list[Dependency] = []
     kept = list(range(r.shape[1]))
     norms = column_norms(r)
     current = r
     while True:
-        bad = np.flatnonzero(~(residual_share(current) > tolerance))
+        bad = np.flatnonzero(~(residual_share(current) > DEPENDENT))
         if len(bad) == 0:
-            return found
+            return dependent
         place = int(bad[0])
         weights = solve_upper(current[:place, :place], current[:place, place])
         sizes = np.abs(weights) * norms[kept[:place]]
         on = tuple(kept[i] for i in np.flatnonzero(sizes > 1e-7 * norms[kept[place]]))
-        found.append(Dependency(kept[place], on if norms[kept[place]] > 0 else ()))
+        dependent.append(Dependency(kept[place], on if norms[kept[place]] > 0 else ()))
         del kept[place]
         current = subset_factor(r, kept)
 
 
-def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> list[str]:
+def describe_dependencies(dependent: Sequence[Dependency], names: Sequence[str]) -> list[str]:
     """Describe each dependency in one clause; the first column is the constant."""
     clauses = []
-    for item in found:
+    for item in dependent:
         others = [names[place] for place in item.on if place != 0]
         if not others:
             what = "constant"
@@ -198,7 +198,7 @@ def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> 
 
 
 def collinear_error(
-    found: Sequence[Dependency],
+    dependent: Sequence[Dependency],
     names: Sequence[str],
     columns: Sequence[int],
     what: str,
@@ -207,9 +207,9 @@ def collinear_error(
     """Name dependent columns; ``columns`` are what to report for those after the constant."""
     skipped = len(names) - len(columns)
     return CollinearError(
-        f"{what}: {'; '.join(describe_dependencies(found, names))}",
+        f"{what}: {'; '.join(describe_dependencies(dependent, names))}",
         advice,
-        [columns[item.column - skipped] for item in found],
+        [columns[item.column - skipped] for item in dependent],
     )
 
 

@@ -117,6 +117,23 @@ class Moments:
         """Sum of squares of the outcome about its mean."""
         return float(np.sum(self.factor[1:, -1] ** 2))
 
+    def quality(self, sse: Any, n_features: Any, n_counted: Any) -> dict[str, Floats]:
+        """Return R^2, adjusted R^2, AIC and BIC of regressions with these SSE.
+
+        AIC and BIC count ``n_counted`` coefficients.
+        """
+        m = self.n_selected
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r2 = 1.0 - sse / self.total_squares
+            fit = m * np.log(sse / m)
+        spare = np.where(m - n_features > 1, m - n_features - 1.0, np.nan)
+        return {
+            "r2": np.asarray(r2),
+            "adjusted_r2": np.asarray(1.0 - (1.0 - r2) * (m - 1.0) / spare),
+            "aic": np.asarray(fit + 2.0 * n_counted),
+            "bic": np.asarray(fit + n_counted * np.log(m)),
+        }
+
     def solve(self, assignments: ArrayLike, *, exact: bool = False) -> Solutions:
         """Fit the prediction equation for one assignment or for many at once.
 
@@ -136,7 +153,7 @@ class Moments:
         self.places([int(column) for column in np.flatnonzero(strange)])
         if masks.ndim == 1:
             alone = self.solve(masks[None], exact=True)
-            return Solutions(**{name: part[0] for name, part in vars(alone).items()})
+            return Solutions(**{name: values[0] for name, values in vars(alone).items()})
         by_gram = not exact and self.gram_is_safe
         return self._finish(masks, *(self._by_gram(masks) if by_gram else self._by_qr(masks)))
 
@@ -217,10 +234,8 @@ class Moments:
         blank = np.where(feasible, 1.0, np.nan)
         sigma = np.sqrt(sse / m + imr**2 * self.mean_delta) * blank
         with np.errstate(divide="ignore", invalid="ignore"):
-            r2 = (1.0 - sse / self.total_squares) * blank
-            fit = m * np.log(sse / m) * blank
-            adjusted = 1.0 - (1.0 - r2) * (m - 1.0) / np.where(m - j > 1, m - j - 1.0, np.nan)
             rho = imr / sigma
+        quality = self.quality(sse * blank, j, j + 2)
         return Solutions(
             coef=coef * blank[:, None],
             intercept=intercept * blank,
@@ -228,10 +243,7 @@ class Moments:
             sse=sse * blank,
             sigma=sigma,
             rho=rho,
-            r2=r2,
-            adjusted_r2=adjusted,
-            aic=fit + 2.0 * (j + 2),
-            bic=fit + (j + 2) * np.log(m),
+            **quality,
             n_features=j,
             feasible=feasible,
         )
@@ -280,12 +292,12 @@ def gather_moments(
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
-    parts = rows.map(_moment_terms, probit, places, columns=columns, merge=_merge_terms)
-    for part in parts:
-        whole.add(part[0])
-        delta.add(part[1])
-        m, slope = m + part[2], slope + part[3]
-        low, high = min(low, part[4]), max(high, part[5])
+    blocks = rows.map(_moment_terms, probit, places, columns=columns, merge=_merge_terms)
+    for plain, scaled, count, of_delta, lowest_index, highest_index in blocks:
+        whole.add(plain)
+        delta.add(scaled)
+        m, slope = m + count, slope + of_delta
+        low, high = min(low, lowest_index), max(high, highest_index)
     return Moments(
         columns=tuple(columns),
         n_features=n_features,

@@ -203,8 +203,8 @@ def _polynomial(probability: float, in_u: int, in_t: int, negative: bool) -> Flo
     exact = _cell_quantiles(probability, (in_u, in_t, negative), u, t)[0]
     coef = np.asarray(from_t @ exact @ from_u.T)
     checked, spread = _cell_quantiles(probability, (in_u, in_t, negative), _CHECKED, _CHECKED)
-    found = _chebyshev(_CHECKED, _IN_T).T @ coef @ _chebyshev(_CHECKED, _IN_U)
-    return coef if np.all(np.abs(found - checked) <= _ERROR * spread) else None
+    interpolated = _chebyshev(_CHECKED, _IN_T).T @ coef @ _chebyshev(_CHECKED, _IN_U)
+    return coef if np.all(np.abs(interpolated - checked) <= _ERROR * spread) else None
 
 
 def _cell_quantiles(probability: float, cell: Cell, u: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -212,7 +212,7 @@ def _cell_quantiles(probability: float, cell: Cell, u: Floats, t: Floats) -> tup
     in_u, in_t, negative = cell
     index = (in_u + 0.5 * (1.0 + u)) / _per_u(in_t)
     rho = np.tanh((in_t + 0.5 * (1.0 + t)) / _PER_T)
-    all_rho, all_index = (part.ravel() for part in np.meshgrid(rho, index, indexing="ij"))
+    all_rho, all_index = (grid.ravel() for grid in np.meshgrid(rho, index, indexing="ij"))
     values = selected_quantile(probability, all_index, -all_rho if negative else all_rho)
     spread = np.sqrt(1.0 - all_rho**2 * mills(all_index)[1])
     return values.reshape(len(t), len(u)), spread.reshape(len(t), len(u))
@@ -276,7 +276,7 @@ def selected_cdf(q: Floats, u: Floats, rho: Floats) -> Floats:
     over_w = rho * np.sqrt(1.0 - mills(u)[1]) <= r
     for chosen, integral in ((over_w, _over_w), (~over_w, _over_v)):
         if chosen.any():
-            values[chosen] = integral(*(part[chosen, None] for part in (q, u, rho, r)))
+            values[chosen] = integral(*(argument[chosen, None] for argument in (q, u, rho, r)))
     return np.clip(values, 0.0, 1.0)
 
 

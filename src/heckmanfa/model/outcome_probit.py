@@ -14,19 +14,23 @@ from heckmanfa.data.arrays import Array, Floats, like, namespace
 from heckmanfa.data.rows import Block, BlockFunction, Mask, Merge, Positions, Rows, RowsView
 from heckmanfa.errors import ConstantOutcomeError, TooFewRowsError
 from heckmanfa.model.equations import (
-    OUTCOME,
     Selection,
     count_rows,
     fit_selection,
     gather,
-    refuse_separation,
-    say_decided,
     say_dropped,
 )
 from heckmanfa.model.linalg import Coordinates, dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit, fit_probit
-from heckmanfa.model.separation import TOLERANCE, Separation, find_separation
+from heckmanfa.model.separation import (
+    OUTCOME,
+    TOLERANCE,
+    Separation,
+    find_separation,
+    refuse_separation,
+    say_decided,
+)
 from heckmanfa.text.option_types import OnProblem
 from heckmanfa.text.option_words import FEWER_PREDICTING
 from heckmanfa.text.printable import quoted_list
@@ -145,7 +149,8 @@ def fit_binary_selection(
         if separation is None:
             break
         if on_separation != "drop" or separation.complete:
-            refuse_separation(separation, OutcomeRows(selection.rows), kept, labels, OUTCOME)
+            counts = count_rows(OutcomeRows(selection.rows))
+            refuse_separation(separation, counts, kept, labels, OUTCOME)
         suspects = [kept[place] for place in separation.columns]
         deciding += suspects
         scaling = probit.coordinates.mean, probit.coordinates.scale

@@ -20,7 +20,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick
-from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
+from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums, scores_and_terms
 from heckmanfa.model.held_two_step import RhoScores, held_bread
 from heckmanfa.model.joint_problem import LinearProblem, scores_of, standardized
 from heckmanfa.model.likelihood import MaximumLikelihood
@@ -116,25 +116,15 @@ class _Ratios:
 class _WithRatios:
     """Scores of a model, with the ratios as one more."""
 
-    scores: Callable[[Block], tuple[Array, tuple[Any, ...]]]
+    scores: Callable[[Block], Any]
+    """with or without terms of sums"""
     ratios: Callable[[Block], tuple[Array, tuple[Any, ...]]]
 
     def __call__(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
         """Return all scores of each row of a block, and its terms of all sums."""
-        scores, terms = self.scores(block)
+        scores, terms = scores_and_terms(self.scores(block))
         more, others = self.ratios(block)
         return namespace(scores).concat((scores, more[:, None]), axis=1), (*terms, *others)
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """Scores of a model without sums."""
-
-    scores: Callable[[Block], Array]
-
-    def __call__(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
-        """Scores of each row, and nothing else."""
-        return self.scores(block), ()
 
 
 def _ratio(error: Array, index: Array | None, imr_coef: float, sigma: float) -> Array:
@@ -263,7 +253,7 @@ def held_own_scale(
     middle, (in_beta, in_rest) = score_squares_and_sums(
         rows,
         kind,
-        _WithRatios(_Plain(scores), ratios),
+        _WithRatios(scores, ratios),
         columns=moments.columns,
         size=scores.width + 1,
     )
@@ -283,7 +273,7 @@ def likelihood_own_scale(
     middle, (gradient,) = score_squares_and_sums(
         rows,
         kind,
-        _WithRatios(_Plain(model.scores), model.ratios),
+        _WithRatios(model.scores, model.ratios),
         columns=problem.columns,
         size=len(theta) + 1,
     )
@@ -348,7 +338,7 @@ def least_squares_own_scale(
     ratios = _Ratios(places, fitted.coef, 0.0, fitted.sigma, None, [])
     size = len(root) + 2
     middle, (in_beta, _) = score_squares_and_sums(
-        *(rows, kind, _WithRatios(_Plain(model.scores), ratios)), columns=moments.columns, size=size
+        *(rows, kind, _WithRatios(model.scores, ratios)), columns=moments.columns, size=size
     )
     influence = np.zeros((len(root) + 1, size - 1))
     influence[:-1, :-1] = model.inverse_root

@@ -16,7 +16,7 @@ from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Array, Floats, empty, highest, signs, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick, total
-from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.covariance import CovarianceKind, sandwich
 from heckmanfa.model.linalg import (
     Coordinates,
     Factor,
@@ -27,7 +27,6 @@ from heckmanfa.model.linalg import (
     merge_factors,
     residual_share,
     stack,
-    symmetric,
 )
 from heckmanfa.model.normal import log_cdf_and_mills, mills
 from heckmanfa.text.option_words import OR_DROP
@@ -94,10 +93,10 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
     r = stack(pilot.map(_design_factor, columns=features, merge=merge_factors), width)
     if pilot is not rows and residual_share(r).min() < _PILOT_SHARE:
         r = stack(rows.map(_design_factor, columns=features, merge=merge_factors), width)
-    found = dependencies(r)
-    if found:
+    dependent = dependencies(r)
+    if dependent:
         raise collinear_error(
-            found,
+            dependent,
             ["constant", *names],
             range(len(features)),
             "the selection features are collinear",
@@ -251,10 +250,8 @@ def probit_covariance(rows: Rows, probit: Probit, kind: CovarianceKind) -> Float
     """Covariance of a probit's coefficients: the inverse information, or a sandwich of it."""
     if kind.cov_type == "classical":
         return probit.covariance
-    args, size = (probit.coordinates, probit.inner_coef), len(probit.inner_coef)
-    squares = score_squares(rows, kind, _scores, *args, columns=probit.features, size=size)
     bread = probit.coordinates.back() @ probit.inner_covariance
-    return symmetric(bread @ squares @ bread.T)
+    return sandwich(rows, kind, bread, _scores, probit, columns=probit.features)
 
 
 # Functions over one block of rows. -----------------------------------------------------------
@@ -275,10 +272,9 @@ def stacked_scores(
     return scores, index
 
 
-def _scores(block: Block, coordinates: Coordinates, coef: Floats) -> Array:
-    design = coordinates.design(block.features)
-    sign = signs(block.selected, block.features)
-    return design.scaled(sign * mills(sign * design.times(coef))[0])
+def _scores(block: Block, probit: Probit) -> Array:
+    places = range(len(probit.features))
+    return stacked_scores(block, probit, places, len(probit.inner_coef))[0]
 
 
 def _design_factor(block: Block) -> Factor:

@@ -48,8 +48,8 @@ _PILOT_ITERATIONS = 12
 # A sample whose rho is closer to one than this says little about that of all rows.
 _PILOT_ATANH = 2.0
 BOUNDARY_ATANH = 5.0
-"""Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum. A climb
-that stops there was on its way to |rho| = 1."""
+"""Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum. Newton's
+method ends there on its way to |rho| = 1."""
 _ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 
 
@@ -219,11 +219,7 @@ class ProbitProblem(JointProblem):
             hessian[:p, -1] = vectors[:p, 2]
             hessian[p:-1, -1] = to_beta.T @ vectors[:, 3]
             hessian[-1, -1] = d_tt
-            lower = np.tril_indices(len(hessian), -1)
-            hessian[lower] = hessian.T[lower]
-        if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
-            value = -np.inf
-        return State(theta, value, gradient, hessian, n, 1)
+        return State.of(theta, value, gradient, hessian, n, 1)
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
@@ -302,9 +298,11 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     else:
         m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
-        in_uu, in_hh, mixed = (chosen.weight * part for part in (in_uu, in_hh, mixed))
+        in_uu, in_hh, mixed = (chosen.weight * second for second in (in_uu, in_hh, mixed))
     # The likelihood is log-concave in both indices; rounding may say otherwise in far tails.
-    in_uu, in_hh = (xp.where(part > 0, part, xp.zeros_like(part)) for part in (in_uu, in_hh))
+    in_uu, in_hh = (
+        xp.where(second > 0, second, xp.zeros_like(second)) for second in (in_uu, in_hh)
+    )
     return (
         np.array([value + summed[0], n + m, *summed[1:]]),
         in_gamma,

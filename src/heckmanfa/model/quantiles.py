@@ -171,9 +171,9 @@ class _Mixtures:
         ends = self._centre + self._error * self._standard_quantile(level)
         low, high = ends.min(axis=1), ends.max(axis=1)
         result = np.array(high)
-        low, high, found = self._between_jumps(level, low, high, result)
+        low, high, is_jump = self._between_jumps(level, low, high, result)
         base = self._below(low)
-        rows = np.flatnonzero(~found & (high > low))
+        rows = np.flatnonzero(~is_jump & (high > low))
         if len(rows):
             start = self._start(level, rows, low, high)
             result[rows] = self._root(level - base[rows], low[rows], high[rows], start, rows)
@@ -211,7 +211,7 @@ class _Mixtures:
         """Quantiles by the expansion of Cornish and Fisher, and where they are close."""
         if self._df is not None or self._point.any():
             return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
-        mean, spread, skew, excess = (part[rows] for part in self._cumulants)
+        mean, spread, skew, excess = (cumulant[rows] for cumulant in self._cumulants)
         z = self._standard_quantile(level)
         terms = skew * (z**2 - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0
         terms -= skew**2 * (2.0 * z**3 - 5.0 * z) / 36.0
@@ -267,9 +267,9 @@ class _Mixtures:
         above = np.where(first < n_jumps, self._jumps[rows, np.minimum(first, n_jumps - 1)], np.inf)
         below = np.where(first > 0, self._jumps[rows, np.maximum(first - 1, 0)], -np.inf)
         before = self._smooth(np.where(np.isfinite(above), above, 0.0))[0] + self._below(below)
-        found = np.isfinite(above) & (before < level + _ROUNDING)
-        result[found] = above[found]
-        return np.maximum(low, below), np.minimum(high, above), found
+        is_jump = np.isfinite(above) & (before < level + _ROUNDING)
+        result[is_jump] = above[is_jump]
+        return np.maximum(low, below), np.minimum(high, above), is_jump
 
     def _distribution(self, where: Floats) -> Floats:
         """Distribution function of each mixture at one place; one at infinity."""

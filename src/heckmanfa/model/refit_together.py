@@ -231,7 +231,7 @@ def _some(
     others, z = problem.unselected(block)
     value, ratio, _ = log_cdf_and_mills(-z.times(thetas[:, :p].T))
     if others.weight is not None:
-        value, ratio = (others.weight[:, None] * part for part in (value, ratio))
+        value, ratio = (others.weight[:, None] * each for each in (value, ratio))
 
     chosen = block.only_selected()
     design = problem.union.design(chosen.features)
@@ -241,10 +241,10 @@ def _some(
     for i, theta in enumerate(thetas):
         parts = problem.slopes_at(index[:, i], index[:, n + i], chosen.outcome, theta)
         if chosen.weight is not None:
-            parts = [chosen.weight * part for part in parts]
+            parts = [chosen.weight * slope for slope in parts]
         log_density, in_mean, in_u, *in_ends = parts
         slopes[:, i], slopes[:, n + i] = in_u, in_mean
-        sums[:, i] = [float(part.sum()) for part in (log_density, *in_ends)]
+        sums[:, i] = [float(each.sum()) for each in (log_density, *in_ends)]
     pulled = design.pull(slopes)
     return (
         host(value.sum(axis=0)) + sums[0],

@@ -1,4 +1,4 @@
-"""Which columns separate selected from unselected rows, by linear programming.
+"""Which columns separate selected from unselected rows, by linear programming, and their refusal.
 
 The probit has no finite maximum if some direction d has q_i x_i'd >= 0 in every row (q_i = +1 for
 selected, -1 for unselected rows) and > 0 in some. Separation is complete if it is > 0 in all rows,
@@ -9,16 +9,26 @@ these go to the solver, so its size does not grow with n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.optimize import linprog
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, order_of, signs
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, total
+from heckmanfa.errors import DroppedFeaturesWarning, SeparationError, TooFewRowsError, warn
 from heckmanfa.model.linalg import Coordinates
+from heckmanfa.text.option_words import (
+    EXCLUDED,
+    FEWER_PREDICTING,
+    FEWER_SELECTING,
+    instead,
+    option,
+)
+from heckmanfa.text.printable import quoted_list
+from heckmanfa.text.wording import plural
 
 # In units of standard deviations; the solver is asked for 1e-9.
 TOLERANCE = 1e-6
@@ -28,6 +38,14 @@ _MAX_ROUNDS = 60
 # More columns than this are first left out many at a time, and no further than so many programs go.
 _ONE_BY_ONE = 60
 _MAX_HALVINGS = 12
+# A level with a larger share of the rows is not rare.
+_RARE = 0.05
+# Levels of fewer rows are worth merging, whichever of them separates.
+_FEW_ROWS = 10
+# Longer lists of separating columns are cut to a few names.
+_SHOWN, _FEW = 8, 3
+# A common minimum of rows of the rarer kind.
+_ROWS_PER_FEATURE = 10
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,140 @@ def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
         options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
     )
     return None if solved.x is None else np.asarray(solved.x, dtype=np.float64)
+
+
+# Words. -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Separated:
+    """Words for what a probit explains."""
+
+    response: str
+    equation: str
+    between: str
+    among: str
+    counts: str
+    """filled in with the numbers of rows of either kind"""
+    itself: str
+    """what to do about a column that is what the probit explains"""
+    fewer: str
+    """how to use fewer features"""
+
+
+SELECTION = Separated(
+    response="selection",
+    equation="selection",
+    between="selected from unselected rows",
+    among="{n:,} rows, of which {positive:,} are selected",
+    counts="{positive:,} are selected and {other:,} are not",
+    itself="Check for a column that is another form of the selection or of the outcome itself, and "
+    f"leave it out{EXCLUDED}"
+    + instead("", f", or name it with {option('selected')} if it says who is selected"),
+    fewer=FEWER_SELECTING,
+)
+OUTCOME = Separated(
+    response="outcome",
+    equation="prediction",
+    between="the two classes of the outcome among the selected rows",
+    among="{n:,} selected rows, of which {positive:,} have the positive class",
+    counts="of the selected rows, {positive:,} have the positive class and {other:,} the negative "
+    "one",
+    itself="Check for a column that is another form of the outcome, or is known only with it, and "
+    f"leave it out{EXCLUDED}",
+    fewer=FEWER_PREDICTING,
+)
+
+
+def refuse_separation(
+    separation: Separation,
+    counts: tuple[int, int],
+    features: Positions,
+    labels: Sequence[str],
+    words: Separated = SELECTION,
+) -> NoReturn:
+    """Refuse columns that separate rows, by name.
+
+    As many columns as rows of the rarer kind, or half as many as rows in total (Cover, 1965), can
+    be expected to separate whatever they hold. Then none is named, but one or two columns that
+    separate by themselves. ``counts`` are all rows, and the selected or positive ones.
+    """
+    n, positive = counts
+    fewest, k = min(positive, n - positive), len(features) + 1
+    if len(separation.columns) <= 2 or (k < fewest and n > 2 * k):
+        text = _separation_text(separation, features, labels, n, positive, words)
+        raise SeparationError(text, [features[place] for place in separation.columns])
+    of_each = words.counts.format(positive=positive, other=n - positive)
+    usual = max(fewest // _ROWS_PER_FEATURE, 1)
+    raise TooFewRowsError(
+        f"{len(features)} {words.equation} features are too many for these rows: {of_each}, and so "
+        "many columns separate so few rows whatever they hold. "
+        f"{words.fewer} (a common rule is ten rows of the rarer kind per feature, or "
+        f"{usual} here), or collect more rows."
+    )
+
+
+def say_decided(
+    n_decided: int, support: Sequence[int], labels: Sequence[str], words: Separated = SELECTION
+) -> None:
+    """Warn that rows were left out, and which columns determined them."""
+    were, whose = ("was", "its") if n_decided == 1 else ("were", "their")
+    warn(
+        f"{plural(n_decided, 'row')} {were} left out: {whose} {words.response} is determined by "
+        + listed(support, labels),
+        DroppedFeaturesWarning,
+    )
+
+
+def listed(columns: Sequence[int], labels: Sequence[str]) -> str:
+    """Name some columns of X."""
+    return quoted_list([labels[column] for column in columns], len(columns))
+
+
+def _separation_text(
+    separation: Separation,
+    features: Positions,
+    labels: Sequence[str],
+    n: int,
+    positive: int,
+    words: Separated,
+) -> str:
+    n_found = len(separation.columns)
+    separating = [labels[features[place]] for place in separation.columns]
+    names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
+    verb = "separates" if n_found == 1 else "together separate"
+    # All of these are needed: a column that is the selection itself would separate alone.
+    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(positive, n - positive):
+        how = "completely" if separation.complete else f"in {separation.n_decided:,} rows"
+        return (
+            f"{names} together separate {words.between} {how}, and none of them "
+            f"alone, so the probit has no finite maximum. {len(features)} features are many "
+            f"for {words.among.format(n=n, positive=positive)}. {words.fewer}, or "
+            "collect more rows."
+        )
+    if separation.complete:
+        return (
+            f"{names} {verb} {words.between} completely, so the probit has no "
+            f"finite maximum. {words.itself}."
+        )
+    rows = plural(separation.n_decided, "row")
+    certain = (
+        f"{names} {verb} {words.between}: the {words.response} of {rows} is certain, and "
+        "the probit has no finite maximum."
+    )
+    drop = f"pass {option('on_separation', 'drop')} to leave out the column and those rows."
+    if separation.n_decided > _RARE * n:
+        # No level is that rare: such a column says who is selected, or who cannot be.
+        return f"{certain} {words.itself}, or {drop}"
+    few = max(_FEW_ROWS, separation.n_decided + 1)
+    return (
+        f"{certain} Leave the column out{EXCLUDED}, merge "
+        + instead(
+            f"its rare level (fewer than {few:,} rows) with another",
+            f"rare levels of a category with {option('min_level_rows', few)}",
+        )
+        + f", or {drop}"
+    )
 
 
 # Functions over one block of rows. -----------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, like, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, sandwich
 from heckmanfa.model.linalg import (
     DEPENDENT,
     dependencies,
@@ -140,14 +140,13 @@ def _stacked(
     """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
     probit, inverse_root = equations.probit, equations.inverse_root
     p, j = len(probit.features) + 1, len(equations.coef)
-    middle = score_squares(rows, kind, equations.scores, columns=columns, size=p + j)
     (residual_slope,) = total(rows.map(equations.residual_slope, columns=columns, merge=total))
     slope = slope_in_gamma(equations.coef[-1], inverse_root, shift, residual_slope)
     bread = np.zeros((j + p, p + j))
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
     bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
-    return symmetric(bread @ middle @ bread.T)
+    return sandwich(rows, kind, bread, equations.scores, columns=columns)
 
 
 def slope_in_gamma(
@@ -287,24 +286,20 @@ def fit_least_squares(
             covariance = variance * inverse_root @ inverse_root.T
         else:
             args = (moments.positions(features), coef, inverse_root)
-            columns, size = moments.columns, j + 1
-            middle = score_squares(rows, kind, _scores, *args, columns=columns, size=size)
-            covariance = inverse_root @ middle @ inverse_root.T
+            covariance = sandwich(rows, kind, inverse_root, _scores, *args, columns=moments.columns)
     spare = m - j - 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Without features it is zero to the last digit.
-        r2 = 1.0 - sse / moments.total_squares if j else 0.0 * sse
-        fit = float(m * np.log(sse / m))
+    quality = {name: float(value) for name, value in moments.quality(sse, j, j + 1).items()}
+    if j == 0:
+        # To the last digit.
+        quality |= {"r2": 0.0 * sse, "adjusted_r2": 0.0 * sse if spare > 0 else float("nan")}
+    deviance = quality["aic"] - 2.0 * (j + 1) + m * float(np.log(2.0 * np.pi) + 1.0)
     return LeastSquares(
         coef=coef,
         covariance=covariance,
         sigma=float(np.sqrt(sse / spare)) if spare > 0 else float("nan"),
-        r2=float(r2),
-        adjusted_r2=float(1.0 - (1.0 - r2) * (m - 1.0) / spare) if spare > 0 else float("nan"),
-        aic=fit + 2.0 * (j + 1),
-        bic=fit + (j + 1) * float(np.log(m)),
+        **quality,
         underdetermined=underdetermined,
-        log_likelihood=-0.5 * (fit + m * float(np.log(2.0 * np.pi) + 1.0)),
+        log_likelihood=-0.5 * deviance,
     )
 
 

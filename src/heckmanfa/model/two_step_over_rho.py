@@ -219,9 +219,9 @@ class RhoSpread:
         """Return the same, given the products of scores of `held_two_step.RhoScores`."""
         influence, _ = self.influences()
         variances = np.zeros((len(self.of_lambda), 7))
-        for power, part in enumerate(influence):
+        for power, first in enumerate(influence):
             for other, second in enumerate(influence):
-                variances[:, power + other] += np.sum((part @ middle) * second, axis=1)
+                variances[:, power + other] += np.sum((first @ middle) * second, axis=1)
         return variances
 
     def influences(self) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """The tables of Mai and Wu's paper as data, the experiments behind their rows, and two more tables.
 
 A table is a list of rows (`printed`); a row names its data set (`protocol`), its experiment
-(`experiments`) and the printed figures. Calling a table runs it (`reproduction`).
+(`experiments`) and the printed figures. Calling a table runs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heckmanfa.paper.printed import (
     significance,
     top_features,
 )
-from heckmanfa.paper.reproduction import Options, PaperTable
+from heckmanfa.paper.protocol import Options, PaperTable
 
 __all__ = [
     "BEYOND",

@@ -23,12 +23,13 @@ from heckmanfa.paper.protocol import (
     Dataset,
     Evaluation,
     Extraction,
+    Figure,
+    Options,
     evaluate,
     fit_features,
     mse,
     published,
 )
-from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import Goal, all_features, correlations, sample
 from heckmanfa.text.wording import plural
 
@@ -80,9 +81,9 @@ def listed_features(
     """Evaluate features that the paper lists, but for the quantities to skip."""
     split = dataset.split()
     model = fit_features(split, features)
-    found = evaluate(split, model, as_published=options.as_published, star=star)
+    evaluation = evaluate(split, model, as_published=options.as_published, star=star)
     notes = {_MARGINAL: "without the inverse Mills ratio: the test rows were not selected"}
-    for quantity, value in found.figures.items():
+    for quantity, value in evaluation.figures.items():
         if quantity not in skip:
             yield Figure(quantity, value, note=note or notes.get(quantity, ""))
 
@@ -116,29 +117,29 @@ def searched_features(
     dataset: Dataset, options: Options, *, extraction: Extraction
 ) -> Iterator[Figure]:
     """Evaluate what our search finds, over seeds."""
-    found = _searches(dataset, options, extraction)
+    evaluations = _searches(dataset, options, extraction)
     seeds = plural(options.seeds, "seed")
-    if not found:
+    if not evaluations:
         note = f"no assignment in the window in {seeds}"
         yield Figure("test MSE", float("nan"), note=note)
         return
-    sets = {evaluation.features for evaluation in found}
-    first = ", ".join(str(feature) for feature in found[0].features)
+    sets = {evaluation.features for evaluation in evaluations}
+    first = ", ".join(str(feature) for feature in evaluations[0].features)
     more = ", ..." if len(sets) > 1 else ""
-    note = f"{len(found)} of {seeds}, {plural(len(sets), 'set')}: {first}{more}"
-    quantities = [name for name in found[0].figures if name != "Naive train MSE"]
-    yield from averages([run.figures for run in found], quantities, {"test MSE": note})
+    note = f"{len(evaluations)} of {seeds}, {plural(len(sets), 'set')}: {first}{more}"
+    quantities = [name for name in evaluations[0].figures if name != "Naive train MSE"]
+    yield from averages([run.figures for run in evaluations], quantities, {"test MSE": note})
 
 
 def _searches(
     dataset: Dataset, options: Options, extraction: Extraction, **settings: Any
 ) -> list[Evaluation]:
     """Search and evaluate with every seed, and keep what has an assignment in the window."""
-    found = []
+    evaluations = []
     for seed in range(options.seeds):
         options.say(f"seed {seed}")
-        found.append(_search(dataset, extraction, seed, options.as_published, **settings))
-    return [evaluation for evaluation in found if evaluation is not None]
+        evaluations.append(_search(dataset, extraction, seed, options.as_published, **settings))
+    return [evaluation for evaluation in evaluations if evaluation is not None]
 
 
 def _search(
@@ -202,10 +203,10 @@ def search_settings(
 ) -> Iterator[Figure]:
     """Search with other settings of Heckman-FA, over seeds, and with the seconds of one search."""
     start = time.perf_counter()
-    found = _searches(dataset, options, "sample", **settings)
+    evaluations = _searches(dataset, options, "sample", **settings)
     seconds = (time.perf_counter() - start) / options.seeds
-    note = f"{len(found)} of {options.seeds} seeds have an assignment in the window"
-    runs = [evaluation.figures for evaluation in found]
+    note = f"{len(evaluations)} of {options.seeds} seeds have an assignment in the window"
+    runs = [evaluation.figures for evaluation in evaluations]
     yield from averages(runs, ("test MSE", _MARGINAL), {"test MSE": note})
     if timed:
         yield Figure("seconds", seconds, is_time=True)
@@ -221,24 +222,24 @@ def paired_test(
     if baseline == "RU" and not options.ru:
         return
     split = dataset.split()
-    found: dict[int, Evaluation] = {}
+    evaluations: dict[int, Evaluation] = {}
     tried = 0
-    while len(found) < _ASSIGNMENTS and tried < 5 * _ASSIGNMENTS:
-        options.say(f"assignment {len(found) + 1} of {_ASSIGNMENTS}")
+    while len(evaluations) < _ASSIGNMENTS and tried < 5 * _ASSIGNMENTS:
+        options.say(f"assignment {len(evaluations) + 1} of {_ASSIGNMENTS}")
         evaluation = _assignment(dataset, "sample", tried, options.as_published)
         if evaluation is not None:
-            found[tried] = evaluation
+            evaluations[tried] = evaluation
         tried += 1
-    if not found:
+    if not evaluations:
         return
     errors = [
         evaluation.figures if baseline == "Naive" else ru_errors(split, evaluation.features, seed)
-        for seed, evaluation in found.items()
+        for seed, evaluation in evaluations.items()
     ]
     theirs = [figures[f"{baseline} test MSE"] for figures in errors]
-    ours = [evaluation.figures["test MSE"] for evaluation in found.values()]
-    marginal = [evaluation.figures[_MARGINAL] for evaluation in found.values()]
-    note = f"{len(found)} assignments from {tried} seeds; printed spread {printed_spread}"
+    ours = [evaluation.figures["test MSE"] for evaluation in evaluations.values()]
+    marginal = [evaluation.figures[_MARGINAL] for evaluation in evaluations.values()]
+    note = f"{len(evaluations)} assignments from {tried} seeds; printed spread {printed_spread}"
     yield _difference("test MSE", ours, theirs, note)
     yield Figure("p-value", float(stats.ttest_rel(ours, theirs).pvalue))
     note = "Heckman-FA without the inverse Mills ratio in its predictions"
@@ -257,7 +258,7 @@ def _untrained(dataset: Dataset, split: PaperData, seed: int) -> Heckman:
     """Fit Heckman-FA without training: draws with the starting probability."""
     moments = compress(split.X, split.y, standardize="features").moments
     k = len(split.feature_names)
-    found = sample(
+    search = sample(
         moments,
         published(all_features(moments)),
         Goal.of(moments, "adjusted_r2", dataset.rho_range),
@@ -266,7 +267,7 @@ def _untrained(dataset: Dataset, split: PaperData, seed: int) -> Heckman:
         n_draws=1000,
         random_state=seed,
     )
-    return Heckman(found.best).fit(split.X, split.y)
+    return Heckman(search.best).fit(split.X, split.y)
 
 
 def _fit(make: Callable[[Dataset], Any]) -> Callable[[Dataset, PaperData, int], Any]:
@@ -307,8 +308,10 @@ def _figures(
         except NoFeasibleAssignmentError:
             return None
     marginal = model.predict(split.X_test)
-    given = model.predict(split.X_test, kind="selected") if isinstance(model, Heckman) else marginal
-    figures = {"test MSE": mse(split.y_test, given), _MARGINAL: mse(split.y_test, marginal)}
+    selected = (
+        model.predict(split.X_test, kind="selected") if isinstance(model, Heckman) else marginal
+    )
+    figures = {"test MSE": mse(split.y_test, selected), _MARGINAL: mse(split.y_test, marginal)}
     if hasattr(model, "rho_"):
         figures["rho"] = model.rho_
     return {**figures, "number of features": float(model.support_.sum())}
@@ -317,8 +320,8 @@ def _figures(
 def over_seeds(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
     """Evaluate a method on the paper's split; one that draws, over seeds."""
     seeds = options.seeds if method in _SEEDED else 1
-    found = [_figures(dataset, options, dataset.split(), method, seed) for seed in range(seeds)]
-    runs = [figures for figures in found if figures is not None]
+    all_runs = [_figures(dataset, options, dataset.split(), method, seed) for seed in range(seeds)]
+    runs = [figures for figures in all_runs if figures is not None]
     if runs:
         note = f"{len(runs)} of {seeds} runs have an assignment in the window" if seeds > 1 else ""
         yield from averages(runs, runs[0], dict.fromkeys(runs[0], note))
@@ -327,8 +330,8 @@ def over_seeds(dataset: Dataset, options: Options, *, method: str) -> Iterator[F
 def over_random_splits(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
     """Evaluate a method on random splits; the spread is half of a 95% interval for the mean."""
     splits = range(options.splits)
-    found = [_figures(dataset, options, dataset.split(split), method, split) for split in splits]
-    runs = [figures for figures in found if figures is not None]
+    all_runs = [_figures(dataset, options, dataset.split(split), method, split) for split in splits]
+    runs = [figures for figures in all_runs if figures is not None]
     note = f"{len(runs)} of {len(splits)} random splits; ± a 95% interval of the mean"
     factor = stats.t.ppf(0.975, len(runs) - 1)
     for figure in averages(runs, ("test MSE", _MARGINAL) if runs else ()):

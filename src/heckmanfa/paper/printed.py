@@ -21,8 +21,16 @@ from heckmanfa.paper.experiments import (
     top_correlated,
     top_trained,
 )
-from heckmanfa.paper.protocol import COMPAS, CRIME, DATASETS, Dataset, Extraction
-from heckmanfa.paper.reproduction import PaperTable, Reason, Row
+from heckmanfa.paper.protocol import (
+    COMPAS,
+    CRIME,
+    DATASETS,
+    Dataset,
+    Extraction,
+    PaperTable,
+    Reason,
+    Row,
+)
 
 _CRIME_FEATURES = (
     *("householdsize", "racepctblack", "racePctWhite", "racePctAsian", "racePctHisp"),
@@ -84,13 +92,13 @@ def _against_baselines(
     """Compare with the baselines: on the listed features, with RU, and on those of our search."""
     listed = partial(listed_features, features=features, star=extraction == "rank")
     ru = partial(ru_regression, features=features)
-    found = partial(searched_features, extraction=extraction)
+    searched = partial(searched_features, extraction=extraction)
     label, figures = _label(features), dict(zip(_QUANTITIES, printed, strict=True))
     return (
         Row(dataset, label, listed, figures, reasons or {}, as_published or {}, True),
         *more,
         Row(dataset, label, ru, figures),
-        Row(dataset, f"found by {extraction}", found, figures),
+        Row(dataset, f"found by {extraction}", searched, figures),
     )
 
 

@@ -3,6 +3,10 @@
 That needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
 figure, which usually fits a column of a journal. It returns the Axes, so a caller can add to
 them, change them, or save the figure with ``ax.figure.savefig(...)``.
+
+A ``source`` is a fitted model or an `Analysis`. ``X``, ``y``, ``selected`` and ``sample_weight``
+are what was passed to `Heckman.fit`; an `Analysis` has them. For a model from formulas, ``X`` is
+the data frame, and ``y`` is left out.
 """
 
 from __future__ import annotations

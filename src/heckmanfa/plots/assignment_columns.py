@@ -15,12 +15,19 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, listed, p_value, plural, sets_count, share_text, some
+from heckmanfa.text.wording import (
+    count,
+    listed,
+    p_value,
+    plural,
+    sets_count,
+    share_text,
+    some,
+    with_minus,
+)
 
 MOST_COLUMNS = 400
 SHOWN_WEIGHT = 0.9
@@ -209,7 +216,7 @@ class AssignmentColumns(Picture):
 
     def _numbers(self, column: int) -> dict[str, str]:
         """Return what is known of an assignment, by name."""
-        found = {
+        numbers = {
             "Share" if self.halves else "Weight": share_text(float(self.weight[column])),
             "BIC": with_minus(f"{self.bic[column]:,.2f}"),
             "rho": with_minus(f"{self.rho[column]:z.2f}"),
@@ -218,10 +225,10 @@ class AssignmentColumns(Picture):
         unknown = {"BIC": self.bic, "rho": self.rho, "p of lambda": self.imr_p}
         for name, values in unknown.items():
             if math.isnan(values[column]):
-                found[name] = ""
+                numbers[name] = ""
             if np.isnan(values).all():
-                del found[name]
-        return found
+                del numbers[name]
+        return numbers
 
     def _more(self) -> tuple[Table, ...]:
         if not self.n_told:

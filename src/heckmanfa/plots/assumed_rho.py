@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from heckmanfa.plots.correction_pictures import outside_window
 from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import (
     Axis,
     Band,
@@ -22,14 +23,12 @@ from heckmanfa.plots.scene import (
     Point,
     Row,
     Rule,
-    Scale,
     with_interval,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import effects, with_minus
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""
@@ -72,7 +71,7 @@ class RhoPanel:
 
     def words(self, point: RhoPoint) -> str:
         """Write the coefficient and its interval, with the decimals of the largest number."""
-        largest = max(max(abs(one.low), abs(one.high)) for one in self.points)
+        largest = max(max(abs(end.low), abs(end.high)) for end in self.points)
         _, estimate, low, high = effects(largest, point.estimate, point.low, point.high)
         return f"{estimate} ({low} to {high})"
 
@@ -109,8 +108,8 @@ class RhoBar:
     @property
     def words(self) -> str:
         """The interval, what it takes as given, and what it follows from."""
-        parts = f"{_rho(self.low)} to {_rho(self.high)}", self.given, f"({self.how})"
-        return " ".join(part for part in parts if part)
+        words = f"{_rho(self.low)} to {_rho(self.high)}", self.given, f"({self.how})"
+        return " ".join(word for word in words if word)
 
 
 @dataclass(frozen=True)
@@ -221,8 +220,8 @@ class OverRho(Picture):
         elif self.bars:
             grey = "Grey, and the bar below" if len(self.bars) == 1 else "Grey, and the bars below"
             are = "95% interval of rho" if len(self.bars) == 1 else "95% intervals of rho"
-            given = ", ".join(bar.words for bar in self.bars)
-            words.append(f"{grey}: {are}, {given}.")
+            intervals = ", ".join(bar.words for bar in self.bars)
+            words.append(f"{grey}: {are}, {intervals}.")
         if self.no_bars and self.window is None:
             words.append(self.no_bars)
         if not self.hat_in_view and math.isfinite(self.rho_hat):
@@ -284,7 +283,7 @@ class OverRho(Picture):
             below.append(Row(bar.label, marks, f"95% interval of rho: {bar.words}"))
         x = Axis(*self.ends, "rho that is assumed", grid=False)
         panels = tuple(self._panel(panel) for panel in self.panels)
-        return Panels(x, panels, below=tuple(below), left=_LEFT, several=True)
+        return Panels(x, panels, below=tuple(below), left=_LEFT, axes="beside")
 
     def _panel(self, panel: RhoPanel) -> Panel:
         values = [end for point in panel.points for end in (point.low, point.high)]

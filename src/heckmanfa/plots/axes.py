@@ -3,34 +3,60 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
-from heckmanfa.plots.canvas import Canvas, canvas, given_canvas, label_of, panel_canvas, pyplot
+from heckmanfa.plots.canvas import Canvas, canvas, label_of, pyplot
 from heckmanfa.plots.palette import LIGHT, PALE
+from heckmanfa.plots.scale import spread
 from heckmanfa.plots.scene import (
     Axis,
     Band,
     Bar,
     Curve,
+    Dots,
+    End,
     Group,
     Interval,
     Mark,
     Panel,
-    Panels,
     Point,
     Rows,
     Rule,
     Runs,
     Scene,
+    Span,
 )
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import LegendItem
 
 # Characters of a name.
 _NAME = 24
 _CELL = 0.82
-_MARKERS = {"circle": "o", "hollow": "o", "diamond": "D", "square": "s", "stroke": "|"}
+_MARKERS = {
+    "circle": "o",
+    "hollow": "o",
+    "diamond": "D",
+    "square": "s",
+    "triangle": "^",
+    "left": "<",
+    "right": ">",
+    "cross": "X",
+    "stroke": "|",
+}
+# Of shapes that would look smaller than a disc.
+_SIZES = {"cross": 1.4, "left": 1.2, "right": 1.2}
+_LINES: dict[str, dict[str, Any]] = {
+    "solid": {},
+    "dashed": {"linestyle": "--"},
+    "dashdot": {"linestyle": "-."},
+    "dotted": {"linestyle": ":"},
+    "thin": {"linewidth": 0.6},
+}
+# More dots than these are saved as pixels in a vector file.
+_MANY = 2000
+# Where the names of curves begin, in widths of the panel from its left; their lines, in heights.
+_NAMES_AT, _SPACE = 1.07, 1.05
+_BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _RULES = {
     "zero": {"color": LIGHT["ink"], "linewidth": 0.8},
     "cut": {"color": LIGHT["muted"], "linewidth": 0.7, "linestyle": "--"},
@@ -48,21 +74,21 @@ def draw_scene(scene: Scene, ax: Any = None) -> Any:
     A scene of several panels returns an array of Axes.
     """
     body = scene.body
-    if isinstance(body, Panels) and body.several:
-        count = len(body.panels)
-        drawn = panel_canvas(count) if ax is None else given_canvas(ax, count)
-        for panel, part in zip(drawn.axes, body.panels, strict=True):
-            _draw_panel(panel, body.x, part)
-        _legend(drawn, scene, fontsize="small")
-        return drawn.axes
-    with canvas(ax, body.inches) as drawn:
-        (panel,) = drawn.axes
-        if isinstance(body, Rows):
-            _draw_rows(drawn, panel, body)
-        else:
-            _draw_panel(panel, body.x, body.panels[0])
-        _legend(drawn, scene)
-    return panel
+    if isinstance(body, Rows):
+        with canvas(ax, body.inches) as drawn:
+            _draw_rows(drawn, drawn.axes[0], body)
+            _legend(drawn, scene)
+        return drawn.axes[0]
+    beside = body.axes == "beside"
+    with canvas(ax, body.inches, len(body.panels), beside=beside) as drawn:
+        for place, panel in enumerate(body.panels):
+            _draw_panel(drawn.axes[place], body.x, panel)
+            if body.axes == "stacked" and panel is not body.panels[-1]:
+                drawn.axes[place].set_xlabel("")
+        _legend(drawn, scene, fontsize="small" if beside else None)
+        for place, panel in enumerate(body.panels):
+            _name_ends(drawn.axes[place], panel.ends)
+    return drawn.axes[0] if body.axes == "one" else drawn.axes
 
 
 def _color(name: str) -> str:
@@ -74,14 +100,16 @@ def _set_axis(axis: Any, scale: Axis) -> None:
     axis.set_label_text("\n".join(map(label_of, title.split("\n"))))
     if scale.numbers in _FORMATS:
         axis.set_major_formatter(_FORMATS[scale.numbers])
+    if scale.numbers == "count":
+        axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def _draw_panel(ax: Any, x: Axis, panel: Panel) -> None:
     for low, high in panel.shaded:
         ax.axvspan(low, high, color=LIGHT["absent"], linewidth=0, zorder=0)
     for number, mark in enumerate(panel.marks):
-        for part in mark.marks if isinstance(mark, Group) else (mark,):
-            _draw(ax, part, x, 0.0, 1.0 + 0.001 * number)
+        for inner in mark.marks if isinstance(mark, Group) else (mark,):
+            _draw(ax, inner, x, 0.0, 1.0 + 0.001 * number)
     ax.set_xlim(x.low, x.high)
     ax.set_ylim(panel.y.low, panel.y.high)
     _set_axis(ax.xaxis, x)
@@ -100,15 +128,8 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
     _set_axis(ax.xaxis, body.x)
     for rule in body.rules:
         _draw(ax, rule, body.x, 0.0, 1.0)
-    places: list[float] = []
-    heads: list[tuple[str, float]] = []
-    for before, row in pairwise((None, *body.rows)):
-        assert row is not None
-        place = places[-1] + 1.0 if places else 0.0
-        if row.head and (before is None or before.head != row.head):
-            heads.append((row.head, place))
-            place += 1.0
-        places.append(place)
+    layout = body.places(1.0, 1.0)
+    places = layout.tops
     for row, place in zip(body.rows, places, strict=True):
         for mark in row.marks:
             _draw(ax, mark, body.x, place, 2.0)
@@ -116,11 +137,11 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
             beside = ax.get_yaxis_transform()
             ax.text(1.02, place, row.value, va="center", transform=beside)
     if body.hatched is not None:
-        _hatch(ax, body.hatched, places)
+        _hatch(ax, body.hatched, layout.blocks)
     ax.set_yticks(places, ["\n".join(map(label_of, row.lines(_NAME))) for row in body.rows])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(places, default=0.0) + 0.55, -0.55)
-    for words, place in heads:
+    for words, place in layout.heads:
         # Beside long names, only the whole width of a figure has room for a heading.
         x = drawn.at_left(ax) if drawn.is_new else ax.get_yaxis_transform()
         ax.text(
@@ -136,11 +157,11 @@ def _draw_rows(drawn: Canvas, ax: Any, body: Rows) -> None:
         ax.set_title(body.rest, loc="left")
 
 
-def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:
+def _hatch(ax: Any, span: Span, blocks: list[Span]) -> None:
     """Hatch a part of the axis behind rows, but not behind headings."""
-    for first, last in _blocks(places):
+    for first, end in blocks:
         ax.bar(
-            *(span[0], last - first + _CELL, span[1] - span[0], first - _CELL / 2),
+            *(span[0], end - 1.0 - first + _CELL, span[1] - span[0], first - _CELL / 2),
             align="edge",
             facecolor="none",
             edgecolor=LIGHT["muted"],
@@ -148,15 +169,6 @@ def _hatch(ax: Any, span: tuple[float, float], places: list[float]) -> None:
             linewidth=0.0,
             zorder=1,
         )
-
-
-def _blocks(places: list[float]) -> list[tuple[float, float]]:
-    """Return first and last of places without a free one between them."""
-    starts = [place for place in places if place - 1.0 not in places]
-    return [
-        (start, max(place for place in places if place < end))
-        for start, end in pairwise([*starts, math.inf])
-    ]
 
 
 def _draw(ax: Any, mark: Mark, x: Axis, place: float, order: float) -> None:
@@ -172,14 +184,65 @@ def _draw(ax: Any, mark: Mark, x: Axis, place: float, order: float) -> None:
             runs = [(start, end - start) for start, end in spans]
             band = place - _CELL / 2, _CELL
             ax.broken_barh(runs, band, color=_color(mark.color), linewidth=0, zorder=order + 0.1)
+        case Dots():
+            many = {"rasterized": len(mark.x) > _MANY, "zorder": order}
+            ax.plot(mark.x, mark.y, **_dots(mark.shape, mark.color, small=mark.small), **many)
         case Curve():
-            ax.plot(mark.x, mark.y, color=_color(mark.color), zorder=order)
+            style = {"color": _color(mark.color), **_LINES[mark.line]}
+            ax.plot(mark.x, mark.y, zorder=order, **style)
         case Band():
-            style = {"color": _color(mark.color), "alpha": 0.16, "linewidth": 0}
+            style = {"color": _color(mark.color), **_BAND}
             ax.fill_between(mark.x, mark.low, mark.high, zorder=order, **style)
         case Rule(x=at) if mark.kind in _RULES:
             line, where = (ax.axhline, mark.y) if at is None else (ax.axvline, at)
-            line(where, zorder=order, **_RULES[mark.kind])
+            line(where, zorder=order, **_rule(mark.kind, mark.color))
+
+
+def _rule(kind: str, color: str) -> dict[str, Any]:
+    own = {"color": _color(color), "linewidth": 1.0} if color else {}
+    return _RULES[kind] | own
+
+
+def _dots(shape: str, color: str, *, small: bool = False) -> dict[str, Any]:
+    return {
+        "linestyle": "none",
+        "marker": "x" if shape == "cross" else "o",
+        "color": _color(color),
+        "markersize": 1.4 if small else 3.0,
+        "markeredgewidth": 0.5,
+    }
+
+
+def _name_ends(ax: Any, ends: tuple[End, ...]) -> None:
+    """Write a name at the end of each curve, moved up or down if two would overlap."""
+    if not ends:
+        return
+    from matplotlib.collections import LineCollection
+
+    beside = ax.get_yaxis_transform()
+    texts = [
+        ax.text(_NAMES_AT, end.y, label_of(end.name), transform=beside, va="center_baseline")
+        for end in ends
+    ]
+    # The height of a line of text is known only after the layout.
+    ax.figure.draw_without_rendering()
+    height = max(text.get_window_extent().height for text in texts)
+    low, high = ax.get_ylim()
+    gap = _SPACE * height / ax.get_window_extent().height * (high - low)
+    places = spread([end.y for end in ends], gap, low, high)
+    for text, y in zip(texts, places, strict=True):
+        text.set_y(y)
+    pairs = zip(ends, places, strict=True)
+    ax.add_collection(
+        LineCollection(
+            [[(1.0, end.y), (_NAMES_AT - 0.01, y)] for end, y in pairs],
+            colors=[_color(end.color) for end in ends],
+            linewidths=0.6,
+            transform=beside,
+            clip_on=False,
+        ),
+        autolim=False,
+    )
 
 
 def _draw_point(ax: Any, point: Point, x: Axis, place: float) -> None:
@@ -199,7 +262,7 @@ def _marker(shape: str, color: str) -> dict[str, Any]:
         "linestyle": "none",
         "marker": _MARKERS[shape],
         "color": color,
-        "markersize": max(5.0, pyplot().rcParams["lines.markersize"]),
+        "markersize": max(5.0, pyplot().rcParams["lines.markersize"]) * _SIZES.get(shape, 1.0),
         "markerfacecolor": "white" if hollow else color,
         "markeredgecolor": color if hollow else "white",
         "markeredgewidth": 1.2 if hollow else 0.6,
@@ -255,8 +318,14 @@ def _key(item: LegendItem) -> Any:
     from matplotlib.patches import Patch
 
     shape, color = item.mark.removeprefix("-"), _color(item.cls)
-    if shape == "line":
-        return Line2D([], [], color=color)
+    if shape in ("line", *_LINES):
+        return Line2D([], [], color=color, **_LINES.get(shape, {}))
+    if shape == "cut":
+        return Line2D([], [], **_rule(shape, item.cls))
+    if shape in ("dot", "dot-cross"):
+        return Line2D([], [], **_dots(shape.removeprefix("dot-"), item.cls))
+    if shape == "band":
+        return Patch(color=color, **_BAND)
     if shape not in _MARKERS:
         return Patch(**_fill(shape, item.cls))
     style = _marker(shape, color)

@@ -1,9 +1,9 @@
-"""Colours, sizes, new figures, legends and points with an edge, which all pictures share."""
+"""Figures of Matplotlib for scenes: their sizes and style, their Axes, and legends."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import fill
@@ -12,18 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
-
-# From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
-# a line on white.
-BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
-COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#000000")
-LIGHT = "#A6A6A6"
-# 4 and 7 have no common factor, so a pair repeats only after 28 lines.
-LINES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+from heckmanfa.errors import InputError, InputTypeError, needs_extra
+from heckmanfa.text.printable import shown
 
 # A column of a journal that has two.
 _COLUMN_INCHES = 3.4
@@ -91,18 +81,22 @@ class Canvas:
 
 
 @contextmanager
-def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
-    """Yield the Axes given, or those of a new figure one column wide, in its style.
+def canvas(ax: Any, height: float, count: int = 1, *, beside: bool = False) -> Iterator[Canvas]:
+    """Yield the Axes given, or those of a new figure.
 
-    A new figure is ``height`` inches high; its rows of Axes share their x axis.
+    That is one column wide, ``height`` inches high, and in its style; its Axes are stacked, and
+    share their x axis. Axes that are ``beside`` one another have a size of their own.
     """
     if ax is not None:
-        yield given_canvas(ax, rows)
+        yield _given_canvas(ax, count)
+        return
+    if beside:
+        yield _panel_canvas(count)
         return
     plt = pyplot()
     with plt.rc_context(_STYLE):
         _, axes = plt.subplots(
-            rows,
+            count,
             1,
             sharex=True,
             squeeze=False,
@@ -134,7 +128,7 @@ def _wrap_label(panel: Any) -> None:
             return
 
 
-def panel_canvas(count: int) -> Canvas:
+def _panel_canvas(count: int) -> Canvas:
     """Make a figure with a panel for each coefficient."""
     columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)
@@ -153,9 +147,9 @@ def panel_canvas(count: int) -> Canvas:
     return Canvas(panels[:count], True)
 
 
-def given_canvas(given: Any, count: int) -> Canvas:
+def _given_canvas(ax: Any, count: int) -> Canvas:
     """Check that the user gave as many Axes as a picture needs."""
-    axes = np.asarray(given, dtype=object).ravel()
+    axes = np.asarray(ax, dtype=object).ravel()
     for panel in axes:
         if not hasattr(panel, "set_xlim"):
             raise InputTypeError(f"ax must be Axes of Matplotlib; got a {type(panel).__name__}")
@@ -171,29 +165,6 @@ def pyplot() -> Any:
     return pyplot
 
 
-def mark_points(panel: Any, x: Any, y: Any, marker: str, color: str, **others: Any) -> Any:
-    """Draw points with a black edge above everything else; return what a legend needs."""
-    style = {"markersize": 5.0, "markeredgewidth": 0.6, "markeredgecolor": "black", "zorder": 4}
-    (points,) = panel.plot(x, y, linestyle="none", marker=marker, color=color, **(style | others))
-    return points
-
-
 def label_of(name: str) -> str:
     """Write a name as a picture shows it: Matplotlib reads formulas between dollar signs."""
     return shown(name).replace("$", r"\$")
-
-
-def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
-    """Return the coefficients to draw: those named, or all but the intercept."""
-    if terms is None:
-        return [term for term in known if term != "Intercept"] or known
-    wanted = [terms] if isinstance(terms, str) else list(terms)
-    if not wanted:
-        raise InputError("terms is empty: there is nothing to draw")
-    for term in wanted:
-        if term not in known:
-            raise UnknownFeatureError(
-                f"{quoted(term)} is not a coefficient of the prediction equation"
-                + nearest(str(term), known)
-            )
-    return wanted

@@ -11,8 +11,7 @@ from heckmanfa.plots.picture import Picture, first_lines
 from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 
@@ -131,7 +130,8 @@ class Chances(Picture):
 
     def _caption(self) -> str:
         lines = "Dashed line at half." if self.halves else f"Dashed lines at {LOW} and {HIGH}."
-        return " ".join(filter(None, (lines, self.about, first_lines(len(self.rows)))))
+        rest = first_lines(len(self.rows), f"pictures().{self.kind}.rows")
+        return " ".join(filter(None, (lines, self.about, rest)))
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""
@@ -140,13 +140,13 @@ class Chances(Picture):
         roles: dict[str, list[ChanceRow]] = {}
         for row in self.rows:
             roles.setdefault(row.role, []).append(row)
-        found = []
+        by_role = []
         for role, rows in roles.items():
             first = rows[0]
             named = f"{cut(first.name, 24)} {self.value(first)}"
             few = f", likeliest {named}" if len(rows) > 1 else f", {named}"
-            found.append(f"{role or 'features'}: {len(rows)}{few}")
-        text = f"{kind}. {'; '.join(found)}."
+            by_role.append(f"{role or 'features'}: {len(rows)}{few}")
+        text = f"{kind}. {'; '.join(by_role)}."
         if len(text) > _ALT:
             counts = "; ".join(f"{role}: {len(rows)}" for role, rows in roles.items())
             text = f"{kind}. {counts}."
@@ -156,16 +156,16 @@ class Chances(Picture):
         """Return the columns of numbers: their titles, and how a row fills them."""
         if self.halves:
             return [("Chosen in halves", self.value)]
-        found: list[tuple[str, Any]] = [("Chance", self.value)]
+        columns: list[tuple[str, Any]] = [("Chance", self.value)]
         if self.has_least_squares:
-            found.append(
+            columns.append(
                 ("Least squares, no correction", lambda row: chance_text(row.least_squares))
             )
         if any(not math.isnan(row.by_aic) for row in self.rows):
-            found.append(("By AIC weights", lambda row: chance_text(row.by_aic)))
+            columns.append(("By AIC weights", lambda row: chance_text(row.by_aic)))
         if any(not math.isnan(row.by_ebic) for row in self.rows):
-            found.append(("By EBIC weights", lambda row: chance_text(row.by_ebic)))
-        return found
+            columns.append(("By EBIC weights", lambda row: chance_text(row.by_ebic)))
+        return columns
 
     def _table(self) -> Table:
         columns = self._columns()

@@ -24,10 +24,9 @@ from heckmanfa.plots.scene import (
     Rule,
     with_interval,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import chance_text, effects, plural, share_text, some
+from heckmanfa.text.wording import chance_text, effects, plural, share_text, some, with_minus
 
 BIN = 0.05
 """width of a bin of rho"""
@@ -149,7 +148,7 @@ class RhoByAssignment(Picture):
     @property
     def top(self) -> float:
         """The weight of the heaviest bin."""
-        return max(one.weight for one in self.bins)
+        return max(rho_bin.weight for rho_bin in self.bins)
 
     def _title(self) -> str:
         return "rho, assignment by assignment"
@@ -187,7 +186,9 @@ class RhoByAssignment(Picture):
         ]
         if self.feature:
             words.append("Split by the feature that tells rho apart best.")
-        beyond = sum(one.weight for one in self.bins if math.isinf(one.low + one.high))
+        beyond = sum(
+            rho_bin.weight for rho_bin in self.bins if math.isinf(rho_bin.low + rho_bin.high)
+        )
         if beyond > 0:
             words.append(
                 f"{chance_text(beyond)} of the weight has a rho beyond ±1: no correlation."
@@ -218,22 +219,27 @@ class RhoByAssignment(Picture):
         return words
 
     def _table(self) -> Table:
-        rows = [[one.words, *self._cells(one)] for one in self.bins if one.weight > 0]
+        rows = [
+            [rho_bin.words, *self._cells(rho_bin)] for rho_bin in self.bins if rho_bin.weight > 0
+        ]
         means = [self.mean_inside, self.mean_outside] if self.feature else [self.mean]
         rows.append(["rho on average", *map(_rho, means)])
         weights = [*self._names()] if self.feature else ["Weight"]
         return lay_out(["rho"], weights, rows, "Weight by rho of an assignment", "rho-table")
 
-    def _cells(self, one: RhoBin) -> list[str]:
-        return [_weight(part) for part in (one.inside, one.outside)[: 2 if self.feature else 1]]
+    def _cells(self, rho_bin: RhoBin) -> list[str]:
+        return [
+            _weight(weight)
+            for weight in (rho_bin.inside, rho_bin.outside)[: 2 if self.feature else 1]
+        ]
 
-    def tooltip(self, one: RhoBin) -> str:
+    def tooltip(self, rho_bin: RhoBin) -> str:
         """Return the weight of a bin in words."""
-        cells = self._cells(one)
+        cells = self._cells(rho_bin)
         if not self.feature:
-            return f"rho {one.words}: {cells[0]} of the weight"
+            return f"rho {rho_bin.words}: {cells[0]} of the weight"
         inside, outside = self._names()
-        return f"rho {one.words}: {cells[0]} {inside}, {cells[1]} {outside}"
+        return f"rho {rho_bin.words}: {cells[0]} {inside}, {cells[1]} {outside}"
 
     def _means(self) -> tuple[tuple[float, str], ...]:
         """Return what is averaged, and in which assignments."""
@@ -249,12 +255,12 @@ class RhoByAssignment(Picture):
         """Return a bar for each bin: filled with the feature, and hatched above that without it."""
         low, high = self.ends
         marks: list[Mark | Group] = []
-        for one in self.bins:
-            filled = Bar(one.edges, (0.0, one.inside), "this")
-            hatched = Bar(one.edges, (one.inside, one.weight), "hatch", "hatch")
-            if one.weight > 0:
+        for rho_bin in self.bins:
+            filled = Bar(rho_bin.edges, (0.0, rho_bin.inside), "this")
+            hatched = Bar(rho_bin.edges, (rho_bin.inside, rho_bin.weight), "hatch", "hatch")
+            if rho_bin.weight > 0:
                 bars = (filled, hatched) if self.feature else (filled,)
-                marks.append(Group(bars, self.tooltip(one), one.edges))
+                marks.append(Group(bars, self.tooltip(rho_bin), rho_bin.edges))
         above = [Above(self.mean, (f"mean {_rho(self.mean)}",))]
         if self.feature:
             means = sorted(self._means())
@@ -356,15 +362,15 @@ class ImrEstimates(Picture):
     @property
     def n_found(self) -> int:
         """How many intervals exclude zero."""
-        return sum(one.is_found for one in self.estimates)
+        return sum(way.is_found for way in self.estimates)
 
     @property
     def ends(self) -> tuple[float, float]:
         """The range to draw: zero, and the intervals that set it, and a little more."""
         values = [0.0]
-        setting = [one for one in self.estimates if one.sets_range] or list(self.estimates)
-        for one in setting:
-            values += [end for end in (one.estimate, one.low, one.high) if math.isfinite(end)]
+        setting = [way for way in self.estimates if way.sets_range] or list(self.estimates)
+        for way in setting:
+            values += [end for end in (way.estimate, way.low, way.high) if math.isfinite(end)]
         more = _MORE * (max(values) - min(values)) or 1.0
         return min(values) - more, max(values) + more
 
@@ -387,17 +393,17 @@ class ImrEstimates(Picture):
 
     def _alt(self) -> str:
         first = self.estimates[0]
-        estimate, given = first.numbers
-        given = f", 95% interval {given}" if given else ""
+        estimate, interval = first.numbers
+        interval = f", 95% interval {interval}" if interval else ""
         what = "Intervals" if self.window is None else "Estimates"
         return (
             f"{what} of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
-            f"estimating it. {first.label.capitalize()}: {estimate}{given}. "
+            f"estimating it. {first.label.capitalize()}: {estimate}{interval}. "
             f"{self.found_words()}"
         )
 
     def _caption(self) -> str:
-        clipped = any(one.low < self.ends[0] or one.high > self.ends[1] for one in self.estimates)
+        clipped = any(way.low < self.ends[0] or way.high > self.ends[1] for way in self.estimates)
         arrow = " An arrow: the interval runs on." if clipped else ""
         note = f" {self.note}" if self.note else ""
         return (
@@ -407,7 +413,7 @@ class ImrEstimates(Picture):
 
     def _table(self) -> Table:
         titles = ["Estimate of", "Features"], ["Coefficient", "95% interval"]
-        rows = [[one.label, one.described, *one.numbers] for one in self.estimates]
+        rows = [[way.label, way.described, *way.numbers] for way in self.estimates]
         return lay_out(*titles, rows, "The coefficient of lambda", "imr-table")
 
     def _body(self) -> Rows:

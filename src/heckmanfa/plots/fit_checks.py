@@ -24,10 +24,9 @@ from heckmanfa.plots.scene import (
     Point,
     Rule,
 )
-from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import count, plural, with_minus
 
 BIN = 0.5
 """width of a bin, in standard deviations"""
@@ -320,8 +319,8 @@ class CalibrationPicture(Picture):
         marks: list[Mark | Group] = [Curve((low, high), (low, high), "muted")]
         for point in self.points:
             at, ends = point.predicted, (point.observed_low, point.observed_high)
-            parts = Interval(*ends, at, "this", upright=True), Point(at, point.observed, "this")
-            marks.append(Group(parts, self.tooltip(point), (at - near, at + near)))
+            inner = Interval(*ends, at, "this", upright=True), Point(at, point.observed, "this")
+            marks.append(Group(inner, self.tooltip(point), (at - near, at + near)))
         title = f"observed share of {shown(self.positive, 24)}"
         y = Axis(low, high, title, numbers="percent", most=(6, 6))
         x = Axis(low, high, "predicted probability", numbers="percent", most=(6, 6))

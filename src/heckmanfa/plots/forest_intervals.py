@@ -7,18 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from heckmanfa.errors import InputError
-from heckmanfa.plots.canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
-from heckmanfa.plots.picture import Picture, first_lines
-from heckmanfa.plots.scene import Axis, Interval, Mark, Point, Row, Rows, Rule, Scale, Shape
+from heckmanfa.plots.picture import Picture, first_lines, wanted_terms
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import SERIES, Axis, Interval, Mark, Point, Row, Rows, Rule, Shape
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, quoted, shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import effects, plural
 
 MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
@@ -29,9 +26,12 @@ _ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
 # Between the marks of a row, in its height.
 _APART = 13.0 / _ROW
 _PAD = 0.1
-_MODEL_INCHES = 0.09
+# Of coefficients: inches of a row for each model, and its least height in px.
+_MODEL_INCHES, _LINE = 0.09, 28.0
 # Of the height of a row, what the dots of several models share.
 _SPREAD = 0.7
+# Their number and that of colours have no common factor, so a pair repeats only after 28 models.
+_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond")
 _MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
 
 
@@ -57,6 +57,9 @@ class Estimate:
     def __str__(self) -> str:
         value, ends = self.words
         return f"{value} ({ends})" if ends else value
+
+
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,12 @@ class Forest(Picture):
 
         Rows without either count with what they have.
         """
-        found = [0.0]
+        ends = [0.0]
         for row in self.drawn:
             two = [estimate for estimate in row.estimates[:2] if estimate.is_known]
             for estimate in two or row.estimates:
-                found += (estimate.value, estimate.low, estimate.high)
-        return Scale.over(found, start, end, pad=_PAD).to_ticks()
+                ends += (estimate.value, estimate.low, estimate.high)
+        return Scale.over(ends, start, end, pad=_PAD).to_ticks()
 
     # Words. -----------------------------------------------------------------------------------
 
@@ -143,7 +146,7 @@ class Forest(Picture):
         return f"What goes with {shown(self.outcome)}{by}"
 
     def _legend(self) -> tuple[LegendItem, ...]:
-        return tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series)
+        return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.series)
 
     def _printed_legend(self) -> tuple[LegendItem, ...] | None:
         return None if len(self.series) > 1 else ()
@@ -153,29 +156,29 @@ class Forest(Picture):
         if not self.drawn:
             return f"{start} No feature may predict."
         row = self.drawn[0]
-        found = [
-            f"{estimate} by {one.label}"
-            for one, estimate in zip(self.series, row.estimates, strict=True)
+        estimates = [
+            f"{estimate} by {model.label}"
+            for model, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
         unit = f"in {self.unit}, " if self.unit else ""
         finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
-        for many in range(len(found), 0, -1):
-            text = f"{start}{finding}{'; '.join(found[:many])}."
+        for many in range(len(estimates), 0, -1):
+            text = f"{start}{finding}{'; '.join(estimates[:many])}."
             if len(text) <= _ALT:
                 return text
         return f"{start}{finding}not known."
 
     def _caption(self) -> str:
-        parts = [self.about]
+        sentences = [self.about]
         if self._runs_on():
-            parts.append("An arrow: the interval runs on.")
+            sentences.append("An arrow: the interval runs on.")
         if self.hollow and not all(row.is_sure for row in self.drawn):
-            parts.append(f"Hollow: {self.hollow}.")
+            sentences.append(f"Hollow: {self.hollow}.")
         if self.n_features > len(self.drawn):
-            parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
-        parts.append(first_lines(len(self.rows)))
-        return " ".join(filter(None, parts))
+            sentences.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
+        sentences.append(first_lines(len(self.rows), "pictures().forest.rows"))
+        return " ".join(filter(None, sentences))
 
     def _runs_on(self) -> bool:
         axis = self.scale(0.0, 1.0)
@@ -197,12 +200,12 @@ class Forest(Picture):
             columns.append(Column("Chosen in halves" if self.halves else "Chance"))
         if roles:
             columns.append(Column("Role", is_number=False))
-        for one in self.series:
-            columns += (Column(title, group=one.label) for title in ("Estimate", "95% interval"))
+        for item in self.series:
+            columns += (Column(title, group=item.label) for title in ("Estimate", "95% interval"))
         lines = []
         for row in self.rows[:MOST_LINES]:
             line = [Name(row.name).key, row.change, *[row.share] * shares, *[row.role] * roles]
-            lines.append((*line, *(words for one in row.estimates for words in one.words)))
+            lines.append((*line, *(words for item in row.estimates for words in item.words)))
         unit = f", in {self.unit}" if self.unit else ""
         caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
@@ -214,8 +217,8 @@ class Forest(Picture):
             lines.append(f"chosen in {row.share} halves" if self.halves else f"chance {row.share}")
         lines.append(f"{row.change}:")
         lines += [
-            f"{estimate} by {one.label}"
-            for one, estimate in zip(self.series, row.estimates, strict=True)
+            f"{estimate} by {model.label}"
+            for model, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
         return "\n".join(lines)
@@ -252,14 +255,14 @@ class Forest(Picture):
     def _marks(self, row: ForestRow) -> Iterator[Mark]:
         """Return the estimates of a row with their intervals, from top to bottom."""
         middle = (len(self.series) - 1) / 2
-        for number, (model, one) in enumerate(zip(self.series, row.estimates, strict=True)):
+        for number, (model, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
             hollow = model.shape == "circle" and not row.is_sure
             shape: Shape = "hollow" if hollow else model.shape
             at = _APART * (number - middle)
-            yield Interval(one.low, one.high, at, model.cls)
+            yield Interval(estimate.low, estimate.high, at, model.cls)
             # The arrow of an interval says already where the estimate lies.
-            alone = math.isnan(one.low) or math.isnan(one.high)
-            yield Point(one.value, at, model.cls, shape, alone)
+            alone = math.isnan(estimate.low) or math.isnan(estimate.high)
+            yield Point(estimate.value, at, model.cls, shape, alone)
 
 
 class EstimatedModel(Protocol):
@@ -293,36 +296,81 @@ def coefficients(
         Coefficients to draw, which may include "Intercept"; all others by default, in the order
         in which the models have them.
     """
-    tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
-    known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
-    wanted = wanted_terms(known, terms)
-    count = len(tables)
-    height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
-    offsets = (np.arange(count) - (count - 1) / 2.0) * _SPREAD / count
-    marks: dict[str, Any] = {}
-    with canvas(ax, height) as drawn:
-        (panel,) = drawn.axes
-        panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        for k, (name, table) in enumerate(tables.items()):
-            held = table.loc[[term for term in wanted if term in table.index]]
-            marks[name] = panel.errorbar(
-                held["estimate"],
-                [wanted.index(term) + offsets[k] for term in held.index],
-                xerr=held[["below", "above"]].to_numpy().T,
-                fmt=MARKERS[k % len(MARKERS)],
-                color=COLORS[k % len(COLORS)],
-                markersize=3.5,
-                markeredgecolor="black",
-                markeredgewidth=0.4,
-                elinewidth=1.0,
-                zorder=3,
-            )
-        panel.set_yticks(range(len(wanted)), [label_of(term) for term in wanted])
-        panel.set_ylim(len(wanted) - 0.5, -0.5)
-        panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
-        if count > 1:
-            drawn.legend(marks)
-    return panel
+    estimates = {name: _estimates(model, conf_level) for name, model in _named(models).items()}
+    known = list(dict.fromkeys(term for by_term in estimates.values() for term in by_term))
+    wanted = tuple(wanted_terms(known, terms))
+    return Coefficients(wanted, tuple(estimates.items()), conf_level).draw(ax)
+
+
+@dataclass(frozen=True)
+class Coefficients(Picture):
+    """Coefficients of the prediction equation by one or several models."""
+
+    kind: ClassVar[str] = "coefficients"
+
+    terms: tuple[str, ...]
+    models: tuple[tuple[str, Mapping[str, Estimate]], ...]
+    """the name of each model, and its estimates by term"""
+    conf_level: float
+
+    def _title(self) -> str:
+        return "Coefficients of the prediction equation"
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.conf_level:g}% interval"
+
+    def _looks(self) -> Iterator[tuple[str, Shape, str, Mapping[str, Estimate]]]:
+        """Return the colour and the shape of each model, its name and its estimates."""
+        for number, (name, estimates) in enumerate(self.models):
+            yield SERIES[number % len(SERIES)], _SHAPES[number % len(_SHAPES)], name, estimates
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        if len(self.models) == 1:
+            return ()
+        return tuple(
+            LegendItem(name, f"-{shape}", color) for color, shape, name, _ in self._looks()
+        )
+
+    def _alt(self) -> str:
+        models = plural(len(self.models), "model")
+        return f"{plural(len(self.terms), 'coefficient')} by {models}, each with a {self._level}."
+
+    def _caption(self) -> str:
+        return "Each coefficient is in the units of its feature."
+
+    def _table(self) -> Table:
+        columns = [Column("Feature", is_number=False, is_feature=True)]
+        for name, _ in self.models:
+            columns += (Column(title, group=name) for title in ("Estimate", self._level))
+        lines = []
+        for term in self.terms:
+            numbers = [estimates.get(term, _UNKNOWN).words for _, estimates in self.models]
+            lines.append((Name(term).key, *(words for pair in numbers for words in pair)))
+        return Table(tuple(columns), tuple(lines), self._title(), "coefficients-table")
+
+    def _body(self) -> Rows:
+        """Return a row for each coefficient, with its estimates from top to bottom."""
+        rows, ends, count = [], [], len(self.models)
+        for term in self.terms:
+            marks: list[Mark] = []
+            lines = [shown(term)]
+            for number, (color, shape, name, estimates) in enumerate(self._looks()):
+                if term not in estimates:
+                    continue
+                estimate, at = estimates[term], (number - (count - 1) / 2) * _SPREAD / count
+                marks += [
+                    Interval(estimate.low, estimate.high, at, color),
+                    Point(estimate.value, at, color, shape),
+                ]
+                lines.append(f"{estimate} by {name}")
+                ends += [estimate.value, estimate.low, estimate.high]
+            rows.append(Row(term, tuple(marks), "\n".join(lines), term))
+        axis = Scale.over([0.0, *ends], 0.0, 1.0, pad=0.05)
+        x = Axis(axis.low, axis.high, f"coefficient, with {self._level}", numbers="signed")
+        inches = 0.8 + len(rows) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
+        height = max(_LINE, _APART * _ROW * count + 10.0)
+        return Rows(x, tuple(rows), height, inches, (Rule(0.0),))
 
 
 def _named(models: Any) -> dict[str, EstimatedModel]:
@@ -353,11 +401,9 @@ def _is_model(value: Any) -> bool:
     return hasattr(type(value), "fit_")
 
 
-def _table(model: EstimatedModel, conf_level: float) -> Any:
-    """Return the estimates by term, and how far their intervals reach below and above."""
+def _estimates(model: EstimatedModel, conf_level: float) -> dict[str, Estimate]:
+    """Return the estimates of the prediction equation by term."""
     table = model.tidy(conf_level)
     table = table[table["equation"] == "prediction"].set_index("term")
-    return table.assign(
-        below=(table["estimate"] - table["ci_low"]).abs(),
-        above=(table["ci_high"] - table["estimate"]).abs(),
-    )
+    numbers = table[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float).tolist()
+    return {term: Estimate(*ends) for term, ends in zip(table.index, numbers, strict=True)}

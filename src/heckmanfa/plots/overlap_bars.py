@@ -13,12 +13,11 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.normal import inverse_mills
-from heckmanfa.plots.canvas import BLUE, GREY, VERMILION, canvas
 from heckmanfa.plots.picture import Picture, weight_words
-from heckmanfa.plots.scene import Axis, Bar, Group, Panel, Panels, Rule, Scale
-from heckmanfa.text.numerals import figure
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import Axis, Band, Bar, Curve, Group, Mark, Panel, Panels, Rule
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.wording import count, figure, plural
 
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -216,8 +215,10 @@ _FEWEST_BINS, _MOST_BINS = 10, 40
 
 
 @dataclass(frozen=True, eq=False)
-class MillsRatios:
+class MillsRatios(Picture):
     """Ratios of the rows that the prediction equation was fitted to, and of others."""
+
+    kind: ClassVar[str] = "imr_overlap"
 
     fitted: Floats
     """of the selected rows"""
@@ -241,13 +242,80 @@ class MillsRatios:
         # A bin ends before its upper edge, and the largest ratio of the fit is inside.
         inner[-1] = high = np.nextafter(high, np.inf)
         width = max((high - low) / (len(inner) - 1), 1e-12)
-        parts = [inner]
+        pieces = [inner]
         least = min(float(self.others.min()), low)
         most = min(max(float(self.others.max()), high), high + 0.5 * (high - low))
         for end, far in ((low, least), (high, most)):
             more = min(int(np.ceil(abs(far - end) / width)), _MOST_BINS)
-            parts.append(np.linspace(end, far, more + 1)[1:])
-        return np.unique(np.concatenate(parts))
+            pieces.append(np.linspace(end, far, more + 1)[1:])
+        return np.unique(np.concatenate(pieces))
+
+    def densities(self) -> tuple[Floats, Floats]:
+        """Return the shares of both samples by bin, per unit of the ratio."""
+        edges = self.bins()
+        others = np.minimum(self.others, edges[-1])
+        fitted, _ = np.histogram(self.fitted, edges, weights=self.weight, density=True)
+        return fitted, np.histogram(others, edges, density=True)[0]
+
+    def _title(self) -> str:
+        return "The inverse Mills ratio in fitting and in prediction"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        outside = f"{100 * self.share_outside:.2g}% outside"
+        return (
+            LegendItem(f"fitting: {count(len(self.fitted))} selected rows", "band", "this"),
+            LegendItem(f"prediction: {plural(len(self.others), 'row')}, {outside}", "line", "ols"),
+            LegendItem("range in fitting", "bar", "absent"),
+        )
+
+    def _alt(self) -> str:
+        low, high = map(figure, self.range)
+        return (
+            f"Histograms of the inverse Mills ratio. In fitting it is from {low} to {high}; "
+            f"{_share(self.share_outside)} of the rows to predict for are outside."
+        )
+
+    def _caption(self) -> str:
+        return "Beyond the range in fitting, the effect of the ratio is extrapolated."
+
+    def _table(self) -> Table:
+        edges, (fitted, others) = self.bins(), self.densities()
+        lines = [
+            [f"{figure(low)} to {figure(high)}", figure(inside), figure(outside)]
+            for (low, high), inside, outside in zip(pairwise(edges), fitted, others, strict=True)
+        ]
+        titles = ["Inverse Mills ratio"], ["Density in fitting", "Density in prediction"]
+        return lay_out(*titles, lines, self._title(), "imr-overlap-table")
+
+    def _body(self) -> Panels:
+        """Return two outlines, of which that of the fit is filled."""
+        edges, (fitted, others) = self.bins(), self.densities()
+        x, steps = _steps(edges, fitted)
+        _, outline = _steps(edges, others)
+        marks: list[Mark | Group] = [Rule(end, kind="cut") for end in self.range]
+        marks += [
+            Band(x, (0.0,) * len(x), steps, "this"),
+            Curve(x, steps, "this", "thin"),
+            Curve(x, outline, "ols"),
+        ]
+        # Bins answer to a pointer, though nothing is drawn for each alone.
+        for ends, inside, outside in zip(pairwise(edges.tolist()), fitted, others, strict=True):
+            words = f"fitting: {figure(inside)}", f"prediction: {figure(outside)}"
+            marks.append(Group((), "\n".join([" to ".join(map(figure, ends)), *words]), ends))
+        top = 1.05 * max(*steps, *outline)
+        panel = Panel(Axis(0.0, top, "density"), tuple(marks), 220.0, 26.0, shaded=(self.range,))
+        beyond = ""
+        if self.others.max() > edges[-1]:
+            beyond = f" (above {edges[-1]:.3g}: in the last bin)"
+        scale = Scale.over(edges.tolist(), 0.0, 1.0, pad=0.05)
+        title = f"inverse Mills ratio{beyond}"
+        return Panels(Axis(scale.low, scale.high, title, grid=False), (panel,), 2.6)
+
+
+def _steps(edges: Floats, heights: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the outline of a histogram, from the axis and back to it."""
+    outline = np.concatenate([[0.0], np.repeat(heights, 2), [0.0]])
+    return tuple(np.repeat(edges, 2).tolist()), tuple(outline.tolist())
 
 
 class RatioModel(Protocol):
@@ -287,40 +355,4 @@ def imr_overlap(
     ax : Axes, optional
     """
     ratios = model.mills_ratios(X, y, X_new, selected=selected, sample_weight=sample_weight)
-    fitted, others, bins = ratios.fitted, ratios.others, ratios.bins()
-    with canvas(ax, 2.6) as drawn:
-        (panel,) = drawn.axes
-        shade = panel.axvspan(*ratios.range, facecolor=GREY, alpha=0.12, linewidth=0, zorder=0)
-        for end in ratios.range:
-            panel.axvline(end, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
-        _, _, (filled,) = panel.hist(
-            fitted,
-            bins,
-            weights=ratios.weight,
-            density=True,
-            histtype="stepfilled",
-            facecolor=BLUE,
-            alpha=0.45,
-            zorder=2,
-        )
-        _, _, (outline,) = panel.hist(
-            np.minimum(others, bins[-1]),
-            bins,
-            density=True,
-            histtype="step",
-            edgecolor=VERMILION,
-            linewidth=1.3,
-            zorder=3,
-        )
-        beyond = f" (above {bins[-1]:.3g}: in the last bin)" if others.max() > bins[-1] else ""
-        panel.set_xlabel("inverse Mills ratio" + beyond)
-        panel.set_ylabel("density")
-        outside = f"{100 * ratios.share_outside:.2g}% outside"
-        drawn.legend(
-            {
-                f"fitting: {len(fitted):,} selected rows": filled,
-                f"prediction: {len(others):,} rows, {outside}": outline,
-                "range in fitting": shade,
-            }
-        )
-    return panel
+    return ratios.draw(ax)

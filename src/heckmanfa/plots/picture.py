@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.plots.axes import draw_scene
 from heckmanfa.plots.scene import Panels, Rows, Scene
 from heckmanfa.plots.svg import render_svg
+from heckmanfa.text.option_words import only_flag, told
+from heckmanfa.text.printable import quoted
 from heckmanfa.text.table import MOST_LINES, LegendItem, PictureText, Table
+from heckmanfa.text.wording import nearest
 
 
 class Picture(ABC):
@@ -72,11 +77,30 @@ class Picture(ABC):
         return draw_scene(self.scene(), ax)
 
 
-def first_lines(count: int) -> str:
-    """Say that a table of so many lines was cut; empty if it was not."""
+def first_lines(count: int, rest: str) -> str:
+    """Say that a table of so many lines was cut; empty if it was not.
+
+    ``rest`` is what has all of them in Python, such as "pictures().forest.rows".
+    """
     if count <= MOST_LINES:
         return ""
-    return f"The table holds the first {MOST_LINES}; the rest: `--save-table`."
+    return told(f"The table holds the first {MOST_LINES}; all: `{only_flag('save_table', rest)}`.")
+
+
+def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
+    """Return the coefficients to draw: those named, or all but the intercept."""
+    if terms is None:
+        return [term for term in known if term != "Intercept"] or known
+    wanted = [terms] if isinstance(terms, str) else list(terms)
+    if not wanted:
+        raise InputError("terms is empty: there is nothing to draw")
+    for term in wanted:
+        if term not in known:
+            raise UnknownFeatureError(
+                f"{quoted(term)} is not a coefficient of the prediction equation"
+                + nearest(str(term), known)
+            )
+    return wanted
 
 
 def weight_words(kind: str, sampling: str) -> str:

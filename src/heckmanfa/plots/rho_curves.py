@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputTypeError
-from heckmanfa.plots.canvas import (
-    BLUE,
-    GREY,
-    ORANGE,
-    VERMILION,
-    canvas,
-    given_canvas,
-    label_of,
-    mark_points,
-    panel_canvas,
-    wanted_terms,
+from heckmanfa.plots.picture import Picture, wanted_terms
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import (
+    Axis,
+    Band,
+    Curve,
+    Interval,
+    Mark,
+    Panel,
+    Panels,
+    Point,
+    Rule,
+    Shape,
 )
+from heckmanfa.text.passage import Name
+from heckmanfa.text.printable import shown
+from heckmanfa.text.table import LegendItem, Table, lay_out
+from heckmanfa.text.wording import effects, figure, plural
 
+# Height of a panel, room above it and at its left, in px.
+_HEIGHT, _ROOM, _LEFT = 170.0, 22.0, 60.0
+# Points of a profile that its table holds.
+_TABLE_POINTS = 21
 _AT_ZERO = {"ols": "least squares", "probit": "naive probit"}
 # How far below the points of interest the picture goes: in units of log-likelihood, and as a share
 # of the distance between the highest and the lowest of them. The tails would flatten all else.
@@ -32,8 +43,10 @@ _BELOW = 10.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class RhoCurves:
+class RhoCurves(Picture):
     """Each coefficient over rho, with its bounds within a range of rho."""
+
+    kind: ClassVar[str] = "uncertainty"
 
     path: pd.DataFrame
     """term, rho, estimate, ci_low and ci_high, the terms in the same order at each rho"""
@@ -42,17 +55,107 @@ class RhoCurves:
     rho: tuple[float, float]
     """the range that the bounds are for"""
     conf_level: float
-    rho_hat: float
     zero: str = "ols"
     """column of ``bounds`` with the estimates at rho = 0: "ols", or "probit" if the outcome is
     binary"""
+    terms: tuple[str, ...] = ()
+    """the coefficients to draw"""
 
-    def curve(self, position: int) -> pd.DataFrame:
-        """Return the path of a term by its position: names need not be distinct."""
-        return self.path.iloc[position :: len(self.bounds)]
+    def curve(self, term: str) -> pd.DataFrame:
+        """Return the path of a term, by its first position: names need not be distinct."""
+        return self.path.iloc[self._place(term) :: len(self.bounds)]
+
+    def _place(self, term: str) -> int:
+        return list(self.bounds["term"]).index(term)
+
+    def _title(self) -> str:
+        return "Coefficients over rho"
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.conf_level:g}% confidence interval"
+
+    def _marked(self, term: str) -> Iterator[tuple[LegendItem, Point]]:
+        """Return what is marked inside the range, and what it is called."""
+        low, high = self.rho
+        row = self.bounds.iloc[self._place(term)]
+        shapes: tuple[tuple[str, str, float, Shape, str], ...] = (
+            (_AT_ZERO[self.zero], "", row[self.zero], "circle", "ink"),
+            ("sign changes", "sign_change", 0.0, "cross", "ols"),
+            ("significance first changes", "significance_low", 0.0, "diamond", "pos"),
+            ("significance first changes", "significance_high", 0.0, "diamond", "pos"),
+        )
+        for label, column, height, shape, color in shapes:
+            rho = row[column] if column else 0.0
+            if low <= rho <= high:
+                yield LegendItem(label, shape, color), Point(rho, height, color, shape)
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        level = LegendItem(self._level, "band", "this")
+        items = [LegendItem("estimate", "line", "this"), level]
+        items.append(LegendItem("bounds of the estimate", "cut", "this"))
+        if self._is_single:
+            level = LegendItem(self._level, "line", "this")
+            items = [LegendItem("estimate", "square", "this"), level]
+        items += (item for term in self.terms for item, _ in self._marked(term))
+        return tuple(dict.fromkeys(items))
+
+    @property
+    def _is_single(self) -> bool:
+        return self.rho[0] == self.rho[1]
+
+    def _alt(self) -> str:
+        low, high = map(_number, self.rho)
+        many = plural(len(self.terms), "coefficient")
+        return f"{many} over a rho from {low} to {high}, with a {self._level} at each."
+
+    def _caption(self) -> str:
+        return "Estimates for a rho that is assumed, and the bounds of each within the range."
+
+    def _table(self) -> Table:
+        columns = [self.zero, "bound_low", "bound_high", "sign_change"]
+        columns += ["significance_low", "significance_high"]
+        titles = [_AT_ZERO[self.zero].capitalize(), "Lowest", "Highest", "Sign changes at rho"]
+        titles += ["Significance below 0", "Significance above 0"]
+        lines = [
+            [Name(term).key, *map(figure, self.bounds.iloc[self._place(term)][columns])]
+            for term in self.terms
+        ]
+        return lay_out(["Feature"], titles, lines, self._title(), "uncertainty-table")
+
+    def _body(self) -> Panels:
+        """Return a panel for each coefficient."""
+        low, high = self.rho
+        beside = 0.1 * self._is_single
+        panels = tuple(map(self._panel, self.terms))
+        x = Axis(low - beside, high + beside, "rho", grid=False)
+        return Panels(x, panels, left=_LEFT, axes="beside")
+
+    def _panel(self, term: str) -> Panel:
+        path, row = self.curve(term), self.bounds.iloc[self._place(term)]
+        rho, estimate, lows, highs = (
+            tuple(path[name].tolist()) for name in ("rho", "estimate", "ci_low", "ci_high")
+        )
+        marks: list[Mark] = [Rule(y=0.0)]
+        if self._is_single:
+            marks.append(Interval(lows[0], highs[0], rho[0], "this", upright=True))
+            marks.append(Point(rho[0], estimate[0], "this", "square"))
+        else:
+            marks += [Band(rho, lows, highs, "this"), Curve(rho, estimate, "this")]
+            bounds = row["bound_low"], row["bound_high"]
+            marks += (Rule(y=bound, kind="cut", color="this") for bound in bounds)
+        marks += (point for _, point in self._marked(term))
+        y = Scale.over([0.0, *lows, *highs], 0.0, 1.0, pad=0.05)
+        axis, tip = Axis(y.low, y.high, printed="coefficient", most=(5, 5)), self._tip(term)
+        return Panel(axis, tuple(marks), _HEIGHT, _ROOM, term, tip, term)
+
+    def _tip(self, term: str) -> str:
+        row = self.bounds.iloc[self._place(term)]
+        at_zero, low, high = effects(row[self.zero], row["bound_low"], row["bound_high"])
+        return f"{shown(term)}\n{_AT_ZERO[self.zero]}: {at_zero}\nfrom {low} to {high}"
 
 
-class Interval(Protocol):
+class Curved(Protocol):
     """Coefficients over a range of rho, as `uncertainty_interval` returns them."""
 
     def curves(self) -> RhoCurves:
@@ -61,7 +164,7 @@ class Interval(Protocol):
 
 
 def uncertainty(
-    interval: Interval, terms: Sequence[str] | None = None, axes: Any = None
+    interval: Curved, terms: Sequence[str] | None = None, axes: Any = None
 ) -> NDArray[Any]:
     """Draw coefficients over the range of rho, one panel each.
 
@@ -90,63 +193,15 @@ def uncertainty(
             f"{type(interval).__name__}"
         )
     curves = interval.curves()
-    known = list(curves.bounds["term"])
-    wanted = wanted_terms(known, terms)
-    drawn = panel_canvas(len(wanted)) if axes is None else given_canvas(axes, len(wanted))
-    marks: dict[str, Any] = {}
-    for panel, term in zip(drawn.axes, wanted, strict=True):
-        marks |= _draw(panel, curves, known.index(term))
-        panel.set_title(label_of(term))
-        panel.set_xlabel("rho")
-        panel.set_ylabel("coefficient")
-    drawn.legend(marks, fontsize="small")
-    return drawn.axes
-
-
-def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
-    """Draw one coefficient, and return what a legend needs."""
-    path, row = curves.curve(position), curves.bounds.iloc[position]
-    low, high = curves.rho
-    level = f"{100 * curves.conf_level:g}% confidence interval"
-    marks: dict[str, Any] = {}
-    panel.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
-    if low == high:
-        spread = (path["ci_high"] - path["ci_low"]) / 2.0
-        marks["estimate"], _, (marks[level],) = panel.errorbar(
-            path["rho"], path["estimate"], yerr=spread, fmt="s", color=BLUE, capsize=4
-        )
-        panel.set_xlim(low - 0.1, low + 0.1)
-    else:
-        (marks["estimate"],) = panel.plot(
-            path["rho"], path["estimate"], color=BLUE, linewidth=1.8, zorder=3
-        )
-        marks[level] = panel.fill_between(
-            path["rho"], path["ci_low"], path["ci_high"], color=BLUE, alpha=0.18, linewidth=0
-        )
-        for bound in (row["bound_low"], row["bound_high"]):
-            marks["bounds of the estimate"] = panel.axhline(
-                bound, color=BLUE, linewidth=1.0, linestyle=":", zorder=2
-            )
-        panel.set_xlim(low, high)
-    significance = [row["significance_low"], row["significance_high"]]
-    for label, values, height, marker, color in (
-        (_AT_ZERO[curves.zero], [0.0], row[curves.zero], "o", "black"),
-        ("sign changes", [row["sign_change"]], 0.0, "X", VERMILION),
-        ("significance first changes", significance, 0.0, "D", ORANGE),
-    ):
-        inside = [rho for rho in values if low <= rho <= high]
-        if inside:
-            # A mark at an end of the range is shown whole.
-            heights = [height] * len(inside)
-            marks[label] = mark_points(
-                panel, inside, heights, marker, color, markersize=6, zorder=5, clip_on=False
-            )
-    return marks
+    wanted = wanted_terms(list(curves.bounds["term"]), terms)
+    return np.asarray(replace(curves, terms=tuple(wanted)).draw(axes))
 
 
 @dataclass(frozen=True, eq=False)
-class ProfileCurve:
+class ProfileCurve(Picture):
     """The log-likelihood over a parameter, with its maxima and the likelihood-ratio interval."""
+
+    kind: ClassVar[str] = "profile"
 
     points: Floats
     """(P,) of the parameter, ascending, dense enough to draw"""
@@ -176,6 +231,105 @@ class ProfileCurve:
         floor = max(float(heights.min()), lowest - max(_BELOW[0], _BELOW[1] * (top - lowest)))
         space = 0.05 * (top - floor)
         return floor - space * (floor == heights.min()), top + space
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Where the axis starts and ends."""
+        return self.ends or (float(self.points[0]), float(self.points[-1]))
+
+    @property
+    def _others(self) -> list[tuple[str, float]]:
+        """Estimates beside those of maximum likelihood."""
+        others = ("two-step", self.two_step), ("naive probit", self.naive_probit)
+        return [(name, value) for name, value in others if math.isfinite(value)]
+
+    @property
+    def _maxima(self) -> list[tuple[str, Shape, str, pd.DataFrame]]:
+        """What kinds of maxima there are, with their marks."""
+        reported = self.maxima["reported"].astype(bool)
+        kinds: tuple[tuple[str, Shape, str, pd.DataFrame], ...] = (
+            ("ML", "circle", "this", self.maxima[reported]),
+            ("another maximum", "hollow", "problem", self.maxima[~reported]),
+        )
+        return [kind for kind in kinds if len(kind[-1])]
+
+    @property
+    def _interval(self) -> str:
+        pieces = ", ".join(f"[{_number(low)}, {_number(high)}]" for low, high in self.regions)
+        return f"{100 * self.conf_level:g}% {pieces}"
+
+    def _title(self) -> str:
+        return f"The profile likelihood of {self.name}"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        items = [LegendItem(self._interval, "band", "this")] if self.regions else []
+        items += (
+            LegendItem(f"{name} {_number(value)}", self._side(value) or "cut", "ols")
+            for name, value in self._others
+        )
+        items += (
+            LegendItem(f"{name} {', '.join(map(_number, rows.iloc[:, 0]))}", shape, color)
+            for name, shape, color, rows in self._maxima
+        )
+        return tuple(items)
+
+    def _alt(self) -> str:
+        known = [
+            f"{name} {', '.join(map(_number, rows.iloc[:, 0]))}" for name, *_, rows in self._maxima
+        ]
+        known += [f"{name} {_number(value)}" for name, value in self._others]
+        interval = f" Interval: {self._interval}." if self.regions else ""
+        return f"Log-likelihood over {self.name}: {'; '.join(known) or 'no maximum'}.{interval}"
+
+    def _caption(self) -> str:
+        words = "At each value, the log-likelihood is maximised over all other parameters."
+        if self.regions:
+            words += " Blue: the likelihood-ratio interval; the dashed line is its level."
+        return words
+
+    def _table(self) -> Table:
+        some = np.linspace(0, len(self.points) - 1, _TABLE_POINTS).round().astype(int)
+        lines = [
+            [_number(self.points[place]), f"{self.log_likelihood[place]:,.3f}", ""]
+            for place in some
+        ]
+        for name, *_, rows in self._maxima:
+            for place, height in rows.iloc[:, :2].to_numpy(dtype=float):
+                lines.append([_number(place), f"{height:,.3f}", name])
+        lines += ([_number(value), "", name] for name, value in self._others)
+        titles = [self.name], ["Log-likelihood", "What"]
+        return lay_out(*titles, lines, self._title(), "profile-table")
+
+    def _body(self) -> Panels:
+        """Return the curve over what is of interest, with the estimates."""
+        (first, last), (low, high) = self._ends, self.limits()
+        # The tails leave the picture.
+        heights = np.where(self.log_likelihood < low, np.nan, self.log_likelihood)
+        marks: list[Mark] = [Rule(y=self.level, kind="cut")] if self.regions else []
+        for region in self.regions:
+            ends = max(region[0], first), min(region[1], last)
+            marks.append(Band(ends, (low, low), (high, high), "this"))
+        marks.append(Curve(tuple(self.points.tolist()), tuple(heights.tolist()), "this"))
+        for _, value in self._others:
+            side = self._side(value)
+            if side is None:
+                marks.append(Rule(value, kind="cut", color="ols"))
+            else:
+                edge, above = last if side == "right" else first, low + 0.06 * (high - low)
+                marks.append(Point(edge, above, "ols", side))
+        for _, shape, color, rows in self._maxima:
+            places = rows.iloc[:, [0]].assign(height=rows["log_likelihood"]).to_numpy(dtype=float)
+            marks += (Point(x, y, color, shape) for x, y in places.tolist())
+        y = Axis(low, high, "profile log-likelihood", most=(5, 5))
+        panel = Panel(y, tuple(marks), 230.0, 26.0)
+        return Panels(Axis(first, last, self.name, grid=False), (panel,), 2.9, left=60.0)
+
+    def _side(self, value: float) -> Literal["left", "right"] | None:
+        """Return at which end of the axis an estimate lies beyond it; None inside."""
+        first, last = self._ends
+        if first < value < last:
+            return None
+        return "right" if value >= last else "left"
 
 
 class Profile(Protocol):
@@ -236,43 +390,7 @@ def rho_profile(
         selected=selected,
         sample_weight=sample_weight,
     )
-    return draw_profile(profile.curve(conf_level), ax)
-
-
-def draw_profile(curve: ProfileCurve, ax: Any) -> Any:
-    """Draw a profile; see `rho_profile`."""
-    marks: dict[str, Any] = {}
-    first, last = curve.ends or (float(curve.points[0]), float(curve.points[-1]))
-    with canvas(ax, 2.9) as drawn:
-        (panel,) = drawn.axes
-        pieces = ", ".join(f"[{_number(low)}, {_number(high)}]" for low, high in curve.regions)
-        for low, high in curve.regions:
-            marks[f"{100 * curve.conf_level:g}% {pieces}"] = panel.axvspan(
-                max(low, first), min(high, last), facecolor=BLUE, alpha=0.15, linewidth=0, zorder=0
-            )
-        if curve.regions:
-            panel.axhline(curve.level, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
-        panel.plot(curve.points, curve.log_likelihood, color=BLUE, zorder=2)
-        for name, value in (("two-step", curve.two_step), ("naive probit", curve.naive_probit)):
-            if math.isfinite(value):
-                marks[f"{name} {_number(value)}"] = _beside(panel, value, first, last)
-        reported = curve.maxima["reported"].astype(bool)
-        for name, rows, fill in (
-            ("ML", curve.maxima[reported], VERMILION),
-            ("another maximum", curve.maxima[~reported], "white"),
-        ):
-            if len(rows):
-                places, heights = rows.iloc[:, 0], rows["log_likelihood"]
-                positions = ", ".join(map(_number, places))
-                marks[f"{name} {positions}"] = mark_points(
-                    panel, places, heights, "o", fill, markeredgewidth=0.8, clip_on=False
-                )
-        panel.set_xlim(first, last)
-        panel.set_ylim(*curve.limits())
-        panel.set_xlabel(curve.name)
-        panel.set_ylabel("profile log-likelihood")
-        drawn.legend(marks)
-    return panel
+    return profile.curve(conf_level).draw(ax)
 
 
 def _number(value: float) -> str:
@@ -281,12 +399,3 @@ def _number(value: float) -> str:
     if abs(value) < 0.01:
         text = f"{value:.3g}"
     return text.replace("-", "\N{MINUS SIGN}")
-
-
-def _beside(panel: Any, value: float, first: float, last: float) -> Any:
-    """Draw another estimate: a line, or an arrow at the edge that it lies beyond."""
-    if first < value < last:
-        return panel.axvline(value, color=ORANGE, linewidth=1.0, linestyle="--", zorder=1)
-    arrow, edge = (">", last) if value >= last else ("<", first)
-    across = panel.get_xaxis_transform()
-    return mark_points(panel, [edge], [0.06], arrow, ORANGE, transform=across, clip_on=False)

@@ -3,7 +3,7 @@
 A scene says what is drawn, and where in the units of its axes; in px it has only the height of rows
 and panels, and the room around them. `heckmanfa.plots.svg` draws any scene as text for a page, and
 `heckmanfa.plots.axes` draws it with Matplotlib. Colours are names of the palette: "this", "ols" and
-"all" (series), "pos" and "neg" (signs), "ink", "muted", "pale", "absent" and "problem".
+"all" (series), "pos" and "neg" (signs), "ink", "muted", "pale", "absent", "caution" and "problem".
 
 A picture is rows of named features over one axis (`Rows`), or panels with two axes (`Panels`). In a
 row, y is the distance from its middle, in heights of a row.
@@ -11,155 +11,23 @@ row, y is the distance from its middle, in heights of a row.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
-from heckmanfa.text.numerals import signed as with_sign
-from heckmanfa.text.numerals import with_minus
-from heckmanfa.text.shortening import cut, cut_names
+from heckmanfa.text.printable import cut, cut_names
 from heckmanfa.text.table import LegendItem, PictureText
-
-_STEPS = (1, 2, 5)
-# Axes from here on are written with exponents.
-_SMALL, _LARGE = -5, 7
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A number on an axis."""
-
-    value: float
-    at: float
-    """where it is, in px"""
-    text: str
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A straight line from numbers to px.
-
-    Limits that are equal are moved apart, and limits that are not finite replaced, so every scale
-    has a width.
-    """
-
-    low: float
-    high: float
-    start: float
-    """px of `low`"""
-    end: float
-    """px of `high`"""
-
-    def __post_init__(self) -> None:
-        low, high = _limits(float(self.low), float(self.high))
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-
-    @classmethod
-    def over(
-        cls,
-        values: Iterable[float],
-        start: float,
-        end: float,
-        *,
-        pad: float = 0.0,
-        include: Sequence[float] = (),
-    ) -> Scale:
-        """Return a scale over the finite values, and a share of their range beyond on each side.
-
-        ``include`` are numbers that are in view too; nothing is added beyond them.
-        """
-        found = [float(value) for value in values if math.isfinite(value)]
-        if not found:
-            found = list(include) or [0.0, 1.0]
-        low, high = min(found), max(found)
-        more = pad * (high / 2 - low / 2) * 2
-        low, high = low - more, high + more
-        return cls(min([low, *include]), max([high, *include]), start, end)
-
-    def __call__(self, value: float) -> float:
-        """Return where a number is, in px; NaN has no place."""
-        # Halves and a common size keep differences of huge numbers finite.
-        size = max(abs(self.low), abs(self.high))
-        share = (value / size - self.low / size) / (self.high / size - self.low / size)
-        return self.start + share * (self.end - self.start)
-
-    def to_ticks(self, most: int = 6) -> Scale:
-        """Return a scale that reaches the next tick on a side where that is less than half away."""
-        count, step, power = self._steps(most)
-        width = step * 10.0**power
-        low, high = (count[0] - 1) * width, (count[-1] + 1) * width
-        return replace(
-            self,
-            low=low if self.low - low < 0.5 * width else self.low,
-            high=high if high - self.high < 0.5 * width else self.high,
-        )
-
-    def clipped(self, value: float) -> tuple[float, int]:
-        """Return where a number is, at the ends at most, and on which side of them it lies."""
-        if value < self.low:
-            return self.start, -1
-        if value > self.high:
-            return self.end, 1
-        return self(value), 0
-
-    def ticks(self, most: int = 6, *, signed: bool = False, unit: str = "") -> tuple[Tick, ...]:
-        """Return at most so many round numbers, all with the same number of decimals.
-
-        ``signed`` writes a plus before positive ones; ``unit`` follows each, such as "%".
-        """
-        count, step, power = self._steps(max(most, 2))
-        ticks: dict[str, Tick] = {}
-        for factor in count:
-            value = factor * step * 10.0**power
-            text = with_minus(_written(factor * step, power))
-            text = (with_sign(text) if signed else text) + unit
-            ticks.setdefault(text, Tick(value, self(value), text))
-        return tuple(ticks.values())
-
-    def _steps(self, most: int) -> tuple[range, int, int]:
-        """Return multiples of step * 10^power inside the limits."""
-        power = math.floor(math.log10((self.high / most - self.low / most) or 5e-324)) - 1
-        while True:
-            for step in _STEPS:
-                width = step * 10.0**power
-                if width == 0.0 or not math.isfinite(self.high / width):
-                    continue
-                # Limits that are round but for rounding are ticks.
-                first = math.ceil(self.low / width - 1e-9)
-                last = math.floor(self.high / width + 1e-9)
-                if last - first < most:
-                    return range(first, last + 1), step, power
-            power += 1
-
-
-def _limits(low: float, high: float) -> tuple[float, float]:
-    finite = [limit for limit in (low, high) if math.isfinite(limit)]
-    if not finite:
-        return 0.0, 1.0
-    low, high = min(finite), max(finite)
-    # Nearer limits would be one number after rounding.
-    apart = 1e-12 * max(abs(low), abs(high), 1e-290)
-    if high / 2 - low / 2 > apart:
-        return low, high
-    wide = 0.5 * max(abs(low), abs(high)) or 0.5
-    return low - wide, high + wide
-
-
-def _written(factor: int, power: int) -> str:
-    if factor == 0:
-        return "0"
-    if power <= _SMALL or power >= _LARGE:
-        return f"{factor}e{power}"
-    return f"{factor * 10.0**power:,.{max(-power, 0)}f}"
-
 
 Floats = tuple[float, ...]
 Span = tuple[float, float]
-Shape = Literal["circle", "hollow", "diamond", "square", "stroke"]
+Shape = Literal[
+    "circle", "hollow", "diamond", "square", "triangle", "left", "right", "cross", "stroke"
+]
 Fill = Literal["solid", "hatch", "slanted"]
-Numbers = Literal["plain", "signed", "percent", "absolute"]
+Line = Literal["solid", "dashed", "dashdot", "dotted", "thin"]
+Numbers = Literal["plain", "signed", "percent", "absolute", "count"]
+SERIES = ("this", "ols", "pos", "neg", "all", "ink", "caution")
+"""Colours of series of which there may be many, in order."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +44,7 @@ class Axis:
     """the title in Matplotlib, if different"""
     numbers: Numbers = "plain"
     """how they are written: "signed" with a plus, "percent" as shares of 100, "absolute" without
-    their sign, in Matplotlib"""
+    their sign, in Matplotlib, and a "count" only as integers"""
     ticks: tuple[tuple[float, str], ...] = ()
     """numbers to write on a page, with their words; round ones by default"""
     most: tuple[int, int] = (6, 5)
@@ -199,6 +67,18 @@ class Point:
     shape: Shape = "circle"
     arrow: bool = False
     """whether an arrow says on which side of the axis it lies"""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Small marks, of which there may be thousands: discs or crosses."""
+
+    x: Floats
+    y: Floats
+    color: str
+    shape: Literal["circle", "cross"] = "circle"
+    small: bool = False
+    """whether there are so many that they would hide each other"""
 
 
 @dataclass(frozen=True)
@@ -238,6 +118,7 @@ class Curve:
     x: Floats
     y: Floats
     color: str
+    line: Line = "solid"
 
 
 @dataclass(frozen=True)
@@ -258,6 +139,8 @@ class Rule:
     y: float | None = None
     kind: Literal["zero", "cut", "line"] = "zero"
     """"cut" is dashed; a "line" is one of the grid, which Matplotlib's pictures do not have"""
+    color: str = ""
+    """of a "cut", if different"""
 
 
 @dataclass(frozen=True)
@@ -276,7 +159,7 @@ def with_interval(value: float, low: float, high: float, color: str) -> tuple[In
     return Interval(low, high, 0.0, color), Point(value, 0.0, color)
 
 
-Mark = Point | Interval | Bar | Runs | Curve | Band | Rule | Note
+Mark = Point | Dots | Interval | Bar | Runs | Curve | Band | Rule | Note
 
 
 @dataclass(frozen=True)
@@ -336,6 +219,35 @@ class Rows:
     """a part of the axis that is hatched behind all rows"""
     columns: tuple[ColumnTip, ...] = ()
 
+    def places(self, row: float, head: float, start: float = 0.0) -> Places:
+        """Place rows and headings of these heights under one another."""
+        places, y = Places([], [], [], start), start
+        for words, rows in groupby(self.rows, key=lambda row: row.head):
+            if words:
+                places.heads.append((words, y))
+                y += head
+            first = y
+            for _ in rows:
+                places.tops.append(y)
+                y += row
+            if places.blocks and places.blocks[-1][1] == first:
+                first = places.blocks.pop()[0]
+            places.blocks.append((first, y))
+        return replace(places, end=y)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where rows are, from the top."""
+
+    heads: list[tuple[str, float]]
+    """words and tops of headings"""
+    tops: list[float]
+    """of rows"""
+    blocks: list[Span]
+    """tops and bottoms of rows without a heading between them"""
+    end: float
+
 
 @dataclass(frozen=True)
 class Group:
@@ -355,6 +267,15 @@ class Above:
     lines: tuple[str, ...]
     name: str = ""
     """of a feature, cut to the room there is, after the first line"""
+
+
+@dataclass(frozen=True)
+class End:
+    """The name of a curve, at the right of its panel, with a line from the curve's last point."""
+
+    y: float
+    name: str
+    color: str
 
 
 @dataclass(frozen=True)
@@ -379,22 +300,24 @@ class Panel:
     top: tuple[tuple[float, str], ...] = ()
     """numbers of a second axis above, by their x"""
     top_title: str = ""
+    ends: tuple[End, ...] = ()
+    """names of curves; all that have one end at the right edge"""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels over one x axis, from top to bottom; beside one another in Matplotlib."""
+    """Panels over one x axis, from top to bottom."""
 
     x: Axis
     panels: tuple[Panel, ...]
     inches: float = 0.0
-    """height of a new figure; several panels have a size of their own"""
+    """height of a new figure; panels beside one another have a size of their own"""
     below: tuple[Row, ...] = ()
     """rows of intervals and points below the axis, on a page"""
     left: float = 46.0
     """room for the numbers of y axes, in px"""
-    several: bool = False
-    """whether Matplotlib has Axes for each panel, even if there is one"""
+    axes: Literal["one", "beside", "stacked"] = "one"
+    """of Matplotlib: one, or an array of them, beside one another or over one x axis"""
 
 
 @dataclass(frozen=True)

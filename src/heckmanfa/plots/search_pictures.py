@@ -2,52 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, InputTypeError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
-from heckmanfa.model.moments import Moments
-from heckmanfa.plots.canvas import (
-    BLUE,
-    COLORS,
-    GREY,
-    LIGHT,
-    LINES,
-    VERMILION,
-    canvas,
-    label_of,
-    mark_points,
+from heckmanfa.plots.picture import Picture
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import (
+    SERIES,
+    Axis,
+    Band,
+    Curve,
+    Dots,
+    End,
+    Line,
+    Mark,
+    Panel,
+    Panels,
+    Point,
+    Rule,
 )
 from heckmanfa.search.searched import Search
-from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import CRITERIA, nearest, plural
+from heckmanfa.text.passage import Name
+from heckmanfa.text.printable import cut, quoted, shown
+from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
+from heckmanfa.text.wording import CRITERIA, figure, listed, nearest, plural, with_minus
 
-_HEIGHT_INCHES = 3.6
-# Beyond these, dots are small, and are saved as pixels in a vector file.
-_FEW, _MANY = 300, 2000
-_LEGEND_SIZE = 3.0
-_LABEL_INCHES = 0.14
-_SPACE = 1.05
-# In widths of the axes, from their left.
-_NAMES_AT = 1.07
+# Dots beyond so many are small.
+_FEW = 300
+_HEIGHT_INCHES, _LABEL_INCHES = 3.6, 0.14
+# Above a panel, in px.
+_ROOM = 26.0
+# Their number and that of colours have no common factor, so a pair repeats only after 28 lines.
+_LINES: tuple[Line, ...] = ("solid", "dashed", "dashdot", "dotted")
 
 
 @dataclass(frozen=True, eq=False)
-class CandidatePoints:
+class CandidatePoints(Picture):
     """The N assignments that a search kept, best first by its criterion, whatever their rho."""
 
+    kind: ClassVar[str] = "specification_curve"
+
     criterion: str
+    """as texts call it"""
     window: tuple[float, float] | None
     masks: Mask
     """(N, K)"""
@@ -63,43 +69,136 @@ class CandidatePoints:
     """assignments that the search evaluated"""
     names: tuple[str, ...]
     """(K,) of the columns of X"""
-    moments: Moments
-    refitted: Floats | None = None
-    """(N, K) coefficients of refits by maximum likelihood; None if the outcome is not binary"""
+    feature: str = ""
+    """whose coefficient is shown in place of the criterion"""
+    coef: Floats | None = None
+    """(N,) that coefficient, NaN if an assignment does not hold the feature"""
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.masks)
 
-    @cached_property
-    def coef(self) -> Floats:
-        """(N, K) coefficients by two-step or refits, NaN if a feature is not held."""
-        solved = self.refitted
-        if solved is None:
-            solved = self.moments.solve(self.masks).coef
-        return np.where(self.masks, solved, np.nan)
+    @property
+    def _upper(self) -> Floats:
+        """(N,) what the upper panel shows."""
+        return self.value if self.coef is None else self.coef
+
+    def _title(self) -> str:
+        return f"Assignments, best first by {self.criterion}"
 
     @property
-    def rank_limits(self) -> tuple[float, float]:
-        """Where an axis of ranks starts and ends, with room to show the first mark whole."""
+    def _count(self) -> str:
+        kept, total = len(self), plural(self.n_evaluated, "assignment")
+        return total if kept == self.n_evaluated else f"{kept:,} of {total}"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        items = []
+        inside = "an assignment"
+        if self.window is not None:
+            inside = "rho in the window"
+            items.append(LegendItem("window of rho", "band", "this"))
+        if self.inside.any():
+            items.append(LegendItem(inside, "dot", "this"))
+        if not self.inside.all():
+            items.append(LegendItem("rho outside it", "dot-cross", "pale"))
+        if self.chosen is not None:
+            items.append(LegendItem("chosen", "diamond", "ols"))
+        return tuple(items)
+
+    def _alt(self) -> str:
+        words = f"{self._count}, best first by {self.criterion}"
+        if self.chosen is None:
+            return f"{words}."
+        rho = with_minus(f"{self.rho[self.chosen]:.2f}")
+        return f"{words}. The one chosen is number {self.chosen + 1:,}, with rho {rho}."
+
+    def _caption(self) -> str:
+        above = f"the coefficient of {shown(self.feature, 40)}" if self.feature else self.criterion
+        words = f"Above: {above}; below: the estimate of rho."
+        if self.window is not None:
+            words += " Assignments outside the window of rho could not be chosen."
+        if len(self) > MOST_LINES:
+            words += f" The table holds the best {MOST_LINES}; all: `candidates_`."
+        return words
+
+    def _table(self) -> Table:
+        numbers = {self.criterion: [with_minus(f"{value:,.3f}") for value in self.value]}
+        if self.coef is not None:
+            numbers[f"Coefficient of {shown(self.feature, 40)}"] = list(map(figure, self.coef))
+        numbers["rho"] = [with_minus(f"{rho:.3f}") for rho in self.rho]
+        lines = []
+        for place, mask in enumerate(self.masks[:MOST_LINES]):
+            features = [self.names[column] for column in np.flatnonzero(mask)]
+            cells = [values[place] for values in numbers.values()]
+            lines.append([str(place + 1), listed(features) or "none", *cells])
+        titles = ["Number", "Features"], [*numbers]
+        return lay_out(*titles, lines, self._title(), "candidates-table")
+
+    def _body(self) -> Panels:
+        """Return the criterion or a coefficient above rho, over the rank."""
         space = max(0.02 * len(self), 0.6)
-        return 1.0 - space, len(self) + space
+        # The first mark is shown whole.
+        first, last = 1.0 - space, len(self) + space
+        window: list[Mark] = []
+        if self.window is not None:
+            lows, highs = ((end, end) for end in self.window)
+            window.append(Band((first, last), lows, highs, "this"))
+            window += (Rule(y=end, kind="cut", color="this") for end in self.window)
+        zero: tuple[Mark, ...] = ()
+        upper = Axis(*_limits(self.value), self.criterion, most=(5, 5))
+        if self.coef is not None:
+            zero = (Rule(y=0.0),)
+            upper = Axis(*_limits([0.0, *self.coef]), printed="coefficient", most=(5, 5))
+        lower = Axis(*_limits(self.rho), "estimate of rho", most=(5, 5))
+        title = f"{self._count}, best first by {self.criterion}"
+        return Panels(
+            Axis(first, last, title, numbers="count", grid=False),
+            (
+                Panel(upper, (*zero, *self._dots(self._upper)), 170.0, _ROOM, self.feature),
+                Panel(lower, (*window, *self._dots(self.rho)), 170.0, _ROOM),
+            ),
+            _HEIGHT_INCHES,
+            left=60.0,
+            axes="stacked",
+        )
 
-    @property
-    def criterion_name(self) -> str:
-        """The criterion as texts call it."""
-        return CRITERIA[self.criterion]
+    def _dots(self, heights: Floats) -> Iterator[Mark]:
+        ranks = np.arange(1.0, len(heights) + 1.0)
+        known = np.isfinite(heights)
+        for rows, color in ((~self.inside & known, "pale"), (self.inside & known, "this")):
+            places = tuple(ranks[rows].tolist()), tuple(heights[rows].tolist())
+            if rows.any():
+                shape: Literal["circle", "cross"] = "cross" if color == "pale" else "circle"
+                yield Dots(*places, color, shape, small=len(heights) > _FEW)
+        if self.chosen is not None and known[self.chosen]:
+            yield Point(self.chosen + 1.0, float(heights[self.chosen]), "ols", "diamond")
 
 
-def _points(fit: Fit, search: Search) -> CandidatePoints:
+def _limits(heights: Iterable[float]) -> tuple[float, float]:
+    scale = Scale.over(heights, 0.0, 1.0, pad=0.08)
+    return scale.low, scale.high
+
+
+def _points(fit: Fit, search: Search, column: int | None) -> CandidatePoints:
     """Sort the candidates of a search that can be fitted by its criterion."""
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
     order = order[np.isfinite(search.values[order])]
     masks = search.masks[order]
     same = np.flatnonzero((masks == fit.support).all(axis=1))
+    coef = None
+    if column is not None:
+        if not masks[:, column].any():
+            raise InputError(
+                f"no assignment that was kept holds {quoted(fit.labels[column])}, so there is no "
+                "coefficient to draw"
+            )
+        # Of a binary outcome, those of refits by maximum likelihood.
+        refits = None if search.refits is None else search.refits.coef[order]
+        solved = fit.moments.solve(masks).coef if refits is None else refits
+        coef = np.where(masks[:, column], solved[:, column], np.nan)
     return CandidatePoints(
-        criterion=search.goal.criterion,
+        criterion=CRITERIA[search.goal.criterion].replace("R2", "R²"),
         window=search.goal.rho_range,
         masks=masks,
         value=search.values[order],
@@ -108,8 +207,8 @@ def _points(fit: Fit, search: Search) -> CandidatePoints:
         chosen=int(same[0]) if len(same) else None,
         n_evaluated=search.n_assignments,
         names=fit.labels,
-        moments=fit.moments,
-        refitted=None if search.refits is None else search.refits.coef[order],
+        feature="" if column is None else fit.labels[column],
+        coef=coef,
     )
 
 
@@ -141,7 +240,7 @@ def specification_curve(
     if not hasattr(type(model), "fit_"):
         raise InputTypeError(f"model must be a fitted search; got a {type(model).__name__}")
     fit = model.fit_
-    if fit.average is not None:
+    if fit.way.is_average:
         raise NotSearchedError(
             f"{type(model).__name__} chooses no assignment to compare with others; assignments_ "
             "has the heaviest, or fit HeckmanBestSubset"
@@ -151,40 +250,9 @@ def specification_curve(
             f"{type(model).__name__} does not search for features, so there is one "
             f"specification only; fit {fit.family.words.searches}"
         )
-    found = _points(fit, fit.search.check_candidates("the list of candidates"))
-    word = found.criterion_name.replace("R2", "R²")
+    search = fit.search.check_candidates("the list of candidates")
     column = None if term is None else _column(fit, term)
-    if column is not None and not found.masks[:, column].any():
-        raise InputError(
-            f"no assignment that was kept holds {quoted(found.names[column])}, so there is no "
-            "coefficient to draw"
-        )
-    marks: dict[str, Any] = {}
-    with canvas(ax, _HEIGHT_INCHES, rows=2) as drawn:
-        above, below = drawn.axes
-        if found.window is not None:
-            marks["window of rho"] = below.axhspan(
-                *found.window, facecolor=BLUE, alpha=0.12, linewidth=0, zorder=0
-            )
-            for end in found.window:
-                below.axhline(end, color=BLUE, linewidth=0.6, linestyle="--", zorder=1)
-        if column is not None:
-            above.set_title(label_of(found.names[column]))
-            above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        marks |= _dots(above, found.value if column is None else found.coef[:, column], found)
-        marks |= _dots(below, found.rho, found)
-        above.set_ylabel(word if term is None else "coefficient")
-        below.set_ylabel("estimate of rho")
-        n, total = len(found), found.n_evaluated
-        some = "" if n == total else f"{n:,} of "
-        below.set_xlabel(f"{some}{plural(total, 'assignment')}, best first by {word}")
-        for panel in drawn.axes:
-            panel.set_xlim(*found.rank_limits)
-            panel.margins(y=0.08)
-            if drawn.is_new:
-                panel.locator_params(axis="x", integer=True, min_n_ticks=1)
-        drawn.legend(marks)
-    return drawn.axes
+    return np.asarray(_points(fit, search, column).draw(ax))
 
 
 def _column(fit: Fit, term: str | int) -> int:
@@ -202,70 +270,85 @@ def _column(fit: Fit, term: str | int) -> int:
     )
 
 
-def _dots(panel: Any, heights: Floats, found: CandidatePoints) -> dict[str, Any]:
-    """Draw a panel; return what a legend needs."""
-    ranks = np.arange(1, len(heights) + 1)
-    size = _LEGEND_SIZE if len(heights) <= _FEW else 1.4
-    marks: dict[str, Any] = {}
-    names = (
-        ("rho in the window", "rho outside it")
-        if found.window is not None
-        else ("an assignment", "")
-    )
-    for name, rows, color, marker, layer in (
-        (names[0], found.inside, BLUE, "o", 3),
-        (names[1], ~found.inside, LIGHT, "x", 2),
-    ):
-        rows = rows & np.isfinite(heights)
-        if rows.any():
-            style = {"linestyle": "none", "marker": marker, "color": color, "markeredgewidth": 0.5}
-            panel.plot(
-                ranks[rows],
-                heights[rows],
-                markersize=size,
-                zorder=layer,
-                rasterized=len(heights) > _MANY,
-                **style,
-            )
-            # A legend shows a dot that can be seen.
-            (marks[name],) = panel.plot([], [], markersize=_LEGEND_SIZE, **style)
-    chosen = found.chosen
-    if chosen is not None and np.isfinite(heights[chosen]):
-        marks["chosen"] = mark_points(panel, [chosen + 1], [heights[chosen]], "D", VERMILION)
-    return marks
-
-
 @dataclass(frozen=True, eq=False)
-class TrainingPath:
+class TrainingPath(Picture):
     """The probability of each feature over the epochs recorded."""
+
+    kind: ClassVar[str] = "assignment_path"
 
     epochs: Floats
     """(R,)"""
     probability: Floats
     """(R, K)"""
     names: tuple[str, ...]
-    support: Mask
-    """(K,) which features predict"""
+    """(K,)"""
     order: tuple[int, ...]
     """features that were trained, by their probability at the end, the highest first"""
+    top: int = 8
+    """how many of them have names"""
 
+    @property
+    def _named(self) -> tuple[int, ...]:
+        return self.order[: self.top]
 
-def read_path(
-    path: Mapping[str, Any] | None, names: tuple[str, ...], support: Mask
-) -> TrainingPath | None:
-    """Return the training as ``path_`` of a model records it; None without a record."""
-    if not path or not len(path["epoch"]):
-        return None
-    probability = np.asarray(path["inclusion_prob"])
-    trained = np.flatnonzero(np.isfinite(probability).all(axis=0))
-    order = trained[np.argsort(-probability[-1, trained], kind="stable")]
-    return TrainingPath(
-        epochs=np.asarray(path["epoch"]),
-        probability=probability,
-        names=names,
-        support=support,
-        order=tuple(int(column) for column in order),
-    )
+    @property
+    def _n_others(self) -> int:
+        return len(self.order) - len(self._named)
+
+    def _title(self) -> str:
+        return "The probability that each feature predicts, over the training"
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        words = plural(self._n_others, "other feature")
+        return (LegendItem(words, "thin", "pale"),) if self._n_others else ()
+
+    def _alt(self) -> str:
+        start = f"Probabilities of {plural(len(self.order), 'feature')} over the training."
+        ends = [
+            f"{cut(self.names[column], 30)} {self.probability[-1, column]:.2f}"
+            for column in self._named[:3]
+        ]
+        return f"{start} At the end: {', '.join(ends)}."
+
+    def _caption(self) -> str:
+        return f"After {plural(int(self.epochs[-1]), 'epoch')}."
+
+    def _table(self) -> Table:
+        lines = [
+            [
+                Name(self.names[column]).key,
+                *(f"{self.probability[row, column]:.4f}" for row in (0, -1)),
+            ]
+            for column in self.order[:MOST_LINES]
+        ]
+        first, last = (f"At epoch {epoch:,.0f}" for epoch in self.epochs[[0, -1]])
+        return lay_out(["Feature"], [first, last], lines, self._title(), "path-table")
+
+    def _body(self) -> Panels:
+        """Return a curve for each feature, with names at the ends of the first."""
+        named, epochs = self._named, tuple(self.epochs.tolist())
+        looks: list[tuple[int, str, Line]] = [
+            (column, "pale", "thin") for column in self.order[len(named) :]
+        ]
+        looks += (
+            (column, SERIES[rank % len(SERIES)], _LINES[rank % len(_LINES)])
+            for rank, column in enumerate(named)
+        )
+        paths = {column: tuple(self.probability[:, column].tolist()) for column in self.order}
+        marks = tuple(Curve(epochs, paths[column], color, line) for column, color, line in looks)
+        ends = tuple(
+            End(paths[column][-1], self.names[column], color)
+            for column, color, _ in looks[-len(named) :]
+        )
+        trained = self.probability[:, list(self.order)]
+        space = 0.05 * max(float(np.ptp(trained)), 0.1)
+        y = Axis(
+            float(trained.min()) - space, float(trained.max()) + space, "inclusion probability"
+        )
+        x = Axis(epochs[0] - (len(epochs) < 2), epochs[-1], "epoch", numbers="count", grid=False)
+        height = max(230.0, 17.0 * len(ends))
+        inches = max(2.5, 0.7 + _LABEL_INCHES * len(ends))
+        return Panels(x, (Panel(y, marks, height, _ROOM, ends=ends),), inches, left=52.0)
 
 
 def assignment_path(model: Fitted, ax: Any = None, top: int = 8) -> Any:
@@ -280,38 +363,10 @@ def assignment_path(model: Fitted, ax: Any = None, top: int = 8) -> Any:
         How many features to name: those with the largest probabilities at the end. The others
         are thin grey lines.
     """
-    found = _recorded_path(model)
+    path = _recorded_path(model)
     if not isinstance(top, Integral) or top < 1:
         raise InputError(f"top must be an integer of at least 1; got {quoted(top)}")
-    epochs, path = found.epochs, found.probability
-    named, others = found.order[: int(top)], found.order[int(top) :]
-    names = [label_of(found.names[column]) for column in named]
-    with canvas(ax, max(2.5, 0.7 + _LABEL_INCHES * len(named))) as drawn:
-        (panel,) = drawn.axes
-        marks: dict[str, Any] = {}
-        for column in others:
-            (line,) = panel.plot(epochs, path[:, column], color=LIGHT, linewidth=0.6, zorder=1)
-            marks[f"{len(others)} other features"] = line
-        lines = [
-            panel.plot(
-                epochs,
-                path[:, column],
-                color=COLORS[rank % len(COLORS)],
-                linestyle=LINES[rank % len(LINES)],
-                zorder=3,
-            )[0]
-            for rank, column in enumerate(named)
-        ]
-        panel.set_xlim(epochs[0] - (len(epochs) < 2), epochs[-1])
-        trained = path[:, list(found.order)]
-        space = 0.05 * max(float(np.ptp(trained)), 0.1)
-        panel.set_ylim(float(trained.min()) - space, float(trained.max()) + space)
-        panel.set_xlabel("epoch")
-        panel.set_ylabel("inclusion probability")
-        if others:
-            drawn.legend(marks)
-        _label_ends(panel, lines, names)
-    return panel
+    return replace(path, top=int(top)).draw(ax)
 
 
 def _recorded_path(model: Any) -> TrainingPath:
@@ -322,10 +377,13 @@ def _recorded_path(model: Any) -> TrainingPath:
         if "two steps" not in model.fit_.family.supports:
             cure = "no search for a binary outcome does, so there is no path to draw"
         raise InputError(f"{type(model).__name__} trains nothing; {cure}")
-    columns = model.fit_.spec.columns
-    found = read_path(recorded, columns.labels_of_x, model.support_)
-    if found is not None:
-        return found
+    if recorded and len(recorded["epoch"]):
+        probability = np.asarray(recorded["inclusion_prob"])
+        trained = np.flatnonzero(np.isfinite(probability).all(axis=0))
+        order = trained[np.argsort(-probability[-1, trained], kind="stable")]
+        names = model.fit_.spec.columns.labels_of_x
+        epochs = np.asarray(recorded["epoch"], dtype=np.float64)
+        return TrainingPath(epochs, probability, names, tuple(order.tolist()))
     model.fit_.search.check_searched()
     reason = (
         "extraction='correlation' trains nothing"
@@ -336,46 +394,3 @@ def _recorded_path(model: Any) -> TrainingPath:
         f"{reason}: fit with record_path=40 (a record every 40 epochs, at most the number of "
         "epochs) and extraction='sample' or 'rank'"
     )
-
-
-def _label_ends(panel: Any, lines: list[Any], names: list[str]) -> None:
-    """Write a name at the end of each line, moved up or down if two would overlap."""
-    from matplotlib.collections import LineCollection
-
-    ends = np.array([line.get_ydata()[-1] for line in lines])
-    beside = panel.get_yaxis_transform()
-    texts = [
-        panel.text(_NAMES_AT, end, name, transform=beside, va="center_baseline")
-        for name, end in zip(names, ends, strict=True)
-    ]
-    # The height of a line of text is known only after the layout.
-    panel.figure.draw_without_rendering()
-    height = max(text.get_window_extent().height for text in texts)
-    low, high = panel.get_ylim()
-    gap = _SPACE * height / panel.get_window_extent().height * (high - low)
-    heights = _spread(ends, gap, low, high)
-    for text, y in zip(texts, heights, strict=True):
-        text.set_y(y)
-    panel.add_collection(
-        LineCollection(
-            [[(1.0, end), (_NAMES_AT - 0.01, y)] for end, y in zip(ends, heights, strict=True)],
-            colors=[line.get_color() for line in lines],
-            linewidths=0.6,
-            transform=beside,
-            clip_on=False,
-        ),
-        autolim=False,
-    )
-
-
-def _spread(heights: Floats, gap: float, low: float, high: float) -> Floats:
-    """Move heights apart by at least a gap, as little as possible, and within the limits."""
-    n = len(heights)
-    # Of several at the same height the first stays the highest.
-    order = np.lexsort((-np.arange(n), heights))
-    gap = min(gap, (high - low) / max(n - 1, 1))
-    steps = gap * np.arange(n)
-    moved = isotonic_regression(heights[order] - steps)
-    spread = np.empty(n)
-    spread[order] = np.clip(moved, low, high - steps[-1]) + steps
-    return spread

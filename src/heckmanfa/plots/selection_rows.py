@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, Scale, with_interval
-from heckmanfa.text.numerals import figure, signed, with_minus
+from heckmanfa.plots.scale import Scale
+from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, with_interval
+from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, shown
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import listed, plural
+from heckmanfa.text.wording import figure, listed, plural, signed, with_minus
 
 MOST_ROWS = 15
 """features that the pictures of selection show; their tables have more"""
@@ -135,7 +134,8 @@ class SelectionMargins(Picture):
             for change in driver.changes
         ]
         titles = ["Feature", "Change"], ["Points", "95% from", "to"]
-        caption = "Percentage points of the probability of being selected" + _cut_words(lines)
+        caption = "Percentage points of the probability of being selected"
+        caption += _cut_words(len(lines), "pictures(X, y).margins.drivers")
         return lay_out(*titles, lines[:MOST_LINES], caption, "margins-table")
 
     def tooltip(self, driver: SelectionDriver) -> str:
@@ -215,10 +215,11 @@ class SelectionProfiles(Picture):
         return LegendItem(_WITH, "circle", "this"), LegendItem(_WITHOUT, "hollow", "ink")
 
     def _alt(self) -> str:
-        first = sorted(self.rows, key=lambda one: -abs(one.inside - one.outside))[:_FEW]
+        first = sorted(self.rows, key=lambda profile: -abs(profile.inside - profile.outside))[:_FEW]
         named = [
-            f"{cut(one.name, 24)} {deviations(one.inside)} with, {deviations(one.outside)} without"
-            for one in first
+            f"{cut(profile.name, 24)} {deviations(profile.inside)} with, "
+            f"{deviations(profile.outside)} without"
+            for profile in first
         ]
         return (
             "Averages of rows with an outcome and of rows without, in standard deviations. "
@@ -230,50 +231,55 @@ class SelectionProfiles(Picture):
             "Averages, in the order of the effects. They say who is there; the effects say what "
             "counts when the rest is equal."
         )
-        levels = [one for one in self.rows if one.level]
+        levels = [profile for profile in self.rows if profile.level]
         if levels:
-            named = [f"{cut(one.name, 30)}: share of {cut(one.level, 30)}" for one in levels[:_FEW]]
+            named = [
+                f"{cut(profile.name, 30)}: share of {cut(profile.level, 30)}"
+                for profile in levels[:_FEW]
+            ]
             words += f" {'; '.join(named)}."
         return words + self.weighted
 
     def _table(self) -> Table:
-        levels = any(one.level for one in self.profiles)
+        levels = any(profile.level for profile in self.profiles)
         texts = ["Feature", "Share of"] if levels else ["Feature"]
         numbers = ["With an outcome, SDs", "Without, SDs"]
         numbers += ["Mean with an outcome", "Mean without", "SD of all rows"]
         lines = [
             [
-                Name(one.name).key,
-                *([shown(one.level)] if levels else []),
-                deviations(one.inside),
-                deviations(one.outside),
-                *map(figure, (one.selected, one.unselected, one.spread)),
+                Name(profile.name).key,
+                *([shown(profile.level)] if levels else []),
+                deviations(profile.inside),
+                deviations(profile.outside),
+                *map(figure, (profile.selected, profile.unselected, profile.spread)),
             ]
-            for one in self.profiles
+            for profile in self.profiles
         ]
-        caption = "Averages by whether there is an outcome" + _cut_words(lines)
+        caption = "Averages by whether there is an outcome"
+        caption += _cut_words(len(lines), "pictures(X, y).profiles.profiles")
         return lay_out(texts, numbers, lines[:MOST_LINES], caption, "profiles-table")
 
-    def tooltip(self, one: Profile) -> str:
+    def tooltip(self, profile: Profile) -> str:
         """Return the numbers of a row in words, a line each."""
-        what = f"share of {shown(one.level, 40)}" if one.level else "mean"
-        return "\n".join(
-            [
-                shown(one.name),
-                f"{_WITH}: {deviations(one.inside)} SDs ({what} {figure(one.selected)})",
-                f"{_WITHOUT}: {deviations(one.outside)} SDs ({what} {figure(one.unselected)})",
-            ]
+        what = f"share of {shown(profile.level, 40)}" if profile.level else "mean"
+        sides = (
+            (_WITH, profile.inside, profile.selected),
+            (_WITHOUT, profile.outside, profile.unselected),
         )
+        lines = [
+            f"{side}: {deviations(by)} SDs ({what} {figure(mean)})" for side, by, mean in sides
+        ]
+        return "\n".join([shown(profile.name), *lines])
 
     def _body(self) -> Rows:
         """Return a row of two marks for each feature."""
         rows = []
-        for one in self.rows:
-            line = Interval(one.inside, one.outside, 0.0, "ink")
-            ring = Point(one.outside, 0.0, "ink", "hollow")
-            marks = line, ring, Point(one.inside, 0.0, "this")
-            rows.append(Row(one.name, marks, self.tooltip(one), one.name))
-        ends = [end for one in self.rows for end in (one.inside, one.outside)]
+        for profile in self.rows:
+            line = Interval(profile.inside, profile.outside, 0.0, "ink")
+            ring = Point(profile.outside, 0.0, "ink", "hollow")
+            marks = line, ring, Point(profile.inside, 0.0, "this")
+            rows.append(Row(profile.name, marks, self.tooltip(profile), profile.name))
+        ends = [end for profile in self.rows for end in (profile.inside, profile.outside)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
         titles = "standard deviations from the mean of all rows", "SDs from the mean"
         x = Axis(axis.low, axis.high, *titles, numbers="signed", zero="mean")
@@ -298,11 +304,11 @@ def points(value: float, largest: float) -> str:
     return signed(text) if float(f"{value:.{decimals}f}") else text.removeprefix("\N{MINUS SIGN}")
 
 
-def _cut_words(lines: Sequence[object]) -> str:
-    """Say that a table was cut."""
-    if len(lines) <= MOST_LINES:
+def _cut_words(count: int, rest: str) -> str:
+    """Say that a table of so many lines was cut; ``rest`` has all of them in Python."""
+    if count <= MOST_LINES:
         return ""
-    return f" (the first {MOST_LINES} of {len(lines):,}; the rest: `--save-table`)"
+    return told(f" (the first {MOST_LINES} of {count:,}; all: {only_flag('save_table', rest)})")
 
 
 def _numbers(change: SelectionChange) -> tuple[float, float, float]:

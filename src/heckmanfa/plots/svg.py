@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
+from heckmanfa.plots.scale import Scale, Tick, apart, spread
 from heckmanfa.plots.scene import (
     Above,
     Axis,
     Band,
     Bar,
     Curve,
+    Dots,
     Group,
     Interval,
     Mark,
@@ -24,13 +25,11 @@ from heckmanfa.plots.scene import (
     Rows,
     Rule,
     Runs,
-    Scale,
     Scene,
     Span,
-    Tick,
 )
 from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut
 
 # Room below an axis, at the right, and between panels; heights of a heading and of a row below.
 _BOTTOM, _RIGHT, _BETWEEN, _HEAD, _BELOW = 42.0, 14.0, 12.0, 26.0, 16.0
@@ -39,6 +38,8 @@ _LEAD = 6.0
 _COARSE = 1000
 """Runs of cells beyond which they are rounded to half a px."""
 _APART = 14.0
+# Between a curve's end and its name, and from name to name.
+_LEADER, _LINE = 16.0, 16.0
 _HATCH = 8.0
 
 
@@ -58,6 +59,10 @@ def _ticks(axis: Axis, scale: Scale, width: int) -> list[Tick]:
         hundred = Scale(100.0 * scale.low, 100.0 * scale.high, scale.start, scale.end)
         return list(hundred.ticks(most, unit="%"))
     ticks = scale.ticks(most, signed=axis.numbers == "signed")
+    if axis.numbers == "count":
+        return [
+            replace(tick, text=f"{tick.value:,.0f}") for tick in ticks if tick.value.is_integer()
+        ]
     return [tick if tick.value else replace(tick, text=axis.zero or tick.text) for tick in ticks]
 
 
@@ -80,6 +85,9 @@ class _Painter:
         match mark:
             case Point():
                 self._point(mark, y)
+            case Dots(x=xs, y=ys):
+                places = [(x(a), y(b)) for a, b in zip(xs, ys, strict=True)]
+                drawing.dots(places, mark.shape, "small " * mark.small + mark.color)
             case Interval(upright=True):
                 at = x(mark.at)
                 drawing.line(at, y(mark.low), at, y(mark.high), f"interval {mark.color}")
@@ -90,8 +98,9 @@ class _Painter:
             case Runs():
                 drawing.path(self._strokes(mark.spans, y(0.0)), f"cell {mark.color}")
             case Curve():
-                places = [x(value) for value in mark.x], [y(value) for value in mark.y]
-                drawing.curve(*places, f"curve {mark.color}")
+                kind = "curve" if mark.line == "solid" else f"curve {mark.line}"
+                along = [x(value) for value in mark.x], [y(value) for value in mark.y]
+                drawing.curve(*along, f"{kind} {mark.color}")
             case Band():
                 lows, highs = [y(value) for value in mark.low], [y(value) for value in mark.high]
                 drawing.ribbon([x(value) for value in mark.x], lows, highs, f"band {mark.color}")
@@ -102,11 +111,11 @@ class _Painter:
 
     def rule(self, rule: Rule, y: Scale) -> None:
         """Draw a line across, or from top to bottom."""
-        x, drawing = self.x, self.drawing
+        x, drawing, kind = self.x, self.drawing, f"{rule.kind} {rule.color}".rstrip()
         if rule.y is not None:
-            drawing.line(x.start, y(rule.y), x.end, y(rule.y), rule.kind)
+            drawing.line(x.start, y(rule.y), x.end, y(rule.y), kind)
         elif rule.x is not None and x.low <= rule.x <= x.high:
-            drawing.line(x(rule.x), y.end, x(rule.x), y.start, rule.kind)
+            drawing.line(x(rule.x), y.end, x(rule.x), y.start, kind)
 
     def _point(self, point: Point, y: Scale) -> None:
         drawing, at = self.drawing, y(point.y)
@@ -175,7 +184,9 @@ class _RowPicture:
         self._body = body
         most = label_cells(width) if body.cells is None else body.cells[width < WIDE]
         self._labels = [row.lines(most) for row in body.rows]
-        self._heads, self._tops, self._bottom = _lay_out(body)
+        self._places = body.places(body.height, _HEAD, body.room)
+        self._tops = self._places.tops
+        self._bottom = self._places.end + (body.height if body.rest else 0.0)
         longest = max((label_px(line) for lines in self._labels for line in lines), default=0.0)
         left = max(longest + 14.0, 60.0) if body.labels is None else body.labels[width < WIDE]
         self._value = max((len(row.value) for row in body.rows), default=0)
@@ -189,15 +200,15 @@ class _RowPicture:
         """Draw, and return the text of the picture."""
         body, drawing, x = self._body, self._drawing, self._x
         ticks = _ticks(body.x, x, drawing.width)
-        blocks = list(self._blocks())
+        heads, blocks = self._places.heads, self._places.blocks or [(self._bottom, self._bottom)]
         for top, bottom in blocks:
-            first = top if self._heads else top - _LEAD
+            first = top if heads else top - _LEAD
             for tick in ticks:
                 if body.x.grid and tick.value:
                     drawing.line(tick.at, first, tick.at, bottom, "line")
             for rule in body.rules:
                 self._painter.rule(rule, Scale(0.0, 1.0, bottom, first))
-        for words, top in self._heads:
+        for words, top in heads:
             drawing.text(0.0, top + 18.0, words, "head")
         if body.rest:
             drawing.text(0.0, self._bottom - 8.0, body.rest, "sub")
@@ -231,16 +242,6 @@ class _RowPicture:
             elif row.value:
                 drawing.text(drawing.width, middle + 4.5, row.value, "value", "end")
 
-    def _blocks(self) -> Iterator[Span]:
-        """Return top and bottom of rows without a heading between them."""
-        start = end = self._tops[0] if self._tops else self._bottom
-        for top in self._tops:
-            if top != end:
-                yield start, end
-                start = top
-            end = top + self._body.height
-        yield start, end
-
     def _columns(self) -> None:
         """Draw what answers to a pointer over a column, and the numbers of the first ones."""
         drawing, written = self._drawing, -math.inf
@@ -255,25 +256,16 @@ class _RowPicture:
                     written = middle
 
 
-def _lay_out(body: Rows) -> tuple[list[tuple[str, float]], list[float], float]:
-    """Return words and tops of headings, the tops of rows, and where all of them end."""
-    heads, tops, y = [], [], body.room
-    for words, rows in groupby(body.rows, key=lambda row: row.head):
-        if words:
-            heads.append((words, y))
-            y += _HEAD
-        for _ in rows:
-            tops.append(y)
-            y += body.height
-    return heads, tops, y + (body.height if body.rest else 0.0)
-
-
 class _PanelPicture:
     """Panels over one another, with one x axis."""
 
     def __init__(self, body: Panels, alt: str, width: int) -> None:
         self._body = body
-        self._x = Scale(body.x.low, body.x.high, body.left, width - _RIGHT)
+        names = [end.name for panel in body.panels for end in panel.ends]
+        self._cells = 2 * label_cells(width)
+        longest = max((label_px(cut(name, self._cells)) for name in names), default=0.0)
+        right = _RIGHT + _LEADER + longest if names else _RIGHT
+        self._x = Scale(body.x.low, body.x.high, body.left, width - right)
         self._tops, y = [], 0.0
         for panel in body.panels:
             self._tops.append(y + panel.room)
@@ -322,14 +314,14 @@ class _PanelPicture:
             drawing.line(x.start, tick.at, x.end, tick.at, "line")
             drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
         if panel.y.title:
-            drawing.text(2, 14, panel.y.title, "title")
+            drawing.text(2, top - panel.room + 14, panel.y.title, "title")
         for mark in panel.marks:
             if isinstance(mark, Group):
                 left, right = (x(end) for end in mark.x)
                 with drawing.group("row", None, mark.tip):
                     drawing.rect(left, top, right - left, panel.height, "hit")
-                    for part in mark.marks:
-                        self._painter.draw(part, y)
+                    for inner in mark.marks:
+                        self._painter.draw(inner, y)
             else:
                 self._painter.draw(mark, y)
         self._around(panel, top)
@@ -347,6 +339,19 @@ class _PanelPicture:
             drawing.text(x(at), 27, words, "tick", "middle")
             drawing.line(x(at), 31, x(at), 35, "axis")
         self._above(panel.above)
+        self._at_ends(panel, top)
+
+    def _at_ends(self, panel: Panel, top: float) -> None:
+        """Write the names of curves at their right, moved up or down where two would overlap."""
+        drawing, x, bottom = self._drawing, self._x, top + panel.height
+        y = Scale(panel.y.low, panel.y.high, bottom, top)
+        # From the bottom up, since of two at the same height the first stays the higher.
+        heights = [bottom - y(end.y) for end in panel.ends]
+        places = spread(heights, _LINE, 0.0, panel.height) if heights else []
+        for end, height, place in zip(panel.ends, heights, places, strict=True):
+            drawing.line(x.end, bottom - height, x.end + _LEADER, bottom - place, end.color)
+            words = cut(end.name, self._cells)
+            drawing.text(x.end + _LEADER + 4, bottom - place + 4.5, words, "lab")
 
     def _above(self, notes: Sequence[Above]) -> None:
         """Write words above the bars, moved where two would overlap."""
@@ -386,21 +391,7 @@ class _PanelPicture:
 
 def _ends(row: Row, x: Scale) -> Span:
     """Return where the intervals of a row begin and end, or the axis without any."""
-    found = [mark for mark in row.marks if isinstance(mark, Interval)]
-    low = min((mark.low for mark in found), default=x.low)
-    high = max((mark.high for mark in found), default=x.high)
+    intervals = [mark for mark in row.marks if isinstance(mark, Interval)]
+    low = min((mark.low for mark in intervals), default=x.low)
+    high = max((mark.high for mark in intervals), default=x.high)
     return x.clipped(low)[0], x.clipped(high)[0]
-
-
-def apart(
-    a: float, b: float, half_a: float, half_b: float, ends: tuple[float, float]
-) -> tuple[float, float]:
-    """Place two words of these half widths at a and b, or beside them so that both can be read."""
-    room = half_a + half_b + 12.0
-    if b - a < room:
-        middle = (a + b) / 2
-        a, b = middle - room / 2, middle + room / 2
-    moved = max(ends[0] + half_a - a, 0.0)
-    a, b = a + moved, max(b, a + moved + room)
-    moved = max(b + half_b - ends[1], 0.0)
-    return min(a, b - moved - room), b - moved

@@ -10,10 +10,12 @@ Classes, which the page styles:
   pale (between muted and paper);
 - lines: line (grid, 1 px), zero (ink, 1.25 px), cut (1 px, dashed), interval (2.25 px, stroke in
   the colour of its series), arrow (the end of a clipped interval), axis (ticks below an axis),
-  curve (2.5 px), outline (2 px of ink around a column, without fill), frame (the same in 1 px);
+  curve (2.5 px; also dashed, dashdot, dotted, and thin, 1 px), outline (2 px of ink around a
+  column, without fill), frame (the same in 1 px);
 - areas: bar, band (16% of its colour), wash (13% of the accent, behind a row), hatch (thin muted
   lines), hit (transparent; all of a row, for pointer and focus);
-- marks: mark (1.25 px edge of paper), hollow (paper inside, edge of 2 px in its colour);
+- marks: mark (1.25 px edge of paper), hollow (paper inside, edge of 2 px in its colour), dots
+  (round strokes of 5 px; of 2.5 px if they are small, and crosses of 1 px);
 - text: lab (names, 13.5 px semibold), sub (below a name, 12.5 px muted), tick (12.5 px muted),
   title (of an axis, 12.5 px muted), head (of a group of rows, 13 px semibold muted), value
   (numbers at the right, 12.5 px), halo (an edge of paper around text over other shapes);
@@ -28,12 +30,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Literal
 
-from heckmanfa.plots.scene import Scale, Tick
+from heckmanfa.plots.scale import Scale, Tick
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import printable
-from heckmanfa.text.shortening import cells
+from heckmanfa.text.printable import cells, printable
 from heckmanfa.text.table import LegendItem
 
 WIDE, NARROW = 540, 358
@@ -43,6 +45,17 @@ Anchor = Literal["start", "middle", "end"]
 Lines = Literal["/", "\\"]
 
 _MARK = 5.0
+# Where marks with corners begin, from their middle, and the way around them, in px.
+_POLYGONS = {
+    "diamond": ((0, -6), (6, 6), (-6, 6), (-6, -6)),
+    "triangle": ((0, -6), (6, 10), (-12, 0)),
+    "right": ((6, 0), (-10, -6), (0, 12)),
+    "left": ((-6, 0), (10, -6), (0, 12)),
+    "cross": (
+        *((0, -2), (3, -3), (3, 3), (-3, 3), (3, 3), (-3, 3)),
+        *((-3, -3), (-3, 3), (-3, -3), (3, -3), (-3, -3), (3, -3)),
+    ),
+}
 _ARROW = 4.5
 _HATCH = 6.0
 # The size of names in px; letters that are much thinner or broader than most.
@@ -58,6 +71,12 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 def escape(text: object) -> str:
     """Make text safe inside an XML or HTML element, or an attribute in double quotes."""
     return _escaped(printable(str(text)))
+
+
+@cache
+def _css(cls: str) -> str:
+    """Make CSS classes safe inside an attribute; there are a few dozen of them."""
+    return escape(cls)
 
 
 def px(value: float) -> str:
@@ -119,16 +138,12 @@ class Drawing:
         """Draw a circle."""
         self._add("circle", cls, cx=x, cy=y, r=r)
 
-    def diamond(self, x: float, y: float, cls: str, r: float = _MARK + 1.0) -> None:
-        """Draw a square on its corner."""
+    def polygon(self, x: float, y: float, shape: str, cls: str) -> None:
+        """Draw a mark with corners, by the name of its shape."""
         if _is_near(x, y):
-            self.path(
-                f"M{px(x)} {px(y - r)}l{px(r)} {px(r)}l{px(-r)} {px(r)}l{px(-r)} {px(-r)}z", cls
-            )
-
-    def square(self, x: float, y: float, cls: str, r: float = _MARK - 0.5) -> None:
-        """Draw a square."""
-        self.rect(x - r, y - r, 2 * r, 2 * r, cls)
+            (right, down), *steps = _POLYGONS[shape]
+            sides = "".join(f"l{px(dx)} {px(dy)}" for dx, dy in steps)
+            self.path(f"M{px(x + right)} {px(y + down)}{sides}z", cls)
 
     def point(self, x: float, y: float, shape: str, color: str) -> None:
         """Draw a mark by the name of its shape."""
@@ -136,18 +151,29 @@ class Drawing:
             self.line(x, y - 7, x, y + 7, f"interval {color}")
         elif shape == "hollow":
             self.circle(x, y, f"hollow {color}")
+        elif shape in _POLYGONS:
+            self.polygon(x, y, shape, f"mark {color}")
+        elif shape == "square":
+            r = _MARK - 0.5
+            self.rect(x - r, y - r, 2 * r, 2 * r, f"mark {color}")
         else:
-            draw = {"diamond": self.diamond, "square": self.square}.get(shape, self.circle)
-            draw(x, y, f"mark {color}")
+            self.circle(x, y, f"mark {color}")
+
+    def dots(self, places: Sequence[tuple[float, ...]], shape: str, cls: str) -> None:
+        """Draw small marks as strokes of one path: discs, or crosses."""
+        stroke = "l4 4m-4 0l4-4" if shape == "cross" else "h0"
+        shift = 2.0 if shape == "cross" else 0.0
+        near = [(x - shift, y - shift) for x, y in places if _is_near(x, y)]
+        self.path("".join(f"M{px(x)} {px(y)}{stroke}" for x, y in near), f"dots {shape} {cls}")
 
     def path(self, d: str, cls: str) -> None:
         """Draw a path that is written already."""
         if d:
-            self._parts.append(f'<path class="{escape(cls)}" d="{escape(d)}"/>')
+            self._parts.append(f'<path class="{_css(cls)}" d="{_escaped(d)}"/>')
 
     def curve(self, xs: Sequence[float], ys: Sequence[float], cls: str) -> None:
         """Draw straight pieces from point to point, with gaps where a point has no place."""
-        pieces = ["M" + _points(part) for part in _whole(xs, ys) if len(part) > 1]
+        pieces = ["M" + _points(piece) for piece in _whole(xs, ys) if len(piece) > 1]
         self.path("".join(pieces), cls)
 
     def ribbon(
@@ -155,10 +181,10 @@ class Drawing:
     ) -> None:
         """Fill between two curves, with gaps where one of them has no place."""
         pieces = []
-        for part in _whole(xs, lows, highs):
-            if len(part) > 1:
-                there = [(x, low) for x, low, _ in part]
-                back = [(x, high) for x, _, high in reversed(part)]
+        for piece in _whole(xs, lows, highs):
+            if len(piece) > 1:
+                there = [(x, low) for x, low, _ in piece]
+                back = [(x, high) for x, _, high in reversed(piece)]
                 pieces.append(f"M{_points([*there, *back])}z")
         self.path("".join(pieces), cls)
 
@@ -185,7 +211,7 @@ class Drawing:
         if _is_near(x, y):
             side = "" if anchor == "start" else f' text-anchor="{anchor}"'
             self._parts.append(
-                f'<text class="{escape(cls)}" x="{px(x)}" y="{px(y)}"{side}>{escape(words)}</text>'
+                f'<text class="{_css(cls)}" x="{px(x)}" y="{px(y)}"{side}>{escape(words)}</text>'
             )
 
     # Groups. ----------------------------------------------------------------------------------
@@ -211,7 +237,7 @@ class Drawing:
         title : str, optional
             The native tooltip; the label by default.
         """
-        attributes = f' class="{escape(cls)}"'
+        attributes = f' class="{_css(cls)}"'
         if data_f is not None:
             attributes += f' data-f="{escape(Name(data_f).key)}"'
         if label is not None:
@@ -267,14 +293,15 @@ class Drawing:
     def _add(self, element: str, cls: str, **places: float) -> None:
         if _is_near(*places.values()):
             written = "".join(f' {name}="{px(value)}"' for name, value in places.items())
-            self._parts.append(f'<{element} class="{escape(cls)}"{written}/>')
+            self._parts.append(f'<{element} class="{_css(cls)}"{written}/>')
 
 
 def _escaped(value: object) -> str:
     return _NOT_XML.sub("\ufffd", str(value)).translate(_ESCAPES)
 
 
-_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26}
+_AREAS = ("bar", "band", "hatch", "slanted", "framed")
+_LINES = ("line", "thin", "dotted", "cut")
 _LEGEND_HEIGHT = 14
 
 
@@ -282,15 +309,18 @@ def legend_mark(item: LegendItem) -> str:
     """Draw the mark of a legend, which a screen reader passes over."""
     shape = item.mark.removeprefix("-")
     on_line = shape != item.mark
-    width = _LEGEND_WIDTH.get(shape, 26 if on_line else 14)
+    width = 22 if shape in _AREAS else 26 if on_line or shape in _LINES else 14
     drawn = Drawing(width, _LEGEND_HEIGHT, "")
     x, y = width / 2, _LEGEND_HEIGHT / 2
     if on_line:
         drawn.line(0, y, width, y, f"interval {item.cls}")
-    if shape in ("circle", "hollow", "diamond", "square"):
-        drawn.point(x, y, shape, item.cls)
-    elif shape == "line":
-        drawn.line(0, y, width, y, f"curve {item.cls}")
+    if shape == "cut":
+        drawn.line(0, y, width, y, f"cut {item.cls}")
+    elif shape in _LINES:
+        kind = "curve" if shape == "line" else f"curve {shape}"
+        drawn.line(0, y, width, y, f"{kind} {item.cls}")
+    elif shape in ("dot", "dot-cross"):
+        drawn.dots([(x, y)], shape.removeprefix("dot-"), item.cls)
     elif shape == "hatch":
         drawn.hatch(0, 1, width, 12, f"hatch {item.cls}".strip())
     elif shape == "slanted":
@@ -298,8 +328,10 @@ def legend_mark(item: LegendItem) -> str:
     elif shape == "framed":
         drawn.hatch(0.5, 1.5, width - 1, 11, f"hatch {item.cls}".strip())
         drawn.rect(0.5, 1.5, width - 1, 11, "frame")
+    elif shape in _AREAS:
+        drawn.rect(0, 2, width, 10, f"{shape} {item.cls}")
     else:
-        drawn.rect(0, 2, width, 10, f"bar {item.cls}")
+        drawn.point(x, y, shape, item.cls)
     hidden = f'role="group" aria-label="{escape("")}"'
     return drawn.svg().replace(hidden, 'aria-hidden="true" class="key"', 1)
 
@@ -310,15 +342,15 @@ def _is_near(*places: float) -> bool:
 
 def _whole(*values: Sequence[float]) -> Iterator[list[tuple[float, ...]]]:
     """Split points at those without a finite place."""
-    part: list[tuple[float, ...]] = []
+    piece: list[tuple[float, ...]] = []
     for point in zip(*values, strict=True):
         if _is_near(*point):
-            part.append(point)
-        elif part:
-            yield part
-            part = []
-    if part:
-        yield part
+            piece.append(point)
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _points(points: Sequence[tuple[float, ...]]) -> str:

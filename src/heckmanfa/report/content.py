@@ -8,18 +8,17 @@ from heckmanfa.fit import Fit
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
-from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.results.summary_facts import likelihood_name
-from heckmanfa.text.numerals import figure, interval
+from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import chance_text, count, number, p_value, percent
+from heckmanfa.text.wording import chance_text, count, figure, interval, number, p_value, percent
 
 _TERMS = {
     "imr": "lambda",
@@ -105,15 +104,15 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
     ends = _all_features_ends(reported)
     columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
-    part = ""
+    kind = ""
     for row in reported.comparison.with_errors(reported.evidence.effects.table).to_dict("records"):
-        if row["kind"] != part:
-            part = str(row["kind"])
-            rows.append(_part_title(reported, part))
+        if row["kind"] != kind:
+            kind = str(row["kind"])
+            rows.append(_part_title(reported, kind))
         name = str(row["term"])
-        label = _TERMS.get(name, name) if part in ("errors", "fit") else name
+        label = _TERMS.get(name, name) if kind in ("errors", "fit") else name
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
-        cells += [interval(*ends.get((part, name), (math.nan, math.nan)))] if ends else []
+        cells += [interval(*ends.get((kind, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
     outcome = shown(reported.outcome)
     meaning = (
@@ -136,9 +135,9 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
 def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the intervals of the model of all features, by term, beside those of an average."""
     fit = reported.fit
-    if fit.average is None:
+    if not fit.way.is_average:
         return {}
-    reach = reference_of(fit).quantile(CONF_LEVEL)
+    reach = distribution_of(fit).quantile(CONF_LEVEL)
     return {
         term: (value - reach * error, value + reach * error)
         for term, (value, error) in zip(fit.terms, all_features_terms(fit), strict=True)
@@ -147,14 +146,14 @@ def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float,
 
 def _titles(reported: Reported) -> list[str]:
     """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
-    letter = reference_of(reported.fit).letter
+    letter = distribution_of(reported.fit).letter
     return list((_ESTIMATES | {"statistic": letter}).values())
 
 
-def _part_title(reported: Reported, part: str) -> str:
-    if part == "left out" and reported.evidence.way.name == "given":
+def _part_title(reported: Reported, kind: str) -> str:
+    if kind == "left out" and reported.evidence.way.name == "given":
         return "Not in the prediction equation"
-    return _PARTS[part]
+    return _PARTS[kind]
 
 
 def _cell(key: str, value: float) -> str:

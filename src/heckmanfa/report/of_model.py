@@ -99,8 +99,7 @@ def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
     facts = {"Outcome": f"{shown(evidence.outcome)}.", "Model": f"{name}."}
     if fit.probit is not None:
         facts["Selection equation"] = f"{_named(fit, fit.driving)}."
-    may = fit.average is not None
-    facts["May predict" if may else "Predict"] = f"{_named(fit, fit.equation)}."
+    facts[fit.way.words.predict] = f"{_named(fit, fit.equation)}."
     facts |= estimation_words(fit)
     groups = shown(fit.origin.group_column or "group")
     facts["Standard errors"] = errors_words(fit.spec.cov_type, groups, fit.n_clusters, asked=True)

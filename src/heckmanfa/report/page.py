@@ -92,8 +92,8 @@ def write_page(
     reported: Callable[[], Reported], path: str | Path, *, title: str | None, force: bool
 ) -> None:
     """Write a page; refuse a path that cannot be written before anything is computed."""
-    with replacing(path, force=force) as part:
-        part.write_text(_fitting(reported(), title), encoding="utf-8", newline="\n")
+    with replacing(path, force=force) as target:
+        target.write_text(_fitting(reported(), title), encoding="utf-8", newline="\n")
 
 
 def render(analysis: Reportable, *, title: str | None = None) -> str:

@@ -13,7 +13,7 @@ from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer_html import figure, sign, tiles
 from heckmanfa.results.checks import Check, badge, count_words, fine_words
 from heckmanfa.results.render_html import escape, marked, render_page
-from heckmanfa.results.selection_words import (
+from heckmanfa.results.section_words import (
     roles_rule,
     selection_words,
     which_words,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.effect_words import held_in_words
+from heckmanfa.results.naming import held_in_words
 from heckmanfa.text.table import Table, lay_out
 from heckmanfa.text.wording import count, percent, plural
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heckmanfa.results.answer import Answer, Tile
 from heckmanfa.results.checks import Check
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.reference import Wald
+from heckmanfa.results.distribution import Wald
 from heckmanfa.results.search_report import SearchReport
 from heckmanfa.results.summary import Summary
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
@@ -16,19 +17,20 @@ from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import (
-    amount,
-    by_certainty,
-    headline,
-    interval_words,
-    weight_words,
-)
+from heckmanfa.results.headline import LITTLE_RHO, headline, interval_words, verdict
 from heckmanfa.results.judgement import VerdictKind
-from heckmanfa.results.selection_verdict import LITTLE_RHO, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import effects, plural
+from heckmanfa.text.wording import (
+    NO_EXCLUSION,
+    ONLY_NORMALITY,
+    capitalised,
+    effects,
+    plural,
+    true_minus,
+    window_text,
+)
 
 MOST_SURE = 3
 MOST_UNSURE = 7
@@ -142,22 +144,17 @@ def answer_of(
     may_write : Passage, optional
         A sentence that may be copied.
     """
-    found = verdict(evidence)
-    selection = Tile("Did selection matter?", found.title, _KINDS[found.kind], found.words)
-    chips = _chips(evidence)
+    judged = verdict(evidence)
+    kind = _KINDS[evidence.judgement.kind]
     return Answer(
         headline=headline(evidence),
-        lede=found.sentence,
+        lede=judged.sentence,
         which=Tile(f"Which features predict {shown(evidence.outcome)}?", "", "", _which(evidence)),
         how_much=_how_much(evidence, bounds),
-        selection=selection,
+        selection=Tile("Did selection matter?", judged.title, kind, judged.words),
         trust=_trust(checks),
-        sure=chips.sure,
-        unsure=chips.unsure,
-        n_more=chips.n_more,
-        sure_label=chips.sure_label,
-        unsure_label=chips.unsure_label,
         may_write=may_write or Passage(),
+        **_chips(evidence),
     )
 
 
@@ -169,20 +166,17 @@ def opening(evidence: Evidence) -> Passage:
 # Which features predict. --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Chips:
-    sure: tuple[Chip, ...]
-    unsure: tuple[Chip, ...]
-    n_more: int
-    sure_label: str = ""
-    unsure_label: str = "Cannot be told:"
-
-
-def _chips(evidence: Evidence) -> _Chips:
-    """Features for the first screen, each with its chance."""
+def _chips(evidence: Evidence) -> dict[str, Any]:
+    """Features for the first screen, each with its chance: fields of an `Answer`."""
     always = [feature for feature in evidence.ordered() if feature.role == ALWAYS]
     if evidence.way.halves_rows:
-        return _halves_chips(evidence, always)
+        others = [feature for feature in evidence.weighed if feature.role != CHOSEN]
+        seldom = [feature for feature in others if (feature.chance or 0.0) >= _SELDOM]
+        seldom.sort(key=lambda feature: -(feature.chance or 0.0))
+        return _shared_chips(evidence, evidence.chosen_by_halves, always, seldom) | {
+            "sure_label": "Chosen in at least half of the halves:",
+            "unsure_label": "Chosen in fewer:",
+        }
     if not evidence.has_chances:
         taken = [
             feature
@@ -192,8 +186,9 @@ def _chips(evidence: Evidence) -> _Chips:
         label = f"{taken[0].role.capitalize()}:" if taken else ""
         room = MOST_SURE + MOST_UNSURE
         chips = tuple(Chip(feature.name, "", True) for feature in taken[:room])
-        return _Chips(chips, (), len(taken) - len(chips), label, "")
-    sure, unsure, _ = by_certainty(evidence)
+        more = len(taken) - len(chips)
+        return {"sure": chips, "n_more": more, "sure_label": label, "unsure_label": ""}
+    sure, unsure, _ = evidence.by_certainty()
     return _shared_chips(evidence, sure, always, unsure)
 
 
@@ -202,8 +197,7 @@ def _shared_chips(
     sure: Sequence[FeatureEvidence],
     always: Sequence[FeatureEvidence],
     unsure: Sequence[FeatureEvidence],
-    *labels: str,
-) -> _Chips:
+) -> dict[str, Any]:
     """Features with their shares: those that are surely there, and others."""
     first = [
         *(Chip(feature.name, evidence.share_words(feature), True) for feature in sure),
@@ -211,22 +205,8 @@ def _shared_chips(
     ]
     second = [Chip(feature.name, evidence.share_words(feature), False) for feature in unsure]
     more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
-    return _Chips(tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE]), more, *labels)
-
-
-def _halves_chips(evidence: Evidence, always: Sequence[FeatureEvidence]) -> _Chips:
-    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in counted if feature.role == CHOSEN]
-    seldom = sorted(
-        (
-            feature
-            for feature in counted
-            if feature.role != CHOSEN and (feature.chance or 0.0) >= _SELDOM
-        ),
-        key=lambda feature: -(feature.chance or 0.0),
-    )
-    labels = "Chosen in at least half of the halves:", "Chosen in fewer:"
-    return _shared_chips(evidence, chosen, always, seldom, *labels)
+    shown_first, shown_second = tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE])
+    return {"sure": shown_first, "unsure": shown_second, "n_more": more}
 
 
 def _which(evidence: Evidence) -> Passage:
@@ -246,23 +226,17 @@ def _which(evidence: Evidence) -> Passage:
     if not evidence.exhaustive:
         sets += " that a sampler drew"
     if evidence.window is not None:
-        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
-        sets += f" with rho in [{low}, {high}]"
+        sets += f" with rho in {true_minus(window_text(evidence.window))}"
     said = passage(f"Chance that it predicts: its share of the weight (by {BY}) of {sets}.")
     return join([said, _best(evidence)])
 
 
 def _without_chances(evidence: Evidence) -> Passage:
     averaged = evidence.way.is_average
-    if evidence.pseudo:
-        how = "Effects are averaged over sets of features. " if averaged else ""
-        return passage(
-            f"{how}With sampling weights there is no likelihood to weigh sets of features by, so "
-            "no chances are given."
-        )
-    if averaged:
+    if averaged and not evidence.pseudo:
         return passage("Every feature is always included, so there are no chances.")
-    return passage(evidence.chances_missing)
+    how = "Effects are averaged over sets of features. " if averaged else ""
+    return passage(f"{how}{evidence.chances_missing}")
 
 
 def _best(evidence: Evidence) -> Passage:
@@ -270,7 +244,7 @@ def _best(evidence: Evidence) -> Passage:
     best = evidence.best
     if best is None:
         return passage()
-    best_has = weight_words(evidence, best.weight)
+    best_has = evidence.weight_text(best.weight)
     named_best = _best_set(best)
     words = passage("The best set, ", named_best, f", has {best_has}.")
     if not evidence.way.chose:
@@ -282,7 +256,7 @@ def _best(evidence: Evidence) -> Passage:
         if drawn:
             words = passage("The best of these, ", named_best, f", has {best_has}.")
         return join([words, passage("The search chose ", _set(evidence.chosen), f"{drawn}.")])
-    has = weight_words(evidence, evidence.chosen_weight)
+    has = evidence.weight_text(evidence.chosen_weight)
     mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
     return join([words, mine])
 
@@ -317,7 +291,7 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     change = evidence.naming.change_of(main.lead)
     if evidence.no_exclusion:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
-    heading = passage(amount(evidence, main.effect), " for ", change)
+    heading = passage(evidence.amount(main.effect), " for ", change)
     words = join([_interval(evidence, main), _beside(evidence, main), evidence.words.log_points])
     return Tile(question, str(heading), "", words, heading)
 
@@ -326,7 +300,7 @@ def _range(
     evidence: Evidence, main: FeatureEvidence, change: Passage, bound: Effect | None
 ) -> Tile:
     """Give a range in place of an estimate that nothing but normality identifies."""
-    why = "No feature drives selection alone, so nothing but normality identifies an estimate."
+    why = f"{capitalised(NO_EXCLUSION)}: {ONLY_NORMALITY}."
     question, y = "How much?", evidence.words.target
     if bound is None or not bound.has_interval:
         return Tile(question, "No estimate to rely on", "", passage(why))
@@ -378,8 +352,9 @@ def _trust(checks: Sequence[Check]) -> Tile:
     grave = [check for check in checks if check.level in ("problem", "caution")]
     said = passage(" ".join(_with_value(check) for check in grave[:2]))
     if not grave:
-        found = [f"{plural(len(checks), 'check')} found nothing to warn of."]
-        said = passage(" ".join([*found, *(one.title for one in checks if one.key == "not_run")]))
+        nothing = f"{plural(len(checks), 'check')} found nothing to warn of."
+        not_run = [check.title for check in checks if check.key == "not_run"]
+        said = passage(" ".join([nothing, *not_run]))
     return Tile(question, words, level, said)
 
 

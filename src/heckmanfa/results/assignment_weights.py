@@ -28,8 +28,8 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit import Fit, Way
 from heckmanfa.fit.full_form import form_of_candidates
-from heckmanfa.results.assignment_tests import StandIn, interval_of, stand_ins_of
-from heckmanfa.results.average_tables import has_pseudo_weights
+from heckmanfa.results.average_tables import TermMixture, has_pseudo_weights
+from heckmanfa.results.distribution import tails
 from heckmanfa.search.averaging import WEIGHT_CRITERIA, Average, WeightCriterion, average
 from heckmanfa.search.averaging.averages import MOST_UNITS, with_drivers
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
@@ -37,7 +37,57 @@ from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.averaging.result import with_shares_of
 from heckmanfa.search.averaging.weights import Correction
 from heckmanfa.search.form import Form
-from heckmanfa.text.chances import CHANCES_BY
+from heckmanfa.text.chances import CHANCES_BY, says
+from heckmanfa.text.wording import PSEUDO_WEIGHTS, capitalised
+
+STAND_IN = 0.5
+"""A feature stands in for the correction if the share of weight that holds the correction differs
+by this much between assignments with and without it."""
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A feature or group with and without which the share of the correction differs."""
+
+    columns: tuple[int, ...]
+    corrected_with: float
+    """share of weight that holds the correction, of the assignments that hold it"""
+    corrected_without: float
+    """likewise, of the others"""
+
+    @property
+    def difference(self) -> float:
+        """How far the two shares are apart."""
+        return abs(self.corrected_with - self.corrected_without)
+
+
+def stand_ins_of(mixture: Average) -> tuple[StandIn, ...]:
+    """Find features that cannot be told, with and without which the correction differs."""
+    states, weight = mixture.component_states, mixture.component_weights
+    corrected = states[:, -2].astype(np.float64)
+    stand_ins = []
+    for unit in mixture.choices.units:
+        held = states[:, unit[0]]
+        doubtful = says(float(mixture.shares[CHANCES_BY][unit[0]])) == "unknown"
+        if not doubtful or not held.any() or held.all():
+            continue
+        inside, outside = (
+            float(np.average(corrected[rows], weights=weight[rows])) for rows in (held, ~held)
+        )
+        stand_ins.append(StandIn(unit, inside, outside))
+    stand_ins = [item for item in stand_ins if item.difference >= STAND_IN]
+    return tuple(sorted(stand_ins, key=lambda item: -item.difference))
+
+
+def interval_of(
+    members: Members, place: int, chance: float, conf_level: float = 0.95
+) -> tuple[float, float]:
+    """Return where a term lies, by the mixture of the assignments behind intervals."""
+    values, errors = members.terms[:, place], members.term_errors[:, place]
+    mixture = TermMixture(members.weights, values[:, None], errors[:, None])
+    low, high = mixture.intervals(tails(conf_level), None, np.array([chance]))[0]
+    return float(low), float(high)
+
 
 QUICK_UNITS = 18
 """With more features or groups, weighing the assignments behind a search takes seconds."""
@@ -125,11 +175,6 @@ class AssignmentWeights:
         return max(low, -1.0), min(high, 1.0)
 
     @property
-    def index(self) -> dict[WeightCriterion, float] | None:
-        """Share of weight that holds the index; None if it was not offered."""
-        return self.mixture.index_share if self.mixture.has_index else None
-
-    @property
     def best(self) -> float:
         """BIC weight of the heaviest assignment."""
         return self.mixture.best_weight["bic"]
@@ -171,10 +216,7 @@ def weights_of(fit: Fit, effort: Effort = "full") -> AssignmentWeights | str | N
     if not way.searched:
         return None
     if has_pseudo_weights(fit):
-        return (
-            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
-            "choice is, is not said."
-        )
+        return f"{capitalised(PSEUDO_WEIGHTS)}, so no chances are given."
     weighed = _of_average(way) if way.is_average else _of_search(fit, effort)
     return weighed if isinstance(weighed, str) else _described(fit, *weighed)
 
@@ -270,13 +312,13 @@ def _chosen_weight(fit: Fit, form: Form, mixture: Average) -> float | None:
     states[1:, -2] = held
     members = Members(form, states, np.ones(len(states)))
     rho = members.terms[:, form.correction + (form.errors != "binary")]
-    criterion = mixture.criteria(states, members.costs)["bic"]
+    criterion = mixture.criteria(form, states, members.costs)["bic"]
     if mixture.rho_range is not None:
         low, high = mixture.rho_range
         criterion[(rho < low) | (rho > high)] = np.inf
     relative = np.exp(-0.5 * (criterion[1:] - criterion[0]))
     weight = float(mixture.best_weight["bic"] * relative.sum())
-    # A sampler may have missed the assignment that a search mixture; then visits do not weigh it.
+    # A sampler may have missed the assignment that a search found; then visits do not weigh it.
     return min(weight, 1.0) if mixture.exhaustive or weight <= 1.0 else None
 
 

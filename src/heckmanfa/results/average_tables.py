@@ -23,9 +23,9 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.results.reference import check_level, reference_of, tails
+from heckmanfa.results.distribution import check_level, distribution_of, tails
 from heckmanfa.search.averaging.members import Members
-from heckmanfa.search.averaging.result import Average, AverageOutcome
+from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA
 from heckmanfa.text.chances import CHANCES_BY, says
 from heckmanfa.text.wording import percent
@@ -48,11 +48,6 @@ OFTEN_OUTSIDE = 0.05
 """From this weight on, assignments whose rho is no correlation are worth a word."""
 
 _MANY_ROWS = 100
-
-
-def outcome_of(fit: Fit) -> AverageOutcome:
-    """Return the average behind a fit."""
-    return fit.way.averaging
 
 
 def has_pseudo_weights(fit: Fit) -> bool:
@@ -152,7 +147,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
         ]
     frame["correction"], frame["index"] = states[:, -2], states[:, -1]
     frame["weight"] = mixture.leading_weight
-    frame = frame.assign(**mixture.criteria(states, mixture.leading_cost))
+    frame = frame.assign(**mixture.criteria(form, states, mixture.leading_cost))
     frame["rho"] = mixture.leading_rho
     # The test of the correction is made on its own scale: beta_H, or atanh rho.
     members = Members(form, states, mixture.leading_weight)
@@ -162,7 +157,7 @@ def assignments_frame(fit: Fit) -> pd.DataFrame:
         if form.shows_imr:
             frame["imr"] = members.terms[:, form.correction]
         frame["imr_statistic"] = np.where(states[:, -2], values / error, np.nan)
-    frame["imr_p_value"] = reference_of(fit).p_value(frame["imr_statistic"].to_numpy())
+    frame["imr_p_value"] = distribution_of(fit).p_value(frame["imr_statistic"].to_numpy())
     return frame
 
 
@@ -203,9 +198,9 @@ class TermMixture:
                 continue
             held = (self.centres[:, term] != 0.0) & (self.weight > 0.0)
             if held.any() and not held.all():
-                part = self.weight[held] / self.weight[held].sum()
+                share = self.weight[held] / self.weight[held].sum()
                 own = self.centres[held][:, [term]], self.errors[held][:, [term]]
-                ends[term] = mixture_quantiles(part, *own, levels, df)[0]
+                ends[term] = mixture_quantiles(share, *own, levels, df)[0]
         return ends
 
 
@@ -215,13 +210,13 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     The selection equation of two-step fits is not averaged, so it keeps its tests.
     """
     check_level(conf_level)
-    reference = reference_of(fit)
+    distribution = distribution_of(fit)
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
     table = table.assign(
-        **reference.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
+        **distribution.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
     )
     mixture, averaged, chances = TermMixture.of(fit), averaged_terms(fit), term_chances(fit)
-    limits = mixture.intervals(tails(conf_level), reference.df, chances[averaged])
+    limits = mixture.intervals(tails(conf_level), distribution.df, chances[averaged])
     # Quantiles may lie beyond any correlation, or below any deviation.
     for place, term in enumerate(reversed(fit.family.error_terms), 1):
         limits[-place] = limits[-place].clip(term.lowest, term.highest)

@@ -10,14 +10,13 @@ from heckmanfa.data.missing_features import LostRows
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.diagnostics import Diagnostics, measure
-from heckmanfa.results.exclusions import Exclusions
+from heckmanfa.results.exclusions import Exclusions, exclusion_fact
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import (
     class_facts,
     cluster_facts,
     condition_fact,
-    exclusion_fact,
     guard_facts,
     imr_facts,
     note_facts,
@@ -53,28 +52,32 @@ class TableFacts:
 
 def facts_of_fit(
     fit: Fit,
-    found: Diagnostics | None = None,
+    measured: Diagnostics | None = None,
     reports: Sequence[Report] = (),
     *,
     weights: AssignmentWeights | str | None = None,
 ) -> list[Fact]:
     """Return the facts of a fitted model, in reading order, then those of reports on it.
 
-    ``found`` are its diagnostics, if they are computed already. Without the ``weights`` of all
+    ``measured`` are its diagnostics, if they are computed already. Without the ``weights`` of all
     assignments, facts that need them are left out.
     """
-    found = measure(fit) if found is None else found
+    measured = measure(fit) if measured is None else measured
     reported = [fact for report in reports for fact in report.findings()]
     facts = [*validity_facts(fit), *ratio_facts(fit.transform_ratio)]
     if fit.probit is None:
         facts = [tell(fit, "selection", "caution", "none"), *facts]
-        facts += [*class_facts(fit), condition_fact(fit, found), *search_facts(fit)]
+        facts += [*class_facts(fit), condition_fact(fit, measured), *search_facts(fit)]
         return [*facts, *note_facts(fit), *cluster_facts(fit), *reported]
     profiled = any(fact.key == "maxima" for fact in reported)
-    facts += [exclusion_fact(fit, found), *imr_facts(fit, found), condition_fact(fit, found)]
-    facts += [*class_facts(fit), *rho_facts(fit, found, profiled=profiled), *guard_facts(fit)]
+    facts += [
+        exclusion_fact(fit, measured),
+        *imr_facts(fit, measured),
+        condition_fact(fit, measured),
+    ]
+    facts += [*class_facts(fit), *rho_facts(fit, measured, profiled=profiled), *guard_facts(fit)]
     facts += [*search_facts(fit), *weight_facts(fit, weights)]
-    facts += [*range_facts(fit, found), *note_facts(fit), *cluster_facts(fit)]
+    facts += [*range_facts(fit, measured), *note_facts(fit), *cluster_facts(fit)]
     return [*facts, *reported]
 
 
@@ -88,8 +91,8 @@ def diagnose(
 
     ``index`` is the selection index of rows to predict for. The facts of ``reports`` are added.
     """
-    found = measure(fit, index)
-    return replace(found, facts=tuple(facts_of_fit(fit, found, reports, weights=weights)))
+    measured = measure(fit, index)
+    return replace(measured, facts=tuple(facts_of_fit(fit, measured, reports, weights=weights)))
 
 
 def sentences_of(fit: Fit, *keys: str) -> list[str]:

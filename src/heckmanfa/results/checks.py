@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from heckmanfa import errors
 from heckmanfa.fit import Fit
 from heckmanfa.results.fact_words import FACT_WORDS, chosen
-from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Kind, Level, Text
+from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Level, Text
 from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import listed, plural, true_minus
+from heckmanfa.text.wording import capitalised, listed, plural, true_minus
 
 _BADGES: dict[Level, str] = {
     "problem": "Do not rely on it",
@@ -80,22 +80,20 @@ class Check:
 
 
 def ordered_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Sort checks: the gravest level first, and in a level by the `Kind` of check.
+    """Sort checks: the gravest level first, and in a level in the order of `FACT_WORDS`.
 
-    Of several with one key, the gravest stays. Checks of one level and kind keep the order of
-    `FACT_WORDS`.
+    Of several with one key, the gravest stays.
     """
-    found: dict[str, Check] = {}
+    gravest: dict[str, Check] = {}
     for check in checks:
-        known = found.get(check.key)
+        known = gravest.get(check.key)
         if known is None or LEVELS.index(check.level) < LEVELS.index(known.level):
-            found[check.key] = check
+            gravest[check.key] = check
     places = {key: place for place, key in enumerate(FACT_WORDS)}
 
-    def gravity(check: Check) -> tuple[int, Kind, int]:
-        return LEVELS.index(check.level), FACT_WORDS[check.key].kind, places[check.key]
-
-    return tuple(sorted(found.values(), key=gravity))
+    return tuple(
+        sorted(gravest.values(), key=lambda check: (LEVELS.index(check.level), places[check.key]))
+    )
 
 
 def badge(checks: Sequence[Check]) -> tuple[Level, str]:
@@ -112,7 +110,7 @@ def count_words(checks: Sequence[Check]) -> str:
     grave = [plural(n[level], level) for level in LEVELS[:-1] if n[level]]
     fine = f"{plural(n['ok'], 'check')} {'is' if n['ok'] == 1 else 'are'} fine"
     if not grave:
-        return f"{fine[0].upper()}{fine[1:]}."
+        return f"{capitalised(fine)}."
     said = f"{listed(grave)}; {fine}." if n["ok"] else f"{listed(grave)}."
     return f"{said} The gravest first." if sum(n.values()) - n["ok"] > 1 else said
 
@@ -124,11 +122,11 @@ def fine_words(checks: Sequence[Check]) -> str:
 
 def checks_of(facts: Iterable[Fact], fit: Fit, outcome: str) -> tuple[Check, ...]:
     """Return the facts of a fit that say how far to trust it as checks, in order."""
-    found = [check for fact in facts for check in check_of(fact, fit, outcome)]
-    if any(check.key == "best_set" for check in found):
+    checks = [check for fact in facts for check in check_of(fact, fit, outcome)]
+    if any(check.key == "best_set" for check in checks):
         # The weights of all assignments say more than how many are nearly as good.
-        found = [check for check in found if check.key != "near_ties"]
-    return ordered_checks(found)
+        checks = [check for check in checks if check.key != "near_ties"]
+    return ordered_checks(checks)
 
 
 def checks_of_warnings(
@@ -138,13 +136,13 @@ def checks_of_warnings(
     outcome: str,
 ) -> list[Check]:
     """Return the warnings of a fit that no check says already."""
-    said, found = {check.key for check in known if check.level != "ok"}, []
+    said, checks = {check.key for check in known if check.level != "ok"}, []
     for kind, words in warnings:
         keys = FACTS_OF_WARNING.get(kind, ("fit_warning",))
         if said.isdisjoint(keys):
             # Of exclusions, it can only say that there are none.
-            found += check_of(Fact(keys[0], "caution", meaning=words, case="none"), fit, outcome)
-    return found
+            checks += check_of(Fact(keys[0], "caution", meaning=words, case="none"), fit, outcome)
+    return checks
 
 
 def _printed(words: str) -> str:

@@ -10,16 +10,16 @@ from heckmanfa.results.checks import Check
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER, FeatureEvidence
-from heckmanfa.results.headline import weight_words
-from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER
+from heckmanfa.results.headline import rivals_of
 from heckmanfa.text.chances import BY, says
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus
+from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus, window_text
 
 # A set with more of the weight than this leaves little to others.
 _ALONE = 0.95
+_NAMED = 6
 
 # The gravest first; what is a problem, or wrong with the fit itself, comes before all of these.
 _ORDER = (
@@ -156,9 +156,9 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
         which = "best" if evidence.chosen_weight is None else "chosen"
     if weight >= _ALONE:
         return []
-    why = f"the {which} set has {weight_words(evidence, weight)} of the weight"
+    why = f"the {which} set has {evidence.weight_text(weight)} of the weight"
     if weight < best.weight * (1.0 - 1e-6):
-        why += f", and the best by BIC {weight_words(evidence, best.weight)}"
+        why += f", and the best by BIC {evidence.weight_text(best.weight)}"
     if evidence.n_half > 1:
         half = sets_count(evidence.n_half, sampled=not evidence.exhaustive)
         why += f"; it takes {half} sets to make up half of it"
@@ -190,7 +190,7 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
             f"{chance_text(item.corrected_with)}."
         )
     else:
-        place = f"it and {evidence.words.correction} take each other's place"
+        place = f"it and {evidence.words.correction} stand in for each other"
         if item.corrected_with > item.corrected_without:
             place = "selection is found only with it"
         why = passage(
@@ -202,18 +202,19 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
 
 def _no_selection(evidence: Evidence) -> list[Claim]:
     """What a chance of the correction leaves open."""
-    found, none = verdict(evidence), "there is no selection on what was not observed"
-    if found.chance is None:
+    judged, none = evidence.judgement, "there is no selection on what was not observed"
+    if judged.chance is None:
         return []
-    chance = chance_text(found.chance)
-    if found.kind == "no sign":
+    chance = chance_text(judged.chance)
+    if judged.kind == "no sign":
         why = passage(f"a chance of {chance} is no sign of it, and no proof that rho is 0.")
         return [Claim("no_selection", passage(f"That {none}:"), why)]
-    if found.kind != "unknown":
+    if judged.kind != "unknown":
         return []
     lead = passage("That there is selection on what was not observed, or that there is none:")
     why = passage(f"its chance is {chance}.")
-    against = found.rivals + "." if found.rivals else found.rivals
+    rivals = rivals_of(evidence)
+    against = rivals + "." if rivals else rivals
     return [Claim("no_selection", lead, join([why, against]))]
 
 
@@ -223,73 +224,57 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
         return []
     lead, y = passage("That the exclusions are valid:"), evidence.words.target
     selecting = set() if evidence.fit.probit is None else {*evidence.fit.probit.features}
-    drives = [one for one in evidence.features if not selecting.isdisjoint(one.columns)]
-    kept_out = [one for one in drives if not one.candidate]
-    left = [one for one in drives if one.candidate and not one.in_model]
+    drives = [item for item in evidence.features if not selecting.isdisjoint(item.columns)]
+    kept_out = [item.name for item in drives if not item.candidate]
+    left = [item.name for item in drives if item.candidate and not item.in_model]
     if evidence.way.is_average:
-        left = [one for one in drives if one.role in (DRIVES, MAY_DRIVE, NEITHER)]
-    parts: list[Passage] = []
+        left = [item.name for item in drives if item.role in (DRIVES, MAY_DRIVE, NEITHER)]
+    reasons: list[Passage] = []
     if kept_out:
-        parts.append(passage("the model assumes that ", _no_effect(kept_out, y)))
+        have = "has no effect of its" if len(kept_out) == 1 else "have no effect of their"
+        reasons.append(
+            passage("the model assumes that ", named(kept_out, _NAMED), f" {have} own on ", y)
+        )
     if left:
-        which = passage(f"that {plural(len(left), 'feature')} hardly {_appear(left)} in the ")
-        which = passage(which, "prediction is no evidence that ", _they_have(left, y))
-        if not evidence.way.is_average:
-            which = passage("that ", _were_not_chosen(left), " is no evidence that ")
-            which = passage(which, _they_have(left, y))
-        parts.append(which)
-    if not parts:
+        alone = len(left) == 1
+        was = passage(named(left, _NAMED), f" {'was' if alone else 'were'} not chosen to predict")
+        if evidence.way.is_average:
+            appear = "appears" if alone else "appear"
+            was = passage(f"{plural(len(left), 'feature')} hardly {appear} in the prediction")
+        have = "it has no effect of its" if alone else "they have no effect of their"
+        reasons.append(passage("that ", was, f" is no evidence that {have} own on ", y))
+    if not reasons:
         return []
-    why = parts[0] if len(parts) == 1 else passage(parts[0], "; ", parts[1])
-    return [Claim("valid_exclusions", lead, passage(why, ", and no data can show that."))]
-
-
-def _no_effect(features: Sequence[FeatureEvidence], y: Passage) -> Passage:
-    have = "has no effect of its" if len(features) == 1 else "have no effect of their"
-    return passage(named([one.name for one in features], 6), f" {have} own on ", y)
-
-
-def _they_have(features: Sequence[FeatureEvidence], y: Passage) -> Passage:
-    have = "it has no effect of its" if len(features) == 1 else "they have no effect of their"
-    return passage(f"{have} own on ", y)
-
-
-def _appear(features: Sequence[FeatureEvidence]) -> str:
-    return "appears" if len(features) == 1 else "appear"
-
-
-def _were_not_chosen(features: Sequence[FeatureEvidence]) -> Passage:
-    was = "was" if len(features) == 1 else "were"
-    return passage(named([one.name for one in features], 6), f" {was} not chosen to predict")
+    why = passage(join(reasons, "; "), ", and no data can show that.")
+    return [Claim("valid_exclusions", lead, why)]
 
 
 def _chance(evidence: Evidence) -> list[Claim]:
     """A chance depends on the kind of weights."""
-    known = [one for one in evidence.ordered() if one.chance is not None and one.by_aic is not None]
-    unsure = [one for one in known if one.role in UNTOLD]
+    known = [feature for feature in evidence.weighed if feature.by_aic is not None]
     if not known:
         return []
-    one = unsure[0] if unsure else known[0]
-    aic, ebic = (chance_text(value or 0.0) for value in (one.by_aic, one.by_ebic))
+    unsure = [feature for feature in known if feature.role in UNTOLD]
+    feature = unsure[0] if unsure else known[0]
+    aic, ebic = (chance_text(value or 0.0) for value in (feature.by_aic, feature.by_ebic))
     # With few features there is nothing for EBIC to add to BIC.
     by = f"With AIC it is {aic}, with EBIC, which favours few features, {ebic}"
     surest = known[0]
     least = min(value or 0.0 for value in (surest.chance, surest.by_aic, surest.by_ebic))
     rest: tuple[str | Name, ...] = (".",)
-    if surest is not one and says(least) == "sure":
+    if surest is not feature and says(least) == "sure":
         rest = ("; for ", Name(surest.name), f" it stays at {chance_text(least)} or more.")
         if least > 0.99:
             rest = ("; for ", Name(surest.name), " it stays above 99%.")
     inside = ""
     if evidence.window is not None:
-        low, high = (true_minus(f"{end:g}") for end in evidence.window)
-        inside = f" of the sets with rho in [{low}, {high}]"
+        inside = f" of the sets with rho in {true_minus(window_text(evidence.window))}"
     return [
         Claim(
             "chance",
             passage(
-                f"That a chance of {chance_text(one.chance or 0.0)} is a fact about ",
-                *(Name(one.name), ":"),
+                f"That a chance of {chance_text(feature.chance or 0.0)} is a fact about ",
+                *(Name(feature.name), ":"),
             ),
             passage(
                 f"it is a share of the weight{inside} by {BY}, with each set as likely as any "

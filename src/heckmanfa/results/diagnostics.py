@@ -14,11 +14,11 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import fit_tests
+from heckmanfa.results.distribution import LEVEL, Wald, n_parameters
 from heckmanfa.results.document import Findings
-from heckmanfa.results.exclusions import selection_test
+from heckmanfa.results.effects import class_counts
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.probability_effects import class_counts
-from heckmanfa.results.reference import LEVEL, Wald, n_parameters
+from heckmanfa.results.fit_tests import selection_test
 from heckmanfa.results.reports import Printed
 from heckmanfa.text.option_words import told
 

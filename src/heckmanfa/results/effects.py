@@ -2,8 +2,12 @@
 
 Effects on a continuous outcome are coefficients; those on a binary one are average slopes of the
 probability of its positive class, and least squares is there a probit of the rows with an outcome.
-Nothing here reads rows. Intervals of single assignments have classical standard errors, unless an
-average gathered others.
+P(y = 1 | x) = Phi(x'beta) has the slope phi(x'beta) beta_j in feature j. Its average over the rows
+with an outcome is beta_j times the mean of phi(x'beta), which the fit knows, so nothing here reads
+rows. Standard errors are by the delta method. The effect of a feature of 0 and 1 is a slope too,
+not the difference of two predictions: `margins` has those. Honest estimates have the mean of phi of
+their features in all rows, moved to the medians. Intervals of single assignments have classical
+standard errors, unless an average gathered others.
 """
 
 from __future__ import annotations
@@ -18,22 +22,68 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.fit.full_form import two_step_form
+from heckmanfa.fit.binary import BinaryOutcome
+from heckmanfa.fit.full_form import form_of_two_steps
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit_likelihood import average_slopes
 from heckmanfa.model.two_step import fit_least_squares
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 from heckmanfa.results.average_tables import TermMixture
+from heckmanfa.results.distribution import NullDistribution, distribution_of, tails
 from heckmanfa.results.estimates import tidy
-from heckmanfa.results.probability_effects import mean_slope, naive_slopes, own_slopes, with_ends
-from heckmanfa.results.reference import Reference, reference_of, tails
 from heckmanfa.results.side_by_side import holds_all, may_predict, refits_of
 from heckmanfa.search.averaging.averages import without_correction
 from heckmanfa.search.averaging.members import Members
 from heckmanfa.search.form import Form
 
+
+def probability_of(fit: Fit) -> BinaryOutcome | None:
+    """Return what a fit knows of its classes and slopes; None unless it models probabilities."""
+    return fit.details if isinstance(fit.details, BinaryOutcome) else None
+
+
+def separating_columns(fit: Fit) -> tuple[int, ...]:
+    """Return the columns that decide the outcome among the selected rows."""
+    binary = probability_of(fit)
+    return () if binary is None else binary.separated
+
+
+def class_counts(fit: Fit) -> tuple[int | float | None, int | float | None]:
+    """Count the selected rows of the positive and of the negative class; None without classes."""
+    binary = probability_of(fit)
+    return (None, None) if binary is None else (binary.n_positive, binary.n_negative)
+
+
+def mean_slope(fit: Fit) -> float:
+    """Return what turns a coefficient into an average effect: 1 unless it is on a probability."""
+    binary = probability_of(fit)
+    return 1.0 if binary is None else binary.mean_slope
+
+
+def own_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return the average slopes of the prediction features of a fit, and their covariance."""
+    binary = probability_of(fit)
+    assert binary is not None
+    coef = np.array([fit.intercept, *fit.coef[fit.equation]])
+    covariance = fit.covariance[: len(coef), : len(coef)]
+    return average_slopes(coef, covariance, binary.mean_slope, binary.mean_slope_gradient)
+
+
+def naive_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return those of a probit of the rows with an outcome, which ignores selection."""
+    binary = probability_of(fit)
+    assert binary is not None
+    return average_slopes(
+        binary.naive_coef,
+        binary.naive_covariance,
+        binary.naive_mean_slope,
+        binary.naive_mean_slope_gradient,
+    )
+
+
 CONF_LEVEL = 0.95
-_QUANTILE = Reference().quantile(CONF_LEVEL)
+_QUANTILE = NullDistribution().quantile(CONF_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -81,6 +131,20 @@ class Series:
 
     values: Floats
     """(K, 3) estimate and ends of the interval; NaN where the model has no such column"""
+
+    @classmethod
+    def on(cls, fit: Fit, columns: Sequence[int], estimates: Floats, errors: Floats) -> Series:
+        """Spread estimates of some columns, with intervals by their standard errors."""
+        reach = distribution_of(fit).quantile(CONF_LEVEL) * errors
+        values = np.full((fit.n_features, 3), np.nan)
+        values[list(columns)] = np.column_stack([estimates, estimates - reach, estimates + reach])
+        return cls(values)
+
+    @classmethod
+    def of_slopes(cls, fit: Fit, slopes: Floats, covariance: Floats) -> Series:
+        """Spread average slopes of the prediction features."""
+        with np.errstate(invalid="ignore"):
+            return cls.on(fit, fit.equation, slopes, np.sqrt(np.diag(covariance)))
 
     def of(self, column: int) -> Effect:
         """Return the effect of one column."""
@@ -135,7 +199,7 @@ def rho_of(fit: Fit, table: pd.DataFrame) -> Effect:
 
 def _own(fit: Fit, table: pd.DataFrame) -> Series:
     if fit.family.has_classes and not fit.way.is_average:
-        return Series(with_ends(fit, own_slopes(fit), CONF_LEVEL))
+        return Series.of_slopes(fit, *own_slopes(fit))
     values = np.full((fit.n_features, 3), np.nan)
     rows = table[table["equation"] == "prediction"].iloc[1:]
     ends = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
@@ -170,13 +234,12 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     if fit.probit is None:
         return own, None
     if fit.family.has_classes:
-        return Series(with_ends(fit, naive_slopes(fit), CONF_LEVEL)), None
+        return Series.of_slopes(fit, *naive_slopes(fit)), None
     return _averaged_least_squares(fit) if fit.way.is_average else (_same_features(fit), None)
 
 
 def _same_features(fit: Fit) -> Series:
     """Least squares on the features of a fit."""
-    values = np.full((fit.n_features, 3), np.nan)
     naive = fit_least_squares(fit.moments, fit.equation)
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.diag(naive.covariance))
@@ -184,10 +247,7 @@ def _same_features(fit: Fit) -> Series:
         # Least squares is the model with rho held at zero.
         curve = TwoStepOverRho.build(fit.moments, fit.equation, scores=fit.rho_scores)
         errors = curve.std_error(np.zeros(1))[0]
-    reach = reference_of(fit).quantile(CONF_LEVEL) * errors
-    ends = np.column_stack([naive.coef, naive.coef - reach, naive.coef + reach])
-    values[fit.equation] = ends[1:]
-    return Series(values)
+    return Series.on(fit, fit.equation, naive.coef[1:], errors[1:])
 
 
 def _averaged_least_squares(fit: Fit) -> tuple[Series, Floats | None]:
@@ -201,7 +261,7 @@ def _averaged_least_squares(fit: Fit) -> tuple[Series, Floats | None]:
     values[columns, 0] = alike.weights @ mixed.terms[:-1, span]
     terms = TermMixture(mixed.weights, mixed.terms[:, span], mixed.term_errors[:, span])
     chances = np.full(len(columns), np.nan) if share is None else share[columns]
-    values[columns, 1:] = terms.intervals(tails(CONF_LEVEL), reference_of(fit).df, chances)
+    values[columns, 1:] = terms.intervals(tails(CONF_LEVEL), distribution_of(fit).df, chances)
     return Series(values), share
 
 
@@ -220,10 +280,10 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
     members = Members(form, states, np.full(len(states), 1.0 / len(states)))
     masks = states[:, : fit.n_features]
     bic = members.costs + (form.n_fixed + states.sum(axis=1)) * np.log(form.n_selected)
-    reach = reference_of(fit).quantile(CONF_LEVEL) * members.term_errors
+    reach = distribution_of(fit).quantile(CONF_LEVEL) * members.term_errors
     ends = np.stack([members.terms, members.terms - reach, members.terms + reach], axis=2)
     place = form.correction
-    found = []
+    assignments = []
     for row, state in enumerate(states):
         spread = np.full((fit.n_features, 3), np.nan)
         spread[list(form.columns)] = mean_slope(fit) * ends[row, 1 : 1 + len(form.columns)]
@@ -231,7 +291,7 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
         known = has_imr and state[-2]
         imr = Effect(*(float(end) for end in ends[row, place])) if known else UNKNOWN
         rho = ends[row, place + has_imr].clip(-1.0, 1.0)
-        found.append(
+        assignments.append(
             Assignment(
                 mask=masks[row],
                 bic=float(bic[row]),
@@ -241,7 +301,7 @@ def assignments_of(fit: Fit, form: Form, states: Mask, own: Effects) -> list[Ass
                 coef=Series(spread),
             )
         )
-    return found
+    return assignments
 
 
 def _by_form(form: Form, states: Mask) -> tuple[Floats, Floats]:
@@ -296,7 +356,7 @@ def all_features_of(fit: Fit, own: Effects, never: Sequence[str] = ()) -> Assign
         if "compressed data" not in fit.family.supports:
             return _searched_all(fit)
         try:
-            form = two_step_form(fit, tuple(columns))
+            form = form_of_two_steps(fit, tuple(columns))
         except NotIdentifiedError:
             return None
     state = form.state_of(np.isin(np.arange(fit.n_features), form.columns))[None]
@@ -309,14 +369,12 @@ def _searched_all(fit: Fit) -> Assignment | None:
     full = None if refits is None else refits.full
     if refits is None or full is None:
         return None
-    columns, quantile = list(full.columns), reference_of(fit).quantile(CONF_LEVEL)
-    values = np.full((fit.n_features, 3), np.nan)
-    reach = quantile * full.slope_errors
-    values[columns] = np.column_stack([full.slopes, full.slopes - reach, full.slopes + reach])
+    columns, quantile = list(full.columns), distribution_of(fit).quantile(CONF_LEVEL)
     mask = np.zeros(fit.n_features, dtype=bool)
     mask[columns] = True
     centre, error = full.atanh_rho
     low, high = np.tanh(centre + quantile * error * np.array([-1.0, 1.0]))
     _, bic = likelihood_criteria(refits.full_log_likelihood, len(columns), fit.n_selected)
     rho, ends = float(np.tanh(centre)), (float(low), float(high))
-    return Assignment(mask, float(bic), rho, ends, UNKNOWN, Series(values))
+    slopes = Series.on(fit, columns, full.slopes, full.slope_errors)
+    return Assignment(mask, float(bic), rho, ends, UNKNOWN, slopes)

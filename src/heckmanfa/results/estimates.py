@@ -8,9 +8,13 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import tidy_average
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.distribution import distribution_of
 
 _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
+
+
+# The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
+PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
 
 
 def estimates_in_order(fit: Fit) -> Floats:
@@ -27,12 +31,12 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
     if fit.way.is_average:
         table = tidy_average(fit, estimates_in_order(fit), conf_level)
         return _without_rho_tests(table) if fit.rho_is_conditioned else table
-    reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
+    distribution = distribution_of(fit)
+    quantile = distribution.quantile(conf_level)
     with np.errstate(invalid="ignore"):
         error = np.sqrt(np.diag(fit.covariance))
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
-    table = table.assign(**reference.columns(estimates_in_order(fit), error, conf_level))
+    table = table.assign(**distribution.columns(estimates_in_order(fit), error, conf_level))
     ends = np.array([-1.0, 1.0])
     for term in fit.family.likelihood_terms:
         transformed = fit.errors[term.name].transformed
@@ -41,7 +45,7 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         centre, spread = transformed
         z = centre / spread if term.tested else np.nan
         limits = term.transform.back(centre + quantile * spread * ends)
-        table.loc[_is_error(table, term.name), _TESTS] = [z, reference.p_value(z), *limits]
+        table.loc[_is_error(table, term.name), _TESTS] = [z, distribution.p_value(z), *limits]
     extra: list[tuple[str, str, float]] = []
     if fit.family.has_sigma and ("errors", "sigma") not in fit.terms:
         extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]

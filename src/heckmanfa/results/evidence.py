@@ -19,8 +19,7 @@ from heckmanfa.results.assignment_weights import (
     Effort,
     weights_of,
 )
-from heckmanfa.results.average_tables import ALWAYS, has_pseudo_weights
-from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, has_pseudo_weights
 from heckmanfa.results.effects import (
     Assignment,
     Effect,
@@ -30,13 +29,15 @@ from heckmanfa.results.effects import (
     effects_of,
 )
 from heckmanfa.results.feature_evidence import (
+    CHOSEN,
     ROLES,
     FeatureEvidence,
     Features,
 )
 from heckmanfa.results.judgement import Judgement, judgement_of, lacks_exclusion
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.naming import EffectWords, Naming
 from heckmanfa.search.averaging.averages import without_correction
+from heckmanfa.text.passage import Passage
 from heckmanfa.text.wording import chance_text
 
 
@@ -77,7 +78,7 @@ class Evidence:
     features: tuple[FeatureEvidence, ...]
     """one for each feature or group of either equation, in the order of X"""
     judgement: Judgement
-    """whether selection mattered; `heckmanfa.results.selection_verdict` puts it into words"""
+    """whether selection mattered; `heckmanfa.results.headline` puts it into words"""
     held: float | None = None
     """the value at which rho was held"""
     pseudo: bool = False
@@ -164,6 +165,34 @@ class Evidence:
                 -abs(np.nan_to_num(feature.selection_z)),
             ),
         )
+
+    @property
+    def weighed(self) -> list[FeatureEvidence]:
+        """Features with a chance or a share of halves, in order; none is always included."""
+        return [feature for feature in self.ordered() if feature.chance is not None]
+
+    @property
+    def chosen_by_halves(self) -> list[FeatureEvidence]:
+        """Features that at least half of the halves of an honest search chose, in order."""
+        return [feature for feature in self.weighed if feature.role == CHOSEN]
+
+    def by_certainty(
+        self,
+    ) -> tuple[list[FeatureEvidence], list[FeatureEvidence], list[FeatureEvidence]]:
+        """Return weighed features that predict, those that cannot be told, and the others."""
+        sure = [feature for feature in self.weighed if feature.role in SURELY]
+        unsure = [feature for feature in self.weighed if feature.role in UNTOLD]
+        rest = [feature for feature in self.weighed if feature.role not in (*SURELY, *UNTOLD)]
+        return sure, unsure, rest
+
+    def amount(self, effect: Effect) -> Passage:
+        """Say how much more or less of the outcome, or of its probability, an effect is."""
+        return self.words.amount(effect.estimate, effect.low, effect.high)
+
+    def weight_text(self, weight: float) -> str:
+        """Format the weight of a set of features, which is an estimate if sets were sampled."""
+        said = chance_text(weight)
+        return said if self.exhaustive or said[0] in "<>" else f"about {said}"
 
     def share_words(self, feature: FeatureEvidence) -> str:
         """Write how sure a feature is to predict: a chance, or how many halves chose it."""

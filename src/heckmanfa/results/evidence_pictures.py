@@ -21,14 +21,13 @@ from heckmanfa.plots.chance_bars import ChanceRow, Chances, SelectionChances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, selection_role
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
-from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, true_minus
+from heckmanfa.text.wording import chance_text, figure, true_minus
 
 _SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.
@@ -194,9 +193,9 @@ def chances_of(evidence: Evidence) -> Chances | None:
 def selection_chances_of(evidence: Evidence) -> SelectionChances | None:
     """Return how sure it is that each feature drives selection; None if that was not searched."""
     rows = [
-        ChanceRow(name=one.name, role=selection_role(share), share=share)
-        for one in evidence.features
-        if (share := one.selection_chance) is not None
+        ChanceRow(name=feature.name, role=selection_role(share), share=share)
+        for feature in evidence.features
+        if (share := feature.selection_chance) is not None
     ]
     if not rows:
         return None
@@ -231,13 +230,13 @@ def _about_chances(evidence: Evidence) -> str:
         return "Each half chose features, and the other half estimated their effects."
     m = evidence.fit.moments.n_selected
     nothing = chance_text(1.0 / (1.0 + np.sqrt(m)))
-    parts = [f"A feature that says nothing gets about {nothing} on its own with {m:,.0f} rows."]
+    sentences = [f"A feature that says nothing gets about {nothing} on its own with {m:,.0f} rows."]
     if evidence.window is not None:
         low, high = (true_minus(f"{end:g}") for end in evidence.window)
-        parts.append(f"Only assignments with rho in [{low}, {high}] count.")
+        sentences.append(f"Only assignments with rho in [{low}, {high}] count.")
     if not evidence.exhaustive:
-        parts.append("The assignments are a sample.")
-    return " ".join(parts)
+        sentences.append("The assignments are a sample.")
+    return " ".join(sentences)
 
 
 # P3. ------------------------------------------------------------------------------------------
@@ -260,24 +259,28 @@ def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentCol
     if not mixture.exhaustive and float(weight.sum()) < _TELLING:
         states, weight = _drawn(mixture, features)
         is_draw = True
-    found = assignments_of(evidence.fit, weights.form, states, evidence.effects)
+    assignments = assignments_of(evidence.fit, weights.form, states, evidence.effects)
     masks = states[:, : evidence.fit.n_features]
-    coef = np.array([item.coef.values[:, 0] for item in found])
-    by = {"mean": "AIC and BIC"}.get(mixture.weights, mixture.weights.upper())
+    coef = np.array([item.coef.values[:, 0] for item in assignments])
     return AssignmentColumns(
         rows=tuple(_chance_row(item) for item in features),
         weight=weight,
         cells=_cells(features, coef, masks),
-        bic=np.array([item.bic for item in found]),
-        rho=np.array([item.rho for item in found]),
-        imr_p=_imr_p(evidence, [item.imr for item in found]),
+        bic=np.array([item.bic for item in assignments]),
+        rho=np.array([item.rho for item in assignments]),
+        imr_p=_imr_p(evidence, [item.imr for item in assignments]),
         n_others=max(mixture.n_assignments - len(masks), 0),
         n_half=weights.n_half,
-        weights=by,
+        weights=weights_name(mixture),
         is_sampled=not mixture.exhaustive,
         is_draw=is_draw,
         best=weights.best,
     )
+
+
+def weights_name(mixture: Average) -> str:
+    """Return by which criteria assignments are weighed."""
+    return "AIC and BIC" if mixture.weights == "mean" else mixture.weights.upper()
 
 
 def _drawn(mixture: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask, Floats]:
@@ -296,7 +299,7 @@ def _drawn(mixture: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask,
 
 def _imr_p(evidence: Evidence, effects: Sequence[Effect]) -> Floats:
     """Return the p-values of lambda's coefficients, from their intervals."""
-    reference = reference_of(evidence.fit)
+    reference = distribution_of(evidence.fit)
     reach = np.array([0.5 * (effect.high - effect.low) for effect in effects])
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = reach / reference.quantile(CONF_LEVEL)

@@ -11,13 +11,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.fit import Fit
-from heckmanfa.results.fit_tests import why_untested
-from heckmanfa.results.reference import LEVEL, Wald, reference_of
-from heckmanfa.text.wording import listed
+from heckmanfa.results.diagnostics import STRONG_CHI2, Diagnostics
+from heckmanfa.results.distribution import (
+    LEVEL,
+)
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import UNTESTED, Fact, Level
+from heckmanfa.results.fit_tests import selection_test
+from heckmanfa.text.chances import BY
+from heckmanfa.text.option_words import instead
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import listed, number, p_equals, plural
+
+_PROFILE = instead(
+    " See profile() for intervals of slopes, which cover better than standard errors.", ""
+)
 
 
 @dataclass(frozen=True)
@@ -93,24 +103,6 @@ def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> 
     )
 
 
-def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
-    """Test jointly that columns of X have no coefficient in the selection equation.
-
-    An average over selection equations is a mixture, which has no test: then the test is that of
-    the model with everything in it.
-    """
-    assert fit.probit is not None
-    first = fit.terms.index(("selection", "Intercept"))
-    features = [int(column) for column in fit.probit.features]
-    positions = [first + 1 + features.index(column) for column in columns]
-    coef, covariance = fit.selection_coef[list(columns)], fit.covariance
-    form = fit.way.form_of_both
-    if fit.way.is_average and form is not None:
-        coef, covariance = form.estimates[positions], form.covariance
-    covariance = covariance[np.ix_(positions, positions)]
-    return reference_of(fit).wald(coef, covariance, why_untested(fit))
-
-
 def _columns_together(
     fit: Fit, groups: Iterable[Sequence[Any]] | None
 ) -> dict[int, tuple[int, ...]]:
@@ -120,3 +112,72 @@ def _columns_together(
         table = FeatureTable.without_rows(fit.spec.columns)
         units = tuple(tuple(resolve(table, list(group), "groups")) for group in groups)
     return {column: unit for unit in units for column in unit}
+
+
+def exclusion_fact(fit: Fit, measured: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
+    """Say whether there are excluded features, and how strongly they drive selection.
+
+    An average excludes none: those with less than half of the weight are judged in their place.
+    """
+    averaged, test = measured.averaged, measured.excluded_wald
+    which = "features with less than half of the weight" if averaged else "exclusions"
+    values: dict[str, Any] = {
+        "excluded": f"The {which}",
+        "excluded_inside": f"the {which}",
+        "kept_out": "" if averaged else _kept_out(exclusions or find_exclusions(fit)),
+    }
+    name = f"selection features with a {BY} share below 50%" if averaged else ""
+    if fit.held_rho is not None:
+        value = str(len(measured.excluded_features) or "none")
+        return tell(fit, "exclusions", "ok", value, case="held", name=name, **values)
+    if test is None:
+        # The chance of the correction allows for what little identifies it.
+        level: Level = "caution" if averaged else "problem"
+        case = "none, averaged" if averaged else "none"
+        return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
+    names, n = [shown(feature) for feature in measured.excluded_features], measured.n_excluded
+    single, strong, case = len(names) == 1, not measured.weak_exclusions, ""
+    short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
+    drives = "It drives selection" if single else "For their number they drive selection"
+    valid = ", and may predict"
+    if strong:
+        drives = "It drives" if single else "Together they drive"
+    if strong and not averaged:
+        does = "it does" if single else "they do"
+        valid = f". That {does} not predict cannot be tested here"
+    if test.note:
+        case = UNTESTED
+    elif not strong:
+        case = "" if test.p_value < LEVEL else "undriving"
+        features = "one feature" if single else f"{n} features"
+        features = f"{n} coefficients" if n > len(names) else features
+        would = f"{STRONG_CHI2 * n:,g} would be strong"
+        short = f"chi2 = {number(test.chi2, 3)} for {features}; {would}"
+    # That line says why a covariance from few clusters tests little.
+    see = measured.n_clusters is not None and test.lacks_clusters
+    return tell(
+        fit,
+        "exclusions",
+        "ok" if strong else "caution",
+        f"{len(names)} ({', '.join(names)}); {test}",
+        case=case,
+        name=name,
+        short=short,
+        drive="it drives" if single else "they drive",
+        drives=drives,
+        valid=valid,
+        see=": see the line on clusters" if see else "",
+        profile=_PROFILE if measured.rho_lr is not None and not strong else "",
+        size=size,
+        p=p_equals(test.p_value),
+        note=test.note,
+        **values,
+    )
+
+
+def _kept_out(exclusions: Exclusions) -> str:
+    if not exclusions.features:
+        return ""
+    names = ", ".join(shown(str(name)) for name in exclusions.features)
+    words = exclusions.words()
+    return f"Only in the selection equation (excluded from prediction): {names}. {words}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Literal
+
+from heckmanfa.text.option_words import IN_NEVER, option
 
 Level = Literal["problem", "caution", "note", "ok"]
 LEVELS: tuple[Level, ...] = ("problem", "caution", "note", "ok")
@@ -22,29 +23,22 @@ UNTESTED = "untested"
 Text = str | Mapping[str, str]
 """words with the fact's values in braces, or several, by case or level; "" is for all others"""
 
-
-class Kind(IntEnum):
-    """What a fact is about; the gravest kind first."""
-
-    INVALID = 0
-    """the estimates are not those of the model"""
-    ASSUMPTION = 1
-    """what the model assumes is rejected"""
-    SEARCH = 2
-    """the choice of features is not stable"""
-    IDENTIFICATION = 3
-    """little tells selection from prediction"""
-    EXCLUSION = 4
-    """an exclusion is doubtful"""
-    ROWS = 5
-    """the rows, the columns, and what was not done"""
+# Options and advice that the words of several facts name.
+ALWAYS = option("always", [...])
+EXCLUDE = option("exclude", [...])
+NEVER = option("never", [...])
+PREDICT_WITH = option("prediction_features", [...])
+STRONGER = (
+    "Look for a feature that drives selection strongly and has no reason to predict, and name it "
+    f"{IN_NEVER}."
+)
+FEWER = f"Use more rows, or fewer features: {PREDICT_WITH} names those that may predict."
 
 
 @dataclass(frozen=True)
 class FactWords:
     """The words of one kind of fact."""
 
-    kind: Kind = Kind.ROWS
     name: str = ""
     """its label among the checks; empty if it only says what an estimate is"""
     title: Text = ""

@@ -26,10 +26,10 @@ from heckmanfa.results.average_tables import (
     role_of,
     selection_role,
 )
+from heckmanfa.results.distribution import LEVEL
 from heckmanfa.results.effects import UNKNOWN, Assignment, Effect, Effects
-from heckmanfa.results.exclusions import selection_test
+from heckmanfa.results.fit_tests import selection_test
 from heckmanfa.results.naming import Naming
-from heckmanfa.results.reference import LEVEL
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.chances import CHANCES_BY
 

@@ -10,33 +10,39 @@ from scipy.special import ndtr
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import NEAR_ONE, higher_maximum, rho_text
 from heckmanfa.results import fit_tests
-from heckmanfa.results.diagnostics import STRONG_CHI2, Diagnostics
-from heckmanfa.results.effect_words import EffectWords, class_label, held_value, log_points
-from heckmanfa.results.effects import CONF_LEVEL, rho_of
-from heckmanfa.results.estimates import tidy
-from heckmanfa.results.exclusions import Exclusions, find_exclusions
-from heckmanfa.results.fact_words import tell
-from heckmanfa.results.facts import UNTESTED, Fact, Level
-from heckmanfa.results.naming import outcome_of
-from heckmanfa.results.probability_effects import (
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.distribution import (
+    FEW_CLUSTERS,
+    LEVEL,
+    NullDistribution,
+    Wald,
+    distribution_of,
+    n_parameters,
+)
+from heckmanfa.results.effects import (
+    CONF_LEVEL,
     class_counts,
     naive_slopes,
     own_slopes,
     probability_of,
+    rho_of,
     separating_columns,
 )
-from heckmanfa.results.reference import (
-    FEW_CLUSTERS,
-    LEVEL,
-    Reference,
-    Wald,
-    n_parameters,
-    reference_of,
-)
+from heckmanfa.results.estimates import tidy
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import UNTESTED, Fact, Level
+from heckmanfa.results.naming import EffectWords, class_label, held_value, log_points, outcome_of
 from heckmanfa.text.chances import BY
-from heckmanfa.text.option_words import instead
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import effects, number, p_equals, percent, plural, points, some
+from heckmanfa.text.wording import (
+    effects,
+    number,
+    p_equals,
+    percent,
+    plural,
+    points,
+    some,
+)
 
 # Beyond this, a fit is practically exact.
 _NEARLY_ALL = 0.999
@@ -53,9 +59,6 @@ _CRITERIA = (
     "AIC and BIC are of the joint likelihood of both equations, and count every parameter that is "
     "estimated."
 )
-_PROFILE = instead(
-    " See profile() for intervals of slopes, which cover better than standard errors.", ""
-)
 
 
 # What can be wrong with a finished fit. ---------------------------------------------------------
@@ -67,15 +70,15 @@ def problems_of(fit: Fit) -> list[Fact]:
     A second maximum, few clusters and unequal variances are among them, even if they are only
     cautions.
     """
-    found = [*validity_facts(fit), *cluster_facts(fit)]
+    facts = [*validity_facts(fit), *cluster_facts(fit)]
     if not np.isnan(fit.rho) and fit.held_rho is None:
-        found += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
-    return [fact for fact in found if fact.level != "ok" and fact.case != UNTESTED]
+        facts += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
+    return [fact for fact in facts if fact.level != "ok" and fact.case != UNTESTED]
 
 
 def validity_facts(fit: Fit) -> list[Fact]:
     """Say that iterations did not converge, errors are missing, or the outcome is reproduced."""
-    found = []
+    facts = []
     which = fit_tests.unconverged(fit)
     if which:
         start = "" if fit.held_rho is not None else "start from another rho, "
@@ -88,15 +91,15 @@ def validity_facts(fit: Fit) -> list[Fact]:
         }
         cure = "; ".join(cures[name] for name in which)
         why = fit_tests.why_untested(fit)
-        found.append(tell(fit, "convergence", "problem", why, cure=cure))
+        facts.append(tell(fit, "convergence", "problem", why, cure=cure))
     if fit_tests.lacks_errors(fit):
         case = "withheld" if fit_tests.withholds_errors(fit) else ""
-        found.append(tell(fit, "standard_errors", "problem", "missing", case=case))
+        facts.append(tell(fit, "standard_errors", "problem", "missing", case=case))
     r2 = fit_tests.r2_of(fit)
     if r2 > _NEARLY_ALL:
         case = "saturated" if fit_tests.is_saturated(fit) else ""
-        found.append(tell(fit, "leakage", "problem", f"{r2:.6f}", case=case))
-    return found
+        facts.append(tell(fit, "leakage", "problem", f"{r2:.6f}", case=case))
+    return facts
 
 
 def cluster_facts(fit: Fit) -> list[Fact]:
@@ -104,22 +107,11 @@ def cluster_facts(fit: Fit) -> list[Fact]:
     n, parameters = fit.n_clusters, n_parameters(fit)
     if n is None:
         return []
-    level: Level = "ok"
-    judged = case = ""
+    level: Level = "caution" if n < FEW_CLUSTERS else "ok"
+    case = ""
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
     if n <= parameters:
         level, case = "problem", "too few"
-        judged = (
-            f"With no more clusters than parameters, the covariance has rank {n - 1} at most, and "
-            "no more coefficients than that can be tested together. Do not rely on these standard "
-            "errors."
-        )
-    elif n < FEW_CLUSTERS:
-        level = "caution"
-        judged = (
-            f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and "
-            "tests reject too often."
-        )
     return [
         tell(
             fit,
@@ -129,8 +121,8 @@ def cluster_facts(fit: Fit) -> list[Fact]:
             case=case,
             clusters=f"{n:,}",
             parameters=f"{parameters:,}",
-            judged=judged,
-            distribution=Reference(n).name,
+            rank=n - 1,
+            distribution=NullDistribution(n).name,
         )
     ]
 
@@ -174,7 +166,7 @@ def maxima_facts(fit: Fit) -> list[Fact]:
 
 def guard_facts(fit: Fit) -> list[Fact]:
     """Say what the guards of a maximum-likelihood fit found; nothing for other fits."""
-    guards, found = fit.guards, []
+    guards, facts = fit.guards, []
     hausman, variance = fit_tests.hausman_test(fit), fit_tests.equal_variance_test(fit)
     where = " (in the model of all features)" if fit.way.is_average else ""
     if hausman is not None:
@@ -183,13 +175,13 @@ def guard_facts(fit: Fit) -> list[Fact]:
             likelihood = guards.two_step - guards.difference
             both = f"{number(guards.two_step)} and {number(likelihood)}; {hausman}"
             value, short = f"beta_H {both}", f"coefficient of lambda {both}"
-        found.append(tell(fit, "hausman", level, value + where, case=case, short=short))
+        facts.append(tell(fit, "hausman", level, value + where, case=case, short=short))
     if variance is not None:
         level, value, _, case = _judged(variance, "caution")
         per_feature = guards is None or guards.per_feature
         what = "the prediction features" if per_feature else "the fitted outcome"
-        found.append(tell(fit, "equal_variance", level, value + where, case=case, what=what))
-    return found
+        facts.append(tell(fit, "equal_variance", level, value + where, case=case, what=what))
+    return facts
 
 
 def _judged(test: Wald, rejected: Level) -> tuple[Level, str, str, str]:
@@ -202,76 +194,7 @@ def _judged(test: Wald, rejected: Level) -> tuple[Level, str, str, str]:
 # What identifies it. ------------------------------------------------------------------------------
 
 
-def exclusion_fact(fit: Fit, found: Diagnostics, exclusions: Exclusions | None = None) -> Fact:
-    """Say whether there are excluded features, and how strongly they drive selection.
-
-    An average excludes none: those with less than half of the weight are judged in their place.
-    """
-    averaged, test = found.averaged, found.excluded_wald
-    which = "features with less than half of the weight" if averaged else "exclusions"
-    values: dict[str, Any] = {
-        "excluded": f"The {which}",
-        "excluded_inside": f"the {which}",
-        "kept_out": "" if averaged else _kept_out(exclusions or find_exclusions(fit)),
-    }
-    name = f"selection features with a {BY} share below 50%" if averaged else ""
-    if fit.held_rho is not None:
-        value = str(len(found.excluded_features) or "none")
-        return tell(fit, "exclusions", "ok", value, case="held", name=name, **values)
-    if test is None:
-        # The chance of the correction allows for what little identifies it.
-        level: Level = "caution" if averaged else "problem"
-        case = "none, averaged" if averaged else "none"
-        return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
-    names, n = [shown(one) for one in found.excluded_features], found.n_excluded
-    single, strong, case = len(names) == 1, not found.weak_exclusions, ""
-    short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
-    drives = "It drives selection" if single else "For their number they drive selection"
-    valid = ", and may predict"
-    if strong:
-        drives = "It drives" if single else "Together they drive"
-    if strong and not averaged:
-        does = "it does" if single else "they do"
-        valid = f". That {does} not predict cannot be tested here"
-    if test.note:
-        case = UNTESTED
-    elif not strong:
-        case = "" if test.p_value < LEVEL else "undriving"
-        features = "one feature" if single else f"{n} features"
-        features = f"{n} coefficients" if n > len(names) else features
-        would = f"{STRONG_CHI2 * n:,g} would be strong"
-        short = f"chi2 = {number(test.chi2, 3)} for {features}; {would}"
-    # That line says why a covariance from few clusters tests little.
-    see = found.n_clusters is not None and test.lacks_clusters
-    return tell(
-        fit,
-        "exclusions",
-        "ok" if strong else "caution",
-        f"{len(names)} ({', '.join(names)}); {test}",
-        case=case,
-        name=name,
-        short=short,
-        drive="it drives" if single else "they drive",
-        drives=drives,
-        valid=valid,
-        see=": see the line on clusters" if see else "",
-        profile=_PROFILE if found.rho_lr is not None and not strong else "",
-        size=size,
-        p=p_equals(test.p_value),
-        note=test.note,
-        **values,
-    )
-
-
-def _kept_out(exclusions: Exclusions) -> str:
-    if not exclusions.features:
-        return ""
-    names = ", ".join(shown(str(name)) for name in exclusions.features)
-    words = exclusions.words()
-    return f"Only in the selection equation (excluded from prediction): {names}. {words}"
-
-
-def imr_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
+def imr_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
     """Say how much of lambda the prediction features explain, and how far apart these are."""
     if fit.held_rho is not None:
         # Its coefficient follows from sigma.
@@ -283,41 +206,41 @@ def imr_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
         tell(
             fit,
             "imr_r2",
-            "caution" if found.imr_collinear else "ok",
-            f"R2 {found.imr_r2:.4f}, VIF {found.imr_vif:.2f}",
-            name=name if found.averaged else "",
-            claims=found.n_excluded > 0,
-            vif=number(found.imr_vif, 3),
+            "caution" if measured.imr_collinear else "ok",
+            f"R2 {measured.imr_r2:.4f}, VIF {measured.imr_vif:.2f}",
+            name=name if measured.averaged else "",
+            claims=measured.n_excluded > 0,
+            vif=number(measured.imr_vif, 3),
         )
     ]
 
 
-def condition_fact(fit: Fit, found: Diagnostics) -> Fact:
+def condition_fact(fit: Fit, measured: Diagnostics) -> Fact:
     """Say how far apart the columns of the prediction equation are."""
-    condition = found.condition_number
+    condition = measured.condition_number
     if condition < _HIGH_CONDITION:
         return tell(fit, "condition", "ok", f"{condition:.1f}")
     value = number(condition, 3)
     return tell(fit, "condition", "caution", value, short=f"condition number {value}")
 
 
-def range_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
+def range_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
     """Give the range of lambda in the fit, and the share of the rows given outside it."""
-    first, last = found.index_range
+    first, last = measured.index_range
     ends = f"{number(first)} to {number(last)}"
     if fit.family.has_imr:
-        value = "{} to {}".format(*map(number, found.imr_range))
+        value = "{} to {}".format(*map(number, measured.imr_range))
         fitted = tell(fit, "imr_range", "ok", value, low=number(first), high=number(last))
     else:
         chances = " to ".join(percent(float(ndtr(end))) for end in (first, last))
         name = "range of the selection index"
         fitted = tell(fit, "imr_range", "ok", ends, case="index", name=name, chances=chances)
-    share = found.share_outside
+    share = measured.share_outside
     if share is None:
         return [fitted]
     value = percent(share)
-    if found.n_without_index:
-        value += f" ({found.n_without_index} rows lack a feature and are not counted)"
+    if measured.n_without_index:
+        value += f" ({measured.n_without_index} rows lack a feature and are not counted)"
     level: Level = "ok" if share <= _MANY_OUTSIDE else "caution"
     return [fitted, tell(fit, "outside_range", level, value, share=percent(share, 0))]
 
@@ -325,7 +248,7 @@ def range_facts(fit: Fit, found: Diagnostics) -> list[Fact]:
 # rho. ---------------------------------------------------------------------------------------------
 
 
-def rho_facts(fit: Fit, found: Diagnostics, *, profiled: bool) -> list[Fact]:
+def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
     """Judge rho, the maxima of the likelihood, and the tests of rho = 0.
 
     ``profiled`` is whether a profile of the likelihood, which knows more about its maxima, is told
@@ -334,57 +257,39 @@ def rho_facts(fit: Fit, found: Diagnostics, *, profiled: bool) -> list[Fact]:
     first, maxima = rho_fact(fit), maxima_facts(fit)
     if fit.held_rho is not None:
         return [first]
-    guards = found.hausman, found.equal_variance
+    guards = measured.hausman, measured.equal_variance
     rejected = any(test is not None and test.p_value < LEVEL for test in guards)
     doubtful = first.level == "problem" or bool(maxima) or profiled or rejected
     facts = [first, *([] if profiled else maxima)]
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
-    for key, test in (("rho_test", found.rho_wald), ("rho_lr_test", found.rho_lr)):
+    for key, test in (("rho_test", measured.rho_wald), ("rho_lr_test", measured.rho_lr)):
         if test is None:
             continue
-        case, level, words = _rho_test(test, found, doubtful=doubtful)
-        which = ("lower", found.maximum_rho)
-        if higher is not None and test is found.rho_lr:
-            which = ("higher", higher[1])
-        if higher is not None:
-            words += f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
-        told: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
-        claims = test is (found.rho_lr or found.rho_wald)
-        facts.append(
-            tell(fit, key, level, str(test), case=case, claims=claims, found=words, **told)
-        )
+        case, level = _rho_test(test, measured, doubtful=doubtful)
+        which, rho = ("lower", measured.maximum_rho)
+        if higher is not None and test is measured.rho_lr:
+            which, rho = "higher", higher[1]
+        maximum = f" This is about the {which} maximum, rho {rho_text(rho)}."
+        words: dict[str, Any] = {"rho": number(fit.rho, 3), "p": p_equals(test.p_value)}
+        words["maximum"] = "" if higher is None else maximum
+        claims = test is (measured.rho_lr or measured.rho_wald)
+        facts.append(tell(fit, key, level, str(test), case=case, claims=claims, **words))
     return facts
 
 
-def _rho_test(test: Wald, found: Diagnostics, *, doubtful: bool) -> tuple[str, Level, str]:
-    """Return the case, the level and the words of a test of rho = 0."""
+def _rho_test(test: Wald, measured: Diagnostics, *, doubtful: bool) -> tuple[str, Level]:
+    """Return the case and the level of a test of rho = 0."""
     level: Level = "caution" if doubtful else "ok"
-    at_level = f"at {100 * LEVEL:g}%"
+    rejected = test.p_value < LEVEL
     if test.note:
-        untested = "Whether there is selection on unobservables was not tested."
-        return UNTESTED, "caution", untested
-    if found.searched:
-        level = "caution" if test.p_value < LEVEL or doubtful else "ok"
-        return (
-            "searched",
-            level,
-            "The data chose the exclusions, so this proves nothing: the chance that selection "
-            "mattered decides.",
-        )
-    if not test.p_value < LEVEL:
-        words = f"rho = 0 is not rejected {at_level}, which does not show that it is 0."
-        return "not rejected", level, words
-    if not found.n_excluded:
-        words = f"rho = 0 is rejected {at_level}, but nothing is excluded: only normality says so."
-        return "rejected", "caution", words
-    if doubtful:
-        words = (
-            f"rho = 0 is rejected {at_level}, which may come from a model that does not fit rather "
-            "than from selection on unobservables."
-        )
-        return "rejected", level, words
-    words = f"rho = 0 is rejected {at_level}, if what is excluded does not predict."
-    return "rejected", level, words
+        return UNTESTED, "caution"
+    if measured.searched:
+        return "searched", "caution" if rejected else level
+    if not rejected:
+        return "not rejected", level
+    if not measured.n_excluded:
+        return "rejected, no exclusion", "caution"
+    return "rejected, doubtful" if doubtful else "rejected", level
 
 
 # Classes, and logarithms. -------------------------------------------------------------------------
@@ -395,7 +300,7 @@ def class_facts(fit: Fit) -> list[Fact]:
     known = probability_of(fit)
     if known is None:
         return []
-    found = [*_events(fit), *_separation(fit)]
+    facts = [*_events(fit), *_separation(fit)]
     n, deciding = fit.row_counts.get("left_out_separation", 0), known.deciding
     if n:
         others = [column for column in fit.dropped if column not in deciding]
@@ -405,8 +310,8 @@ def class_facts(fit: Fit) -> list[Fact]:
             names = [str(name) for name in fit.spec.feature_names(columns)]
             parts += [f"{words} {some(names)}"] if names else []
         decided = "selection or outcome" if deciding else "selection"
-        found.append(tell(fit, "decided_rows", "caution", "; ".join(parts), decided=decided))
-    return [*found, *_moved(fit)]
+        facts.append(tell(fit, "decided_rows", "caution", "; ".join(parts), decided=decided))
+    return [*facts, *_moved(fit)]
 
 
 def events_per_coefficient(fit: Fit) -> float:
@@ -501,30 +406,30 @@ def ratio_text(ratio: tuple[float, float]) -> str:
 
 def note_facts(fit: Fit) -> list[Fact]:
     """Say what standard errors, criteria and scales are of."""
-    found = []
+    facts = []
     if fit.dropped:
         names = tuple(shown(name) for name in fit.spec.feature_names(fit.dropped))
-        found.append(tell(fit, "dropped_features", "caution", names=names))
+        facts.append(tell(fit, "dropped_features", "caution", names=names))
     estimated = fit.way.is_corrected and not fit.way.is_average and fit.held_rho is None
     if estimated and fit.spec.method == "two-step":
-        found.append(tell(fit, "two_step_errors", "note"))
+        facts.append(tell(fit, "two_step_errors", "note"))
     elif estimated and not fit.rho_is_conditioned:
-        found.append(tell(fit, "rho_scale", "note"))
+        facts.append(tell(fit, "rho_scale", "note"))
     if fit.probit is not None and fit.family.has_sigma:
         case = "" if fit.log_likelihood is None else "likelihood"
         if fit.log_likelihood is None and fit.held_rho is not None:
             case = "held"
-        found.append(tell(fit, "adjusted_r2", "note", case=case, criteria=_CRITERIA))
+        facts.append(tell(fit, "adjusted_r2", "note", case=case, criteria=_CRITERIA))
     averaged = fit.way.is_average
     if fit.probit is not None and fit.spec.errors_differ and (averaged or fit.search is not None):
         case = "averaged" if averaged else ""
-        found.append(tell(fit, "classical_beside", "note", case=case))
+        facts.append(tell(fit, "classical_beside", "note", case=case))
     if fit.spec.outcome_transform is not None:
         words = log_points(fit.spec.outcome_transform)
         outcome = shown(outcome_of(fit))
-        found.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
-    found += boundary_facts(fit)
+        facts.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
+    facts += boundary_facts(fit)
     if fit.family.has_classes:
-        found += [tell(fit, "slopes", "note"), tell(fit, "criteria", "note", criteria=_CRITERIA)]
-    notes = reference_of(fit).notes(joint=True)
-    return [*found, *(tell(fit, "reference_distribution", "note", note) for note in notes)]
+        facts += [tell(fit, "slopes", "note"), tell(fit, "criteria", "note", criteria=_CRITERIA)]
+    notes = distribution_of(fit).notes(joint=True)
+    return [*facts, *(tell(fit, "reference_distribution", "note", note) for note in notes)]

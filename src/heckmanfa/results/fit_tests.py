@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import stats
 
@@ -10,9 +12,9 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood import higher_maximum
 from heckmanfa.model.two_step import fit_least_squares
-from heckmanfa.results.effect_words import held_value
-from heckmanfa.results.probability_effects import separating_columns
-from heckmanfa.results.reference import Wald, reference_of
+from heckmanfa.results.distribution import Wald, distribution_of
+from heckmanfa.results.effects import separating_columns
+from heckmanfa.results.naming import held_value
 
 _NAN = float("nan")
 
@@ -47,8 +49,8 @@ def rho_wald(fit: Fit) -> Wald:
     else:
         # Not the root of the variance, which may be negative: `wald` then says so.
         position = fit.terms.index(("errors", "imr"))
-        estimate, variance = fit.imr_coef, float(fit.covariance[position, position])
-    return reference_of(fit).wald([estimate], np.array([[variance]]), why_untested(fit))
+        estimate, variance = fit.errors["imr"].value, float(fit.covariance[position, position])
+    return distribution_of(fit).wald([estimate], np.array([[variance]]), why_untested(fit))
 
 
 def has_ratio(fit: Fit) -> bool:
@@ -87,7 +89,7 @@ def hausman_test(fit: Fit) -> Wald | None:
     guards, why_not = fit.guards, _why_unguarded(fit)
     if guards is None:
         return Wald(_NAN, 1, _NAN, note=why_not) if why_not else None
-    return reference_of(fit).wald([guards.difference], np.array([[guards.variance]]), why_not)
+    return distribution_of(fit).wald([guards.difference], np.array([[guards.variance]]), why_not)
 
 
 def equal_variance_test(fit: Fit) -> Wald | None:
@@ -96,7 +98,7 @@ def equal_variance_test(fit: Fit) -> Wald | None:
     if guards is None or not len(guards.spread):
         why_not = why_not or ("" if guards is None else "the variance of the test is not known")
         return Wald(_NAN, 1, _NAN, note=why_not) if why_not else None
-    return reference_of(fit).wald(guards.spread, np.eye(len(guards.spread)), why_not)
+    return distribution_of(fit).wald(guards.spread, np.eye(len(guards.spread)), why_not)
 
 
 def _why_unguarded(fit: Fit) -> str:
@@ -177,3 +179,21 @@ def refuse_exclusions_of_held_rho(fit: Fit, name: str) -> None:
             f"{held_value(fit.held_rho)}): let the features predict, with the same rho, and use "
             "wald_test"
         )
+
+
+def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
+    """Test jointly that columns of X have no coefficient in the selection equation.
+
+    An average over selection equations is a mixture, which has no test: then the test is that of
+    the model with everything in it.
+    """
+    assert fit.probit is not None
+    first = fit.terms.index(("selection", "Intercept"))
+    features = [int(column) for column in fit.probit.features]
+    positions = [first + 1 + features.index(column) for column in columns]
+    coef, covariance = fit.selection_coef[list(columns)], fit.covariance
+    form = fit.way.form_of_both
+    if fit.way.is_average and form is not None:
+        coef, covariance = form.estimates[positions], form.covariance
+    covariance = covariance[np.ix_(positions, positions)]
+    return distribution_of(fit).wald(coef, covariance, why_untested(fit))

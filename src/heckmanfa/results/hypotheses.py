@@ -1,4 +1,4 @@
-"""Linear hypotheses as text, with coefficients by name, whatever characters a name holds."""
+"""Wald tests of linear hypotheses, written with coefficients by name, whatever these hold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.formula.matrix import plain_words
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
+from heckmanfa.fit import Fit
+from heckmanfa.results.average_tables import refuse_averaged
+from heckmanfa.results.distribution import Wald, distribution_of
+from heckmanfa.results.estimates import PREFIX, estimates_in_order
+from heckmanfa.results.fit_tests import refuse_test_of_held_rho
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -28,6 +34,55 @@ _WORD = rf"[^\W\d][\w.]*(?:\([^()]*\))?(?:{_INTERVAL}|\[[^\[\]]*\])?"
 _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 
+def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
+    """Test linear restrictions; see `Heckman.wald_test`."""
+    if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
+        hypothesis = ", ".join(map(str, hypothesis))
+    if isinstance(hypothesis, str):
+        names = [PREFIX[equation] + term for equation, term in fit.terms]
+        if not fit.family.has_imr:
+            _refuse_linear_terms(hypothesis, names)
+        matrix, right = read_hypothesis(hypothesis, names)
+    else:
+        matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
+        right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
+        if matrix.shape[1] != len(fit.terms) or len(right) != len(matrix):
+            raise InputError(
+                f"a restriction matrix needs {len(fit.terms)} columns, one for each row of "
+                f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
+            )
+    about_rho = [equation == "errors" and term != "sigma" for equation, term in fit.terms]
+    if np.any(matrix[:, about_rho]):
+        refuse_test_of_held_rho(fit)
+    if fit.rho_is_conditioned and np.any(matrix[:, about_rho]):
+        raise NotIdentifiedError(
+            "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
+            "fit with rho_range=None to test it"
+        )
+    refuse_averaged(fit, matrix)
+    if not matrix.any(axis=1).all():
+        raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
+    if np.linalg.matrix_rank(matrix) < len(matrix):
+        raise InputError("the restrictions repeat one another; leave out the redundant ones")
+    gap = matrix @ estimates_in_order(fit) - right
+    # What was averaged has no covariance, and is not tested.
+    covariance = np.nan_to_num(fit.covariance) if fit.way.is_average else fit.covariance
+    test = distribution_of(fit).wald(gap, matrix @ covariance @ matrix.T)
+    if test.lacks_clusters:
+        raise NotIdentifiedError(f"{test.note}; test fewer at a time")
+    return test
+
+
+def _refuse_linear_terms(hypothesis: str, names: Sequence[str]) -> None:
+    """Say why a binary outcome has no coefficient of lambda and no sigma."""
+    asked = {*re.findall(r"(?<![\w.`])(?:imr|sigma)(?![\w.`\[(:])", hypothesis)} - {*names}
+    if asked:
+        raise InputError(
+            f"the Heckman probit has no {' and no '.join(sorted(asked))}: the errors of a binary "
+            "outcome have variance one, and nothing but rho links both equations; test 'rho = 0'"
+        )
+
+
 def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     """Read restrictions on coefficients: a matrix, (q, k), and its right-hand side, (q,).
 
@@ -37,18 +92,18 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     """
     from formulaic.utils.constraints import LinearConstraints
 
-    given = f"the hypothesis {quoted(text)}"
+    asked = f"the hypothesis {quoted(text)}"
     replaced = _with_stand_ins(text, names)
-    parts = [part.strip() for part in replaced.split(",")]
-    if not all(parts):
-        raise InputError(f"{given} has an empty part; {_ADVICE}")
-    if any(part.count("=") > 1 for part in parts):
-        raise InputError(f"{given} cannot be read: a part has two '='; {_ADVICE}")
+    restrictions = [restriction.strip() for restriction in replaced.split(",")]
+    if not all(restrictions):
+        raise InputError(f"{asked} has an empty part; {_ADVICE}")
+    if any(restriction.count("=") > 1 for restriction in restrictions):
+        raise InputError(f"{asked} cannot be read: a part has two '='; {_ADVICE}")
     unknown = _NAME.search(_STAND_IN.sub(" ", replaced))
     if unknown:
         name = unknown.group().strip("`")
         raise UnknownFeatureError(
-            f"{given} names {quoted(name)}, which is not a coefficient of the model"
+            f"{asked} names {quoted(name)}, which is not a coefficient of the model"
             + nearest(name, names)
         )
     stand_ins = [f"coefficient_{position}_" for position in range(len(names))]
@@ -59,7 +114,7 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     except Exception as error:  # formulaic's parser fails in many ways
         why = _STAND_IN.sub(lambda match: names[int(match.group(1))], plain_words(error))
         raise InputError(
-            f"{given} cannot be read; {_ADVICE}, a name with operators in `backticks`: {why}"
+            f"{asked} cannot be read; {_ADVICE}, a name with operators in `backticks`: {why}"
         ) from error
     return matrix, right
 

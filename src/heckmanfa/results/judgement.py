@@ -23,15 +23,15 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import OFTEN_OUTSIDE, has_pseudo_weights
+from heckmanfa.results.distribution import LEVEL, Wald, distribution_of
+from heckmanfa.results.effects import separating_columns
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_facts import problems_of
 from heckmanfa.results.fit_tests import is_crowded, rho_lr, rho_wald
-from heckmanfa.results.probability_effects import separating_columns
-from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, Says, says
-from heckmanfa.text.wording import chance_text, percent
+from heckmanfa.text.wording import NO_EXCLUSION, chance_text, percent
 
 VerdictKind = Literal[
     "yes", "no sign", "unknown", "unreliable", "not weighed", "not asked", "nothing missing"
@@ -129,7 +129,7 @@ def doubt_of(fit: Fit) -> str:
     if separating_columns(fit):
         return "columns decide the outcome"
     if lacks_exclusion(fit):
-        return "no feature drives selection alone"
+        return NO_EXCLUSION
     return "there are too few rows for so many features" if is_crowded(fit) else ""
 
 
@@ -185,6 +185,6 @@ def _all_features(fit: Fit, form: Form) -> AllFeaturesTest:
     """Test the correction in the model in which everything predicts."""
     place = form.correction
     estimate, variance = form.estimates[place], form.covariance[place, place]
-    test = reference_of(fit).wald([estimate], np.array([[variance]]))
+    test = distribution_of(fit).wald([estimate], np.array([[variance]]))
     shown = estimate if form.errors == "two-step" else np.tanh(estimate)
     return AllFeaturesTest(float(shown), test)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.results import coefficients as results
-from heckmanfa.results.effect_words import EffectWords
-from heckmanfa.results.naming import name_on_scale, outcome_of
+from heckmanfa.results.estimates import PREFIX, tidy
+from heckmanfa.results.naming import EffectWords, name_on_scale, outcome_of
+from heckmanfa.results.summary import likelihood_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +46,10 @@ def coef_table(fit: Fit) -> pd.DataFrame:
     ``ETable(..., drop="selection")`` leaves them out. rho and sigma, which have no standard
     error after two steps, are among the statistics; the rho of a binary outcome has one.
     """
-    table = results.tidy(fit, 0.95)
+    table = tidy(fit, 0.95)
     if fit.family.has_imr:
         table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
-    names = table["equation"].map(results.PREFIX) + table["term"].astype(str)
+    names = table["equation"].map(PREFIX) + table["term"].astype(str)
     table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
     table.index = names.rename("Coefficient")
     return table
@@ -79,7 +79,7 @@ def outcome_name(fit: Fit) -> str:
 
 def labels(fit: Fit) -> dict[str, str]:
     """Label the statistics that maketables does not know."""
-    named = {} if fit.log_likelihood is None else {"ll": results.likelihood_name(fit)}
+    named = {} if fit.log_likelihood is None else {"ll": likelihood_name(fit)}
     return _LABELS | named
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from heckmanfa.results.average_tables import SURELY, UNTOLD
 from heckmanfa.results.checks import Check, badge
-from heckmanfa.results.effect_words import held_in_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.headline import amount, interval_words
+from heckmanfa.results.headline import correction_words, given_rho, interval_words, rivals_of
+from heckmanfa.results.naming import held_in_words
 from heckmanfa.results.search_facts import describe_average, describe_search
-from heckmanfa.results.selection_verdict import correction_words, given_rho, verdict
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, count, effects, p_equals, plural
+from heckmanfa.text.wording import (
+    NO_EXCLUSION,
+    ONLY_NORMALITY,
+    capitalised,
+    chance_text,
+    count,
+    effects,
+    p_equals,
+    plural,
+)
 
 # Features named one by one.
 _NAMED = 6
@@ -104,7 +111,7 @@ def _effect(evidence: Evidence) -> Passage:
         inside.insert(1, passage(f"average marginal effect{evidence.words.averaged}"))
     inside.append(_least_squares(evidence, main))
     return passage(
-        start, " went with ", amount(evidence, main.effect), " (", join(inside, "; "), ")."
+        start, " went with ", evidence.amount(main.effect), " (", join(inside, "; "), ")."
     )
 
 
@@ -147,9 +154,7 @@ def _which(evidence: Evidence) -> Passage:
         return passage(Name(main.name), f" was chosen in {share} random halves of the rows.")
     if not evidence.has_chances:
         return passage()
-    features = evidence.ordered()
-    sure = [feature for feature in features if feature.role in SURELY]
-    unsure = [feature for feature in features if feature.role in UNTOLD]
+    sure, unsure, _ = evidence.by_certainty()
     said = []
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
@@ -185,35 +190,35 @@ def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
 
 def _selection(evidence: Evidence) -> Passage:
     """Say whether selection on what was not observed took place, as far as that is known."""
-    found, what = verdict(evidence), "selection on what was not observed"
+    judged, what = evidence.judgement, "selection on what was not observed"
     numbers = correction_words(evidence)
-    if found.chance is not None:
-        numbers = f"chance {chance_text(found.chance)} by {BY} weights; {numbers}"
-    test = evidence.judgement.test
+    if judged.chance is not None:
+        numbers = f"chance {chance_text(judged.chance)} by {BY} weights; {numbers}"
+    test = judged.test
     if test is not None and not test.note:
         numbers += f"; test of rho = 0: {p_equals(test.p_value)}"
-    match found.kind:
+    match judged.kind:
         case "nothing missing":
             return passage()
         case "not asked":
-            given = given_rho(evidence)
-            return passage(f"{given}: whether {what} took place was not asked.")
+            return passage(f"{given_rho(evidence)}: whether {what} took place was not asked.")
         case "yes" if test is not None:
             return passage(
                 f"If the features kept out of the prediction have no effect of their own, {what} "
                 f"took place ({numbers})."
             )
-        case "yes" if evidence.judgement.exclusion_named:
-            return passage(f"{what[0].upper()}{what[1:]} took place ({numbers}).")
+        case "yes" if judged.exclusion_named:
+            return passage(f"{capitalised(what)} took place ({numbers}).")
         case "yes":
             return passage(
-                f"These data speak for {what} ({numbers}), but no feature was kept out of the "
-                "prediction beforehand, so only the normality of the errors says so."
+                f"These data speak for {what} ({numbers}), but {NO_EXCLUSION} beforehand: "
+                f"{ONLY_NORMALITY}."
             )
         case "no sign":
             return passage(f"There is no sign of {what} ({numbers}).")
         case "unknown":
-            too = passage(": ", _lower(found.rivals)) if found.rivals else passage()
+            rivals = rivals_of(evidence)
+            too = passage(": ", _lower(rivals)) if rivals else passage()
             start = f"The data do not tell whether {what} took place ({numbers})"
             return passage(start, too, ".")
     return passage(f"Whether {what} took place is not known.")

@@ -22,8 +22,7 @@ from heckmanfa.results.document import (
 )
 from heckmanfa.text.option_words import told
 from heckmanfa.text.passage import Name, Passage
-from heckmanfa.text.printable import printable, shown
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.printable import cut, printable, shown
 from heckmanfa.text.table import Column, Table
 from heckmanfa.text.wording import count
 

@@ -64,7 +64,7 @@ def _with_tables(sections: Sequence[Section]) -> list[tuple[str, list[str], list
 
     A section that is all notes has nothing to float: its notes go under the section before.
     """
-    found: list[tuple[str, list[str], list[str]]] = []
+    floats: list[tuple[str, list[str], list[str]]] = []
     for section in sections:
         body: list[str] = []
         notes: list[str] = []
@@ -76,11 +76,11 @@ def _with_tables(sections: Sequence[Section]) -> list[tuple[str, list[str], list
                 body += _table(block)
             elif isinstance(block, Notes):
                 notes += block.items
-        if body or not found:
-            found.append((section.title, body, notes))
+        if body or not floats:
+            floats.append((section.title, body, notes))
         else:
-            found[-1][2].extend(notes)
-    return found
+            floats[-1][2].extend(notes)
+    return floats
 
 
 def _estimates(block: RegressionTable) -> list[str]:
@@ -153,7 +153,7 @@ def _float(
 def _escape(text: str) -> str:
     """Escape text for LaTeX."""
     line = " ".join(printable(text, None).split())
-    return _SPECIAL.sub(lambda found: _SPECIAL_TEXT[found.group()], line)
+    return _SPECIAL.sub(lambda match: _SPECIAL_TEXT[match.group()], line)
 
 
 def _number(text: str) -> str:

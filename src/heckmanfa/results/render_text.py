@@ -1,11 +1,21 @@
-"""Documents as plain text."""
+"""Documents as plain text, and as Markdown."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from heckmanfa.results.document import Block, Facts, Findings, Notes, Part, RegressionTable
+from heckmanfa.results.document import (
+    Block,
+    Facts,
+    Findings,
+    Heading,
+    Notes,
+    Paragraph,
+    Part,
+    RegressionTable,
+)
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Column, Table
 
@@ -126,3 +136,52 @@ def _heads(columns: Sequence[Column]) -> str:
 def _row(row: Sequence[str], label: int, columns: Sequence[Column]) -> str:
     cells = (f"{cell:>{column.width}}" for cell, column in zip(row[1:], columns, strict=True))
     return _join([f"{row[0]:<{label}}", *cells], "")
+
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+
+
+def render_markdown(parts: Iterable[Part]) -> str:
+    """Render a result as Markdown, with a blank line between blocks."""
+    blocks = (block for part in parts for block in part.blocks())
+    return "\n\n".join(text for block in blocks for text in _markdown_block(block)) + "\n"
+
+
+def _markdown_block(block: Block) -> list[str]:
+    match block:
+        case Heading():
+            return [_bold(block.text)]
+        case Paragraph():
+            return [_escape_markdown(block.text)]
+        case Facts():
+            value = Column("value", is_number=block.is_number)
+            return [_markdown_table((Column("quantity", is_number=False), value), block.pairs)]
+        case Table():
+            return ([_bold(block.caption)] if block.caption else []) + _markdown_tables(block)
+        case Notes():
+            return ["\n".join(f"- {_escape_markdown(item)}" for item in block.items)]
+
+
+def _markdown_tables(table: Table) -> list[str]:
+    """Render each part of a table under its title."""
+    parts = []
+    for title, rows in table.parts():
+        parts += [_bold(title)] if title else []
+        parts.append(_markdown_table(table.columns, rows))
+    return parts
+
+
+def _markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    lines = [[_escape_markdown(column.title) for column in columns]]
+    lines.append(["---:" if column.is_number else ":---" for column in columns])
+    lines += [[_escape_markdown(cell) for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _escape_markdown(text: str) -> str:
+    """Escape text for Markdown, inside and outside tables."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(printable(text, None).split()))
+
+
+def _bold(text: str) -> str:
+    return f"**{_escape_markdown(text)}**"

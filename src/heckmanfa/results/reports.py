@@ -12,6 +12,7 @@ from heckmanfa.results.document import Part, Section
 from heckmanfa.results.facts import UNTESTED, Fact
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
+from heckmanfa.text.wording import capitalised
 
 BY_CLASSICAL = " by classical standard errors"
 """appended to classical tests if the model has other standard errors"""
@@ -79,14 +80,14 @@ class Untested(Report):
 
 
 def report_or_why(
-    of: type[R], key: str, name: str, make: Callable[..., R], *given: Any, **options: Any
+    of: type[R], key: str, name: str, make: Callable[..., R], *rows: Any, **options: Any
 ) -> R | Untested:
     """Make a report of a fit, or say why the data do not allow it."""
     try:
-        return make(*given, **options)
+        return make(*rows, **options)
     except NotIdentifiedError as error:
         said = str(error).rstrip(".")
-        return Untested(of, key, name, f"{said[:1].upper()}{said[1:]}.")
+        return Untested(of, key, name, f"{capitalised(said)}.")
 
 
 def read_reports(include: Any) -> list[Report]:

@@ -17,7 +17,7 @@ from heckmanfa.search.searched import ExactRefits, HonestSplits, Search, SearchO
 from heckmanfa.text.chances import BY, COVERAGE, HIGH
 from heckmanfa.text.option_words import instead, told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, count, number, percent, plural, true_minus
+from heckmanfa.text.wording import CRITERIA, count, number, percent, plural, true_minus, window_text
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
@@ -104,21 +104,23 @@ def _best_of(outcome: SearchOutcome, search: Search) -> str:
 def _of_choice(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact]:
     """Facts of estimates in the rows that chose the features."""
     if outcome.n_possible == 1:
-        return [tell(fit, "search", "note", found="There was one assignment to choose from.")]
+        return [tell(fit, "search", "note", judged="There was one assignment to choose from.")]
     both = outcome.selecting is not None
     which = "features of both equations" if both else "prediction features"
     best = f"The {which} are the {_best_of(outcome, search)}"
     if search.refits is not None:
-        level, found, doubt = _refitted(best, outcome, search, search.refits)
+        level, judged, doubt = _refitted(best, outcome, search, search.refits)
     elif search.optimal:
         level, doubt = "note", ""
-        found = f"{best}; {search.n_assignments:,} were evaluated, and bounds ruled out the others."
+        judged = (
+            f"{best}; {search.n_assignments:,} were evaluated, and bounds ruled out the others."
+        )
     else:
         gap = f"; one better by {number(search.gap, 3)} may exist" if search.gap else ""
-        level, found = "caution", f"{best}{gap}."
+        level, judged = "caution", f"{best}{gap}."
         doubt = f"{count(search.n_assignments)} of {count(outcome.n_possible)} were evaluated{gap}."
     return [
-        tell(fit, "search", level, found=found, doubt=doubt),
+        tell(fit, "search", level, judged=judged, doubt=doubt),
         tell(
             fit,
             "search_ignored",
@@ -149,13 +151,13 @@ def _of_near_ties(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Fact
 def _of_window(fit: Fit, search: Search, rho_range: tuple[float, float]) -> list[Fact]:
     low, high = rho_range
     share = 100 * search.n_in_range / search.n_assignments
-    words: dict[str, Any] = {"window": f"[{low:g}, {high:g}]", "share": f"{share:.3g}%"}
+    words: dict[str, Any] = {"window": window_text(rho_range), "share": f"{share:.3g}%"}
     if fit.way.halves_rows:
         return [tell(fit, "honest_window", "note", **words)]
-    found = [tell(fit, "window", "caution", "none", short="rho = 0 is not tested", **words)]
+    facts = [tell(fit, "window", "caution", "none", short="rho = 0 is not tested", **words)]
     if not low <= fit.rho <= high:
-        found.append(tell(fit, "outside_window", "caution", number(fit.rho)))
-    return found
+        facts.append(tell(fit, "outside_window", "caution", number(fit.rho)))
+    return facts
 
 
 # Assignments that maximum likelihood refitted. Branch and bound proves which are the best by a
@@ -194,13 +196,13 @@ def _refitted(
     if not np.isnan(share):
         same = "the same" if refits.best_is_same(exact) else "not the same"
         agree = f"Both orders agree in {percent(share, 0)} of pairs, and their best is {same}."
-    found = f"{best}. {agree} {another}{extra}"
+    judged = f"{best}. {agree} {another}{extra}"
     if search.optimal and error < margin:
-        return "note", found, ""
+        return "note", judged, ""
     doubt = another[0].lower() + another[1:]
     if not search.optimal:
         doubt = f"the search ended before the approximation's best was proven; {doubt}"
-    return "caution", found, doubt
+    return "caution", judged, doubt
 
 
 def _without_maximum(refits: ExactRefits) -> list[str]:
@@ -295,8 +297,7 @@ def describe_average(fit: Fit) -> str:
             return "those of the only assignment with weight"
         window = ""
         if mixture.rho_range is not None:
-            low, high = mixture.rho_range
-            window = true_minus(f" with rho in [{low:g}, {high:g}]")
+            window = true_minus(f" with rho in {window_text(mixture.rho_range)}")
         return f"averaged over all {count(mixture.n_assignments)} assignments{window}, {how}"
     return f"averaged over {count(mixture.n_assignments)} assignments that a sampler drew, {how}"
 
@@ -335,7 +336,7 @@ def _of_average(fit: Fit) -> list[Fact]:
             )
         )
     if mixture.rho_range is not None:
-        window = "[{:g}, {:g}]".format(*mixture.rho_range)
+        window = window_text(mixture.rho_range)
         short = "rho = 0 is not tested"
         facts.append(
             tell(fit, "window", "caution", "none", case="averaged", short=short, window=window)

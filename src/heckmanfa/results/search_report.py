@@ -1,7 +1,8 @@
-"""The search report: what was evaluated, which assignments came next, and how much it matters."""
+"""The search report, and the chances of features and the correction behind a search or average."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,10 +13,18 @@ import pandas as pd
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
-from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
+from heckmanfa.results.average_tables import (
+    ALWAYS,
+    UNSURE,
+    null_share,
+    selection_role,
+    shares_frame,
+    unit_names,
+    units_of,
+)
 from heckmanfa.results.catalogue import sentences_of
 from heckmanfa.results.document import Section
-from heckmanfa.results.inclusion import selection_frame, selection_sections
+from heckmanfa.results.judgement import VerdictKind, judgement_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import AGREE, is_cut_short, refit_pairs
 from heckmanfa.results.weight_facts import (
@@ -26,11 +35,12 @@ from heckmanfa.results.weight_facts import (
     left_out_facts,
     stand_in_sentence,
 )
-from heckmanfa.search.averaging import WEIGHT_CRITERIA
+from heckmanfa.search.averaging.result import Average
+from heckmanfa.search.averaging.weights import WEIGHT_CRITERIA, WeightCriterion
 from heckmanfa.search.goal import KEPT, NEARLY
 from heckmanfa.search.searched import Search
 from heckmanfa.text.chances import BY, CHANCES_BY
-from heckmanfa.text.wording import CRITERIA, number, share_text
+from heckmanfa.text.wording import CRITERIA, number, share_text, window_text
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
@@ -84,7 +94,7 @@ class SearchReport(Report):
     """what is proven of a quadratic approximation, and what exact refits say; empty without one"""
 
     def _facts(self) -> list[tuple[str, str]]:
-        window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
+        window = "none" if self.rho_range is None else window_text(self.rho_range)
         facts = [
             ("Criterion", CRITERIA[self.criterion]),
             ("Window of rho", window),
@@ -195,33 +205,33 @@ def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any
     }
 
 
-def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
+def weight_sections(fit: Fit, weights: AssignmentWeights | str) -> list[Section]:
     """Return the weights of all assignments as parts of the search report."""
     title = "Weight of the assignments"
-    if isinstance(found, str):
-        return [Section(title, notes=(found,))]
-    facts, some = [], about(found)
-    if found.chosen is not None:
-        most = ", the most of any" if found.chosen_is_best else ""
-        facts.append(("Chosen, BIC weight", f"{some}{share_text(found.chosen)}{most}"))
-    if not found.chosen_is_best:
-        facts.append(("Best, BIC weight", f"{some}{share_text(found.best)}"))
+    if isinstance(weights, str):
+        return [Section(title, notes=(weights,))]
+    facts, some = [], about(weights)
+    if weights.chosen is not None:
+        most = ", the most of any" if weights.chosen_is_best else ""
+        facts.append(("Chosen, BIC weight", f"{some}{share_text(weights.chosen)}{most}"))
+    if not weights.chosen_is_best:
+        facts.append(("Best, BIC weight", f"{some}{share_text(weights.best)}"))
     facts += [
-        ("Half of the weight in", f"{half(found)} {assignments(found.n_half)}"),
+        ("Half of the weight in", f"{half(weights)} {assignments(weights.n_half)}"),
     ]
     if fit.family.has_imr:
-        facts.append(("With |rho-hat| >= 1", share_text(found.mixture.outside)))
-    if found.correction is not None:
+        facts.append(("With |rho-hat| >= 1", share_text(weights.mixture.outside)))
+    if weights.correction is not None:
         by = ", ".join(
-            f"{share_text(found.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
+            f"{share_text(weights.correction[kind])} by {kind.upper()}" for kind in WEIGHT_CRITERIA
         )
         facts.append((f"With {fit.family.words.correction}", by))
-    notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
-    notes += [fact.sentence for fact in left_out_facts(fit, found)]
+    notes = [stand_in_sentence(fit, item) for item in weights.stand_ins or ()]
+    notes += [fact.sentence for fact in left_out_facts(fit, weights)]
     if "two steps" not in fit.family.supports:
         notes.append(_APPROXIMATED)
-    shares = shares_frame(fit, found.mixture, found.units)
-    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
+    shares = shares_frame(fit, weights.mixture, weights.units)
+    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in weights.units]
     shown = shares[["feature"]].copy()
     for kind in WEIGHT_CRITERIA:
         shown[kind.upper()] = shares[kind].map(share_text)
@@ -229,18 +239,116 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shown["role"] = shares["role"]
     remarks = [
         f"Roles follow {BY} weights. A feature without any effect typically has a share of about "
-        f"{null_share(found.mixture.n_selected)}, on its own. Alone is without the index.",
+        f"{null_share(weights.mixture.n_selected)}, on its own. Alone is without the index.",
     ]
-    if found.moved():
-        remarks.append(kinds_fact(fit, found).meaning)
-    if found.mixture.disagreement is not None:
-        agree = "agree" if found.mixture.disagreement <= AGREE else "do not agree"
+    if weights.moved():
+        remarks.append(kinds_fact(fit, weights).meaning)
+    if weights.mixture.disagreement is not None:
+        agree = "agree" if weights.mixture.disagreement <= AGREE else "do not agree"
         remarks.append(
             "Assignments were sampled, since there are too many to evaluate all. The chains of the "
-            f"sampler {agree}: shares differ by up to {number(found.mixture.disagreement, 2)}."
+            f"sampler {agree}: shares differ by up to {number(weights.mixture.disagreement, 2)}."
         )
     sections = [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
         Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
-    return [*sections, *selection_sections(fit, found.mixture)]
+    return [*sections, *selection_sections(fit, weights.mixture)]
+
+
+NEVER = "never included"
+CORRECTION = "correction"
+"""the name of the correction's row among those of features"""
+MATTERED = "selection mattered"
+NOT_MATTERED = "no sign that selection mattered"
+
+_ROLES: dict[VerdictKind, str] = {
+    "yes": MATTERED,
+    "unknown": UNSURE,
+    "no sign": NOT_MATTERED,
+    "unreliable": "not to be relied on",
+    "not weighed": "not weighed",
+    "not asked": "not asked",
+}
+
+
+def inclusion_frame(fit: Fit) -> pd.DataFrame:
+    """Return `HeckmanAverage.inclusion_`."""
+    mixture, units = fit.way.averaging.mixture, units_of(fit)
+    table = shares_frame(fit, mixture, units)
+    first = [unit[0] for unit in units]
+    # The columns of a group have signs of their own.
+    alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
+    for place, sign in enumerate(("positive", "negative")):
+        shares = np.where(alone, getattr(mixture, sign)[first], np.nan)
+        table.insert(1 + 3 * len(WEIGHT_CRITERIA) + place, sign, shares)
+    table.loc[np.isin(first, mixture.choices.always), "role"] = ALWAYS
+    if not mixture.searches_both:
+        return pd.concat([table, _correction_row(fit, mixture)], ignore_index=True)
+    equations = {"prediction": table, "selection": selection_frame(fit, mixture)}
+    equations["errors"] = _correction_row(fit, mixture)
+    parts = [part.assign(equation=equation) for equation, part in equations.items()]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[["equation", *table.columns]]
+
+
+def selection_frame(fit: Fit, mixture: Average) -> pd.DataFrame:
+    """Return the rows of the selection equation of `inclusion_frame`, if that was searched.
+
+    It has no index beside a feature.
+    """
+    selecting, shares, signs = mixture.selecting, mixture.selection_shares, mixture.selection_signs
+    assert selecting is not None
+    assert shares is not None
+    assert signs is not None
+    rows = []
+    for unit in sorted([*((column,) for column in selecting.always), *selecting.units]):
+        names, first = fit.spec.feature_names(unit), unit[0]
+        name = names[0] if len(names) == 1 else tuple(names)
+        of_unit = {kind: float(shares[kind][first]) for kind in WEIGHT_CRITERIA}
+        both = (signs[0, first], signs[1, first]) if len(unit) == 1 else (np.nan, np.nan)
+        fixed = ALWAYS if first in selecting.always else None
+        rows.append(_row(name, of_unit, both, fixed or selection_role(of_unit[CHANCES_BY])))
+    return pd.DataFrame(rows)
+
+
+def selection_sections(fit: Fit, mixture: Average) -> list[Section]:
+    """Return the chances of each feature to drive selection; nothing if that was not searched."""
+    if not mixture.searches_both:
+        return []
+    table = selection_frame(fit, mixture)
+    shown = pd.DataFrame({"feature": [_joined(name) for name in table["feature"]]})
+    for name, kind in (("chance", "bic"), ("by AIC", "aic"), ("by EBIC", "ebic")):
+        shown[name] = table[kind].map(share_text)
+    for name in ("positive", "negative"):
+        shown[name] = table[name].map(share_text)
+    shown["role"] = table["role"]
+    return [Section("Chance that each feature drives selection", table=shown)]
+
+
+def _joined(name: Any) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _correction_row(fit: Fit, mixture: Average) -> pd.DataFrame:
+    """Return the row of the correction."""
+    fixed = {"always": ALWAYS, "never": NEVER}.get(mixture.correction)
+    role = fixed or _ROLES[judgement_of(fit).kind]
+    return pd.DataFrame(
+        [_row(CORRECTION, mixture.correction_share, mixture.correction_signs, role)]
+    )
+
+
+def _row(
+    name: Any, shares: Mapping[WeightCriterion, float], signs: tuple[float, float], role: str
+) -> dict[str, Any]:
+    """Return a row of `inclusion_frame` of what has no index beside it."""
+    return {
+        "feature": name,
+        **{str(kind): shares[kind] for kind in WEIGHT_CRITERIA},
+        **{f"{kind}_alone": shares[kind] for kind in WEIGHT_CRITERIA},
+        **{f"{kind}_index": 0.0 for kind in WEIGHT_CRITERIA},
+        "positive": float(signs[0]),
+        "negative": float(signs[1]),
+        "role": role,
+    }

@@ -6,7 +6,7 @@ rows instead, which the fit made. Summary, command line and report show the same
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,17 +119,23 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
 def _put_everything(fit: Fit, form: Form, values: pd.DataFrame) -> bool:
     """Fill in the model with everything in both equations."""
     terms = form.terms(form.estimates)
-    names = ["Intercept", *(fit.labels[column] for column in form.columns)]
-    found = dict(zip(names, terms, strict=False))
     ends = dict(zip(fit.spec.error_terms, terms[form.correction :], strict=True))
     refits = refits_of(fit)
     if refits is not None:
         height = refits.full_log_likelihood
         _, bic = likelihood_criteria(height, len(form.estimates), fit.n_obs)
         ends |= {"log_likelihood": height, "bic": bic}
-    of_ends = values["kind"].isin(["errors", "fit"])
-    known = values["term"].map(found).where(~of_ends, values["term"].map(ends))
-    values["all_features"] = known.astype(np.float64)
+    return _put(fit, values, form.columns, terms, ends)
+
+
+def _put(
+    fit: Fit, values: pd.DataFrame, columns: Sequence[int], coef: Floats, ends: dict[str, float]
+) -> bool:
+    """Fill in the intercept and slopes of the model of all features, then its last terms."""
+    names = ["Intercept", *(fit.labels[column] for column in columns)]
+    slopes = values["term"].map(dict(zip(names, coef, strict=False)))
+    is_last = values["kind"].isin(["errors", "fit"])
+    values["all_features"] = slopes.where(~is_last, values["term"].map(ends)).astype(np.float64)
     return True
 
 
@@ -145,15 +151,11 @@ def _put_searched(fit: Fit, values: pd.DataFrame) -> bool:
     if refits is None or refits.full is None:
         return False
     full = refits.full
-    found = dict(zip(["Intercept", *(fit.labels[c] for c in full.columns)], full.coef, strict=True))
     height = refits.full_log_likelihood
     more = len(full.columns) - len(fit.features)
     _, bic = likelihood_criteria(height, len(fit.terms) + more, fit.n_obs)
     ends = {"rho": np.tanh(full.atanh_rho[0]), "log_likelihood": height, "bic": bic}
-    of_ends = values["kind"].isin(["errors", "fit"])
-    known = values["term"].map(found).where(~of_ends, values["term"].map(ends))
-    values["all_features"] = known.astype(np.float64)
-    return True
+    return _put(fit, values, full.columns, full.coef, ends)
 
 
 def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
@@ -172,10 +174,12 @@ def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
         apart = fit.probit.log_likelihood + naive.log_likelihood
         size = len(naive.coef) + len(fit.probit.coef) + 1
         _, bic = likelihood_criteria(apart, size, fit.n_obs)
+    errors = [
+        ("errors", term, value, naive.sigma if term == "sigma" else nan)
+        for term, value in fit.error_values.items()
+    ]
     return naive.coef, [
-        ("errors", "imr", fit.imr_coef, nan),
-        ("errors", "rho", fit.rho, nan),
-        ("errors", "sigma", fit.sigma, naive.sigma),
+        *errors,
         ("fit", "adjusted_r2", fit.adjusted_r2, naive.adjusted_r2),
         ("fit", "bic", fit.bic, bic),
     ]

@@ -1,21 +1,36 @@
-"""The summary of a model, and its layout."""
+"""The summary of a model: rows, covariance and fit at its top, estimates, and what to know."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.fit import Fit
+from heckmanfa.model.covariance import is_classical
+from heckmanfa.results.answer import opening
+from heckmanfa.results.average_tables import all_features_terms, average_facts
+from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Part, RegressionTable, Section
+from heckmanfa.results.effects import class_counts
+from heckmanfa.results.estimates import tidy
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.facts import Fact
+from heckmanfa.results.fit_facts import ratio_text
+from heckmanfa.results.fit_tests import rho_lr, rho_wald
+from heckmanfa.results.naming import EffectWords, class_label, name_on_scale, outcome_of
 from heckmanfa.results.render_latex import render_latex
-from heckmanfa.results.render_markdown import render_markdown
-from heckmanfa.results.reports import Printed
+from heckmanfa.results.render_text import render_markdown
+from heckmanfa.results.reports import Printed, Report
+from heckmanfa.results.search_facts import summary_sentences
+from heckmanfa.results.search_report import selection_sections
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
-from heckmanfa.text.wording import chance_text, number, p_value
+from heckmanfa.text.wording import capitalised, chance_text, number, p_equals, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,21 +105,9 @@ class Summary(Printed):
             Column("std. error", width=12),
             Column(self.letter, width=8),
             Column(f"P>|{self.letter}|", width=8),
-            Column(f"{percent} low", span=f"{percent} interval", width=13),
-            Column(f"{percent} high", span=f"{percent} interval", width=12),
+            *_interval_columns(percent, 13, 12),
         )
-        rows: list[list[str] | str] = []
-        for equation, terms in self.table.groupby("equation", sort=False):
-            rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
-            rows += [_cells(row) for row in terms.to_dict("records")]
-        return RegressionTable(
-            title=self.title,
-            facts=tuple(self.facts),
-            estimates=Table(columns, tuple(rows)),
-            comparison=self._comparison(),
-            notes=tuple(self.notes),
-            opening=self.opening,
-        )
+        return self._laid_out(columns, self.table, _cells, self._comparison())
 
     def _averaged(self, all_features: Floats, percent: str) -> RegressionTable:
         """Format averages: chances beside the estimates, and the model with everything in it."""
@@ -112,29 +115,34 @@ class Summary(Printed):
             Column("term", is_number=False),
             Column("chance", width=7),
             Column("estimate", width=11),
-            Column(f"{percent} low", span=f"{percent} interval", width=12),
-            Column(f"{percent} high", span=f"{percent} interval", width=11),
+            *_interval_columns(percent, 12, 11),
             Column("all features", width=13),
             Column("std. error", width=11),
         )
         beside = self.table.assign(whole=all_features[:, 0], whole_error=all_features[:, 1])
-        keys = ("estimate", "ci_low", "ci_high", "whole", "whole_error")
+        return self._laid_out(
+            columns, beside[beside["equation"] != "selection"], _averaged_cells, None
+        )
+
+    def _laid_out(
+        self,
+        columns: tuple[Column, ...],
+        table: pd.DataFrame,
+        cells: Callable[[Mapping[object, float]], list[str]],
+        comparison: Table | None,
+    ) -> RegressionTable:
         rows: list[list[str] | str] = []
-        for equation, terms in beside.groupby("equation", sort=False):
-            if equation == "selection":
-                continue
+        for equation, terms in table.groupby("equation", sort=False):
             rows.append(self.headings[str(equation)].format(outcome=shown(self.outcome)))
-            rows += [
-                [
-                    shown(row["term"]),
-                    chance_text(row["chance"]),
-                    *(number(row[key]) for key in keys),
-                ]
-                for row in terms.to_dict("records")
-            ]
-        table = Table(columns, tuple(rows))
-        notes = tuple(self.notes)
-        return RegressionTable(self.title, tuple(self.facts), table, None, notes, self.opening)
+            rows += [cells(row) for row in terms.to_dict("records")]
+        return RegressionTable(
+            title=self.title,
+            facts=tuple(self.facts),
+            estimates=Table(columns, tuple(rows)),
+            comparison=comparison,
+            notes=tuple(self.notes),
+            opening=self.opening,
+        )
 
     def _comparison(self) -> Table | None:
         if self.comparison is None:
@@ -152,6 +160,18 @@ class Summary(Printed):
         return Table(columns, rows, caption="Beside other models")
 
 
+def _interval_columns(percent: str, *widths: int) -> list[Column]:
+    ends = zip(("low", "high"), widths, strict=True)
+    span = f"{percent} interval"
+    return [Column(f"{percent} {end}", span=span, width=width) for end, width in ends]
+
+
+def _averaged_cells(row: Mapping[object, float]) -> list[str]:
+    """Format a row of `tidy` of an average, and of the model with everything in it."""
+    numbers = (row[key] for key in ("estimate", "ci_low", "ci_high", "whole", "whole_error"))
+    return [shown(row["term"]), chance_text(row["chance"]), *map(number, numbers)]
+
+
 def _cells(row: Mapping[object, float]) -> list[str]:
     """Format a row of `tidy`."""
     z = row["statistic"]
@@ -164,3 +184,174 @@ def _cells(row: Mapping[object, float]) -> list[str]:
         number(row["ci_low"], 5),
         number(row["ci_high"], 5),
     ]
+
+
+_ROW_WORDS = {
+    "left_out_outcome_missing": "selected, but the outcome is missing",
+    "left_out_regressor_missing": "a regressor is missing",
+    "left_out_zero_weight": "weight zero",
+    "left_out_separation": "selection determined exactly",
+}
+# A fact has so much room for a name or a class of the user's.
+_ROOM = 22
+
+
+def rows_left_out(fit: Fit) -> dict[str, int]:
+    """Count the rows left out, by why."""
+    counts, said = fit.row_counts, dict(_ROW_WORDS)
+    said["left_out_separation"] = f"{fit.family.words.separates} determined exactly"
+    return {words: counts[key] for key, words in said.items() if counts.get(key)}
+
+
+def summary_title(fit: Fit) -> str:
+    """Name the model of a fit."""
+    words = fit.family.words
+    if fit.probit is None:
+        return f"{capitalised(words.plain_short)} (no outcome is missing)"
+    if len(fit.family.methods) == 1:
+        return words.title
+    how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
+    return f"{words.title}, {how}{fit.way.words.title}"
+
+
+def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
+    """Return the facts of a summary, each with its label."""
+    counts = fit.row_counts
+    facts = [
+        ("Rows given", str(counts["total"])),
+        ("Selected", str(counts["selected"])),
+        ("Not selected", str(counts["unselected"])),
+        ("Left out", str(n_left_out)),
+        *_class_facts(fit),
+        *_log_facts(fit),
+        ("Covariance", fit.spec.cov_type or "classical"),
+        *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
+        *_criteria(fit),
+    ]
+    if fit.log_likelihood is not None:
+        facts.append((likelihood_name(fit), f"{fit.log_likelihood:.4f}"))
+    facts += _rho_facts(fit)
+    if fit.weighted:
+        facts.append(("Weights", fit.spec.weight_kind))
+    if fit.n_obs != counts["selected"] + counts["unselected"]:
+        facts.append(("Sum of weights", f"{fit.n_obs}"))
+    return facts
+
+
+def _class_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Say which class is modelled, and how many selected rows have each."""
+    n_positive, n_negative = class_counts(fit)
+    if n_positive is None or fit.classes is None:
+        return []
+    negative, positive = (shown(class_label(label), _ROOM) for label in fit.classes)
+    outcome = shown(outcome_of(fit), _ROOM)
+    target = str(EffectWords(outcome, fit.classes).target)
+    if len(target) > _ROOM:
+        target = f"P(y = {positive})"
+    return [
+        ("Modelled", target),
+        (f"Selected, {positive}", f"{n_positive:,.10g}"),
+        (f"Selected, {negative}", f"{n_negative:,.10g}"),
+    ]
+
+
+def _log_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Say on which scale an outcome is fitted, and how it compares with its means on its own."""
+    if fit.spec.outcome_transform is None:
+        return []
+    facts = [("Outcome", shown(outcome_of(fit), _ROOM))]
+    if fit.transform_ratio is not None:
+        facts.append(("Outcome / mean", ratio_text(fit.transform_ratio)))
+    return facts
+
+
+def _criteria(fit: Fit) -> list[tuple[str, str]]:
+    aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
+    judged = [("AIC", aic), ("BIC", bic)] if not fit.way.is_average else average_facts(fit)
+    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged] if fit.family.has_imr else judged
+
+
+def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Give the test of rho = 0 that a Heckman probit is read by, as Stata does.
+
+    With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
+    """
+    tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
+    if not fit.family.is_bounded or not tested or fit.way.is_average:
+        return []
+    ratio = rho_lr(fit)
+    name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))
+    if test.note:
+        return [(f"{name} test of rho = 0", "not known")]
+    letter = "chi2" if test.df_denominator is None else "F"
+    return [
+        (f"{name} {letter}, rho = 0", number(test.statistic)),
+        (f"{name} test of rho = 0", p_equals(test.p_value)),
+    ]
+
+
+def likelihood_name(fit: Fit) -> str:
+    """Name what maximum likelihood maximised, as Stata does.
+
+    A robust or cluster covariance, which sampling weights need, does not trust the model: what was
+    maximised is then not a log-likelihood of the data.
+    """
+    return "Log-likelihood" if is_classical(fit.spec.cov_type) else "Log pseudolikelihood"
+
+
+_COMPARED = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
+_COMPARISON_NOTE = (
+    "All features: the two-step model in which every allowed feature predicts. Least "
+    "squares: the chosen features on the selected rows, with no correction."
+)
+_OF_BOTH = (
+    "the two-step model in which every allowed feature predicts",
+    "the maximum-likelihood model in which both equations have every allowed feature",
+)
+_PROBIT_NOTE = (
+    "All features: the Heckman probit in which every allowed feature predicts, where the search "
+    "starts. Naive probit: the chosen features on the selected rows, with no correction. Its "
+    "log-likelihood is that of two separate probits."
+)
+
+
+def summarize(
+    evidence: Evidence, conf_level: float, reports: Sequence[Report], facts: Sequence[Fact]
+) -> Summary:
+    """Summarize a fitted model, with other reports below, and what its facts say."""
+    fit = evidence.fit
+    left_out = rows_left_out(fit)
+    notes = summary_sentences(fit, facts)
+    notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
+    comparison = None
+    if fit.search is not None and fit.search.result is not None:
+        beside = side_by_side(fit)
+        comparison = beside.terms[["term", *_COMPARED]].rename(columns=_COMPARED)
+        if "two steps" not in fit.family.supports:
+            comparison = comparison if beside.is_solved else comparison.drop(columns="all_features")
+            notes.append(_PROBIT_NOTE)
+        else:
+            notes += [] if beside.is_solved else [CANNOT_SOLVE]
+            both = fit.way.form_of_both is not None
+            notes.append(_COMPARISON_NOTE.replace(*_OF_BOTH) if both else _COMPARISON_NOTE)
+    sections = [section for report in reports for section in report.sections()]
+    all_features = None
+    if fit.way.is_average:
+        sections = [*selection_sections(fit, fit.way.averaging.mixture), *sections]
+        all_features = all_features_terms(fit)
+    return Summary(
+        title=summary_title(fit),
+        facts=summary_facts(fit, sum(left_out.values())),
+        table=tidy(fit, conf_level),
+        headings={equation.name: equation.heading for equation in fit.family.equations}
+        | {"errors": "Errors"},
+        conf_level=conf_level,
+        notes=notes,
+        comparison=comparison,
+        sections=tuple(sections),
+        all_features=all_features,
+        letter=distribution_of(fit).letter,
+        opening=str(opening(evidence)) if fit.way.searched else "",
+        naive=evidence.words.naive_short,
+        outcome=name_on_scale("outcome", fit.spec.outcome_transform),
+    )

@@ -16,8 +16,9 @@ The index then holds only what drives selection; its g are those of the model wi
 A likelihood is not a quadratic form in atanh rho. So dropping the correction costs the likelihood
 ratio where that is known, and assignments that come too near the bounds of rho weigh nothing.
 
-`QuadraticForm` has the free slopes alone, for searches in which nothing else may be left out. Since
-an assignment is a regression, any search of regressions searches it: k rows stand for all data.
+A search that may leave out nothing but slopes asks for the form of these alone (`dropped`). Since
+an assignment is a regression, any search of regressions searches it (`as_moments`): k rows stand
+for all data.
 """
 
 from __future__ import annotations
@@ -98,6 +99,26 @@ class Form:
     """the candidates that the index may hold; None is all of them"""
     known_sigma: float | None = None
     """the scale of a numeric outcome's errors, where it is known; that of a binary one's is 1"""
+
+    @classmethod
+    def of_slopes(
+        cls,
+        columns: Sequence[int],
+        slopes: Floats,
+        covariance: Floats,
+        *,
+        n_features: int,
+        n_selected: float,
+        selection: Sequence[int] = (),
+        errors: Errors = "binary",
+    ) -> Form:
+        """Return the form of slopes alone: all else is zero, and apart."""
+        k = len(columns)
+        d = k + len(selection) + (3 if errors == "binary" else 4)
+        estimates, whole = np.zeros(d), np.eye(d)
+        estimates[1 : k + 1], whole[1 : k + 1, 1 : k + 1] = slopes, covariance
+        both = tuple(columns), tuple(selection)
+        return cls(*both, n_features, n_selected, errors, estimates, whole)
 
     @property
     def knows_scale(self) -> bool:
@@ -245,7 +266,7 @@ class Form:
         shown = estimates[..., : self.correction]
         return np.concatenate([shown, np.stack(ends, axis=-1)], axis=-1)
 
-    def slopes(self, estimates: Floats) -> Floats:
+    def term_slopes(self, estimates: Floats) -> Floats:
         """Return derivatives of the last terms in the last estimates.
 
         (..., 3, 2); there is one column where the scale is known, and a row for what is shown.
@@ -265,7 +286,71 @@ class Form:
         width = 2 - self.knows_scale
         return np.stack([np.stack(row[:width], axis=-1) for row in shown], axis=-2)
 
-    def check(self, labels: Sequence[str] | None = None) -> Form:
+    @cached_property
+    def slopes(self) -> tuple[tuple[int, ...], list[int]]:
+        """Columns whose slopes may be left out, in order, and their positions among the estimates.
+
+        Column c of the selection equation is column K + c, as in `choices.join_equations`.
+        """
+        columns = (*self.columns, *(self.n_features + column for column in self.searched))
+        places = [place for place in self.free if place != self.correction]
+        order = np.argsort(columns, kind="stable")
+        return tuple(columns[i] for i in order), [places[i] for i in order]
+
+    @property
+    def slope_covariance(self) -> Floats:
+        """(s, s) of the slopes that may be left out."""
+        places = self.slopes[1]
+        return np.asarray(self.covariance[np.ix_(places, places)])
+
+    def dropped(self, masks: Mask) -> Floats:
+        """Return what each assignment costs, (...,), given masks over the columns, (..., K).
+
+        It is the joint Wald statistic of the slopes that an assignment does not hold; all else
+        stays. If both equations are searched, masks are those of both, (..., 2 K).
+        """
+        columns, places = self.slopes
+        held = masks[..., list(columns)].reshape(-1, len(columns))
+        scale, correlation = standardized(self.slope_covariance)
+        ratios = self.estimates[places] / scale
+        costs = np.empty(len(held))
+        k = len(scale)
+        step = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
+        for start in range(0, len(held), step):
+            batch = slice(start, start + step)
+            out = (~held[batch]).astype(np.float64)
+            # Features that are held get the equation x = 0, so all systems have one size.
+            system = correlation * out[:, :, None] * out[:, None, :]
+            system[:, np.arange(k), np.arange(k)] += 1.0 - out
+            right = out * ratios
+            solved = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+            costs[batch] = np.einsum("ij,ij->i", right, solved)
+        return costs.reshape(masks.shape[:-1])
+
+    def as_moments(self) -> Moments:
+        """Return the regression of R theta-hat on the columns of R, as compressed rows.
+
+        R is that of the slopes alone. The SSE of an assignment is `dropped`. The constant is
+        orthogonal to all else, so it changes nothing; so is lambda.
+        """
+        columns, places = self.slopes
+        k = len(columns)
+        factor = np.eye(k + 3)
+        factor[-1, -1] = 0.0
+        factor[1 : k + 1, 1 : k + 1] = inverse_root(self.slope_covariance)
+        factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates[places]
+        return Moments(
+            columns=columns,
+            n_features=self.n_features * (2 if self.searched else 1),
+            factor=factor,
+            factor_delta=np.zeros((k + 2, k + 2)),
+            n_selected=self.n_selected,
+            mean_delta=0.0,
+            index_range=(np.inf, -np.inf),
+            probit=None,
+        )
+
+    def check(self) -> Form:
         """Refuse a covariance that is not known, or singular in the free parameters."""
         if not is_singular(self.covariance[np.ix_(self.free, self.free)]):
             return self
@@ -284,86 +369,13 @@ class Form:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class AtanhRho:
-    """atanh rho in the model of all features."""
-
-    estimate: float
-    variance: float
-    covariance: Floats
-    """(k,) with the coefficients of the features"""
-    excess: float = 0.0
-    """by how much its Wald statistic exceeds the likelihood ratio of rho = 0"""
-
-
-@dataclass(frozen=True, eq=False)
-class QuadraticForm:
-    """Estimates of the k features alone that a search may leave out, and their covariance.
-
-    Every other parameter stays in each assignment, so it has no part in the costs.
-    """
-
-    columns: tuple[int, ...]
-    """(k,) positions in X, in order"""
-    estimates: Floats
-    """(k,)"""
-    covariance: Floats
-    """(k, k), positive definite"""
-    atanh_rho: AtanhRho | None = None
-    """None unless the form is a likelihood's, with rho estimated"""
-
-    def dropped(self, masks: Mask) -> Floats:
-        """Return what each assignment costs, (...,), given masks over the columns of X, (..., K).
-
-        It is the joint Wald statistic of the features that an assignment does not hold.
-        """
-        held = masks[..., list(self.columns)].reshape(-1, len(self.columns))
-        scale, correlation = standardized(self.covariance)
-        ratios = self.estimates / scale
-        costs = np.empty(len(held))
-        k = len(scale)
-        step = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
-        for start in range(0, len(held), step):
-            batch = slice(start, start + step)
-            out = (~held[batch]).astype(np.float64)
-            # Features that are held get the equation x = 0, so all systems have one size.
-            system = correlation * out[:, :, None] * out[:, None, :]
-            system[:, np.arange(k), np.arange(k)] += 1.0 - out
-            right = out * ratios
-            solved = np.linalg.solve(system, right[:, :, None])[:, :, 0]
-            costs[batch] = np.einsum("ij,ij->i", right, solved)
-        return costs.reshape(masks.shape[:-1])
-
-    def as_moments(self, n_features: int, n_selected: float) -> Moments:
-        """Return the regression of R theta-hat on the columns of R, as compressed rows.
-
-        Its SSE with an assignment is `dropped`. The constant is orthogonal to all else, so it
-        changes nothing; so is lambda. X has ``n_features`` columns; ``n_selected`` is m.
-        """
-        k = len(self.columns)
-        factor = np.eye(k + 3)
-        factor[-1, -1] = 0.0
-        factor[1 : k + 1, 1 : k + 1] = inverse_root(self.covariance)
-        factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
-        return Moments(
-            columns=self.columns,
-            n_features=n_features,
-            factor=factor,
-            factor_delta=np.zeros((k + 2, k + 2)),
-            n_selected=n_selected,
-            mean_delta=0.0,
-            index_range=(np.inf, -np.inf),
-            probit=None,
-        )
-
-
 def form_of_all(
     moments: Moments,
     columns: Sequence[int],
     labels: Sequence[str],
     kind: CovarianceKind = CLASSICAL,
     rows: Rows | None = None,
-) -> QuadraticForm:
+) -> Form:
     """Return the form of the two-step estimates with all ``columns`` of X as prediction features.
 
     V is Heckman's covariance, with a beta_H of at most .98 sigma in size, or that of ``kind``,
@@ -389,20 +401,41 @@ def form_of_all(
             "and they are collinear among the selected rows",
             f"Leave some out with {option('never', [...])}, or use {option('criterion', 'bic')}.",
         )
-    assert moments.probit is not None
-    fitted = fit_two_step(moments, moments.probit, columns, kind, rows, largest_rho=LARGEST_RHO)
-    inside = slice(1, k + 1)
-    form = QuadraticForm(columns, fitted.coef[inside], fitted.covariance[inside, inside])
-    _refuse_singular(form, kind)
+    form = two_step_form(moments, columns, kind, rows)
+    if is_singular(form.slope_covariance):
+        few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
+        raise NotIdentifiedError(
+            f"{option('criterion', 'corrected_bic')} needs the covariance of the {k} coefficients "
+            f"of all features, and the {kind.cov_type} one is singular.{few} Use "
+            f"{option('criterion', 'bic')}."
+        )
     return form
 
 
-def _refuse_singular(form: QuadraticForm, kind: CovarianceKind) -> None:
-    if not is_singular(form.covariance):
-        return
-    few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
-    raise NotIdentifiedError(
-        f"{option('criterion', 'corrected_bic')} needs the covariance of the {len(form.columns)} "
-        f"coefficients of all features, and the {kind.cov_type} one is singular.{few} Use "
-        f"{option('criterion', 'bic')}."
+def two_step_form(
+    moments: Moments,
+    columns: Sequence[int],
+    kind: CovarianceKind = CLASSICAL,
+    rows: Rows | None = None,
+) -> Form:
+    """Return the form of the two-step estimates of some columns, which can be fitted at once."""
+    probit = moments.probit
+    assert probit is not None
+    fitted = fit_two_step(moments, probit, columns, kind, rows, largest_rho=LARGEST_RHO)
+    k = len(fitted.features)
+    # beta_H comes after both equations in a form, and before the scale, whose errors are not known.
+    order = [*range(k + 1), *range(k + 2, len(fitted.covariance)), k + 1]
+    covariance = np.zeros((len(order) + 1, len(order) + 1))
+    covariance[:-1, :-1] = fitted.covariance[np.ix_(order, order)]
+    sigma, imr_coef = float(fitted.solution.sigma), float(fitted.coef[-1])
+    rest = max(sigma**2 - moments.mean_delta * imr_coef**2, np.finfo(float).tiny)
+    return Form(
+        columns=fitted.features,
+        selection=tuple(probit.features),
+        n_features=moments.n_features,
+        n_selected=float(moments.n_selected),
+        errors="two-step",
+        estimates=np.array([*fitted.coef[:-1], *probit.coef, imr_coef, 0.5 * float(np.log(rest))]),
+        covariance=covariance,
+        mean_delta=moments.mean_delta,
     )

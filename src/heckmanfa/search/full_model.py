@@ -4,6 +4,10 @@ A search of assignments needs it once: the approximation ranks all of them, and 
 from it. Many features, or a selection equation that fits too well, leave the rho of the largest
 model nearly unidentified, while smaller models still have one. The approximation then holds rho
 where the best of them has it.
+
+A search of both equations needs the model with everything in both of them, in either family. Column
+c of the selection equation is then column K + c of an assignment, as in
+`heckmanfa.search.choices.join_equations`.
 """
 
 from __future__ import annotations
@@ -12,15 +16,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
+from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
-from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.linalg import collinear_error, dependencies, inverse_definite, solve_upper
+from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
+from heckmanfa.model.likelihood import outer_estimates
+from heckmanfa.model.linalg import (
+    collinear_error,
+    dependencies,
+    inverse_definite,
+    solve_upper,
+    symmetric,
+)
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import ProbitStarts, StartsByRho, newton
+from heckmanfa.model.newton import (
+    ProbitStarts,
+    ProfileStarts,
+    StartsByRho,
+    newton,
+    starting_point,
+)
 from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit_likelihood import (
     BOUNDARY_ATANH,
@@ -35,10 +54,10 @@ from heckmanfa.model.refit_together import (
     refit_together,
     restricted_start,
 )
-from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
 from heckmanfa.search.best_subset.branch_and_bound import warm_start
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import AtanhRho, QuadraticForm, wald_excess
+from heckmanfa.search.form import Form, wald_excess
 from heckmanfa.search.goal import Goal
 from heckmanfa.search.searched import AllFeatures
 from heckmanfa.text.option_types import Criterion, OnProblem
@@ -65,20 +84,16 @@ _LARGEST = 0.98
 class FullModel:
     """The model of all candidates, at the maximum of its likelihood."""
 
-    columns: tuple[int, ...]
-    """(k,) positions in X of the candidates, in order"""
     problem: JointProblem
     starts: StartsByRho
     state: State
-    form: QuadraticForm
-    """estimates of the candidates' coefficients, and the sub-block of the inverse information"""
+    form: Form
+    """its estimates and the inverse information; if both equations are searched, masks are those of
+    both, (..., 2 K)"""
     uncorrelated: State
     """the same model with rho = 0: two separate equations"""
     held_rho: float | None
     """rho at which rho is held, since the likelihood has no maximum inside (-1, 1)"""
-    selection: tuple[int, ...] | None = None
-    """(p,) positions in X of the selection features, if these are searched as well: then masks are
-    those of both equations, (..., 2 K), and so is the form"""
     offset: float = 0.0
     """what the units of a linear outcome add to the log-likelihood of every state"""
 
@@ -94,7 +109,7 @@ class FullModel:
         If both equations are searched, they are both intercepts and the parameters of the errors;
         otherwise there are none.
         """
-        return 0 if self.selection is None else 2 + len(self.problem.ends)
+        return 2 + len(self.problem.ends) if self.form.searched else 0
 
     def refit(
         self,
@@ -148,15 +163,20 @@ class FullModel:
 
     def held_at(self, rows: Rows, rho: float) -> FullModel | None:
         """Return the same model with rho held elsewhere; None if it cannot be fitted there."""
-        held = _hold(rows, self.problem, self.starts, self.columns, rho)
-        return None if held is None else replace(self, state=held[0], form=held[1], held_rho=rho)
+        held = _hold(rows, self.problem, self.starts, rho)
+        if held is None:
+            return None
+        state, inverse = held
+        estimates, covariance = _estimates(self.problem, state, inverse)
+        form = replace(self.form, estimates=estimates, covariance=covariance)
+        return replace(self, state=state, form=form, held_rho=rho)
 
     def coef(self, theta: Floats, n_features: int) -> Floats:
         """Return the coefficients of the columns of X, (K,), at some theta."""
         p, j = self.problem.sizes
         spread = np.zeros(n_features)
         slopes = (self.problem.prediction_back @ theta[p : p + j])[1:]
-        spread[list(self.columns)] = self.problem.scale * slopes
+        spread[list(self.form.columns)] = self.problem.scale * slopes
         return spread
 
     def all_features(self, rows: Rows) -> AllFeatures | None:
@@ -178,7 +198,7 @@ class FullModel:
         slopes, of_slopes = average_slopes(coef, covariance, float(averages.mean[0]), gradient)
         error = float("nan") if held else float(np.sqrt(inverse[-1, -1]))
         return AllFeatures(
-            columns=self.columns,
+            columns=self.form.columns,
             coef=coef,
             atanh_rho=(float(theta[-1]), error),
             slopes=slopes,
@@ -186,11 +206,11 @@ class FullModel:
         )
 
     def _basis(self, mask: Mask) -> Floats:
-        kept = [place for place, column in enumerate(self.columns) if mask[column]]
-        selecting = None
-        if self.selection is not None:
-            k = len(mask) // 2
-            selecting = [place for place, c in enumerate(self.selection) if mask[k + c]]
+        form, selecting = self.form, None
+        kept = [place for place, column in enumerate(form.columns) if mask[column]]
+        if form.searched:
+            k = form.n_features
+            selecting = [place for place, c in enumerate(form.searched) if mask[k + c]]
         return free_directions(self.problem, kept, selecting)
 
     def _refit(self, rows: Rows, basis: Floats) -> tuple[Refit, State]:
@@ -266,12 +286,13 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     inverse = inverse_definite(-state.hessian)
     if converged and inverse is not None:
-        form = _form(problem, columns, state, inverse, uncorrelated)
-        return FullModel(columns, problem, starts, state, form, uncorrelated, None)
+        form = _form(moments, problem, columns, state, inverse, uncorrelated)
+        return FullModel(problem, starts, state, form, uncorrelated, None)
     for rho in (float(np.copysign(LARGEST_RHO, state.theta[-1])), 0.0):
-        held = _hold(rows, problem, starts, columns, rho)
+        held = _hold(rows, problem, starts, rho)
         if held is not None:
-            return FullModel(columns, problem, starts, *held, uncorrelated, rho)
+            form = _form(moments, problem, columns, *held)
+            return FullModel(problem, starts, held[0], form, uncorrelated, rho)
     raise NotIdentifiedError(
         f"the model of all {k} features that may predict cannot be fitted, not even with rho held "
         f"at 0, and the search starts from it. Name fewer in {option('prediction_features')}, or "
@@ -279,48 +300,101 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     )
 
 
+def fit_both(
+    moments: Moments, selection: Selection, columns: Sequence[int], *, binary: bool
+) -> FullModel:
+    """Fit the model with all ``columns`` and all selection features, to search both equations."""
+    columns, rows, probit = tuple(sorted(columns)), selection.rows, selection.probit
+    if binary:
+        full = fit_all(moments, selection, columns)
+        problem, state, uncorrelated = full.problem, full.state, full.uncorrelated
+        converged, offset = full.held_rho is None, 0.0
+        starts = full.starts
+    else:
+        two_step = fit_two_step(moments, probit, columns, CLASSICAL, largest_rho=LARGEST_RHO)
+        problem = LinearProblem.build(moments, probit, two_step.features)
+        start = starting_point(problem, probit, two_step)
+        state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
+        starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+        uncorrelated = problem.evaluate(rows, starts.at(0.0))
+        offset = -float(moments.n_selected * np.log(problem.scale))
+    inverse = inverse_definite(-state.hessian) if converged else None
+    if inverse is None:
+        raise NotIdentifiedError(
+            f"the likelihood with all {len(columns)} features that may predict and all "
+            f"{len(probit.features)} that may drive selection has no maximum with rho inside "
+            "(-1, 1), and a search of both equations starts from it. Name fewer in "
+            f"{option('prediction_features')} or {option('selection_features')}, or use "
+            f"{option('search_in', 'prediction')}."
+        )
+    form = _form(moments, problem, columns, state, inverse, uncorrelated, both=True).check()
+    return FullModel(problem, starts, state, form, uncorrelated, None, offset)
+
+
 def _hold(
-    rows: Rows, problem: JointProblem, starts: StartsByRho, columns: tuple[int, ...], rho: float
-) -> tuple[State, QuadraticForm] | None:
-    """Maximise the likelihood of all candidates with rho held, and approximate it there."""
+    rows: Rows, problem: JointProblem, starts: StartsByRho, rho: float
+) -> tuple[State, Floats] | None:
+    """Maximise the likelihood with rho held; return the inverse information of all else as well."""
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
     state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
     inverse = inverse_definite(-state.hessian[:-1, :-1])
-    if not converged or inverse is None:
-        return None
-    return state, _form(problem, columns, state, inverse)
+    return None if not converged or inverse is None else (state, inverse)
 
 
 def _form(
+    moments: Moments,
     problem: JointProblem,
     columns: tuple[int, ...],
     state: State,
     inverse: Floats,
     uncorrelated: State | None = None,
-) -> QuadraticForm:
-    """Return the profile of the likelihood in the candidates' coefficients, to second order.
+    *,
+    both: bool = False,
+) -> Form:
+    """Return the likelihood at its maximum, to second order.
 
-    ``inverse`` is that of the information: of all parameters, or of those before atanh rho.
-    ``uncorrelated`` is the maximum with rho = 0.
+    ``inverse`` is that of the information: of all parameters, or of those before atanh rho if that
+    is held. ``uncorrelated`` is the maximum with rho = 0.
     """
-    p, j = problem.sizes
-    back = problem.prediction_back[1:]
-    beta = slice(p, p + j)
-    covariance = back @ inverse[beta, beta] @ back.T
-    rho = None
+    probit = moments.probit
+    assert probit is not None
+    chosen, excess = tuple(probit.features), 0.0
     if uncorrelated is not None:
-        known = float(state.theta[-1]), float(inverse[-1, -1])
         likelihoods = state.log_likelihood, uncorrelated.log_likelihood
-        rho = AtanhRho(
-            *known, np.asarray(back @ inverse[beta, -1]), wald_excess(*known, *likelihoods)
-        )
-    return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)
+        excess = wald_excess(float(state.theta[-1]), float(inverse[-1, -1]), *likelihoods)
+    estimates, covariance = _estimates(problem, state, inverse)
+    return Form(
+        columns=columns,
+        selection=chosen,
+        n_features=moments.n_features,
+        n_selected=float(probit.n if both else moments.n_selected),
+        errors="likelihood" if problem.scales else "binary",
+        estimates=estimates,
+        covariance=covariance,
+        knows_correction=uncorrelated is not None,
+        correction_excess=excess,
+        searched=chosen if both else (),
+    )
 
 
-def centred(
-    full: FullModel, rows: Rows, choices: Choices, criterion: Criterion, m: float
-) -> FullModel:
+def _estimates(problem: JointProblem, state: State, inverse: Floats) -> tuple[Floats, Floats]:
+    """Return all estimates and their covariance, in the order of a form; see `_form`.
+
+    A rho that is held is no estimate: on its own, it costs nothing and moves nothing.
+    """
+    theta, n = state.theta, sum(problem.sizes)
+    if len(inverse) < len(theta):
+        theta = np.append(theta[:-1], 0.0)
+        inverse = np.asarray(block_diag(inverse, np.ones((1, 1))))
+    estimates, back = outer_estimates(problem, theta)
+    # atanh rho comes before log sigma in a form.
+    order = [*range(n), *problem.correlations, *problem.scales]
+    covariance = symmetric(back @ inverse @ back.T)
+    return estimates[order], covariance[np.ix_(order, order)]
+
+
+def centred(full: FullModel, rows: Rows, choices: Choices, criterion: Criterion) -> FullModel:
     """Hold rho at that of a good assignment, if the model of all candidates has none of its own.
 
     With rho held at either of two values, the best assignment by the approximation is fitted
@@ -333,8 +407,8 @@ def centred(
 
     def look(at: FullModel) -> None:
         """Fit the best assignment by an approximation, unless it was before."""
-        goal = Goal.of_form(at.form, choices, criterion, m)
-        start = warm_start(at.form.as_moments(choices.n_features, m), choices, goal)
+        goal = Goal.of_form(at.form, choices, criterion)
+        start = warm_start(at.form.as_moments(), choices, goal)
         if start is None or start[1].tobytes() in fitted:
             return
         mask = start[1]

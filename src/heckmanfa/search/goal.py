@@ -6,7 +6,7 @@ m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / 
 2 log C(U, u) to BIC: there are C(U, u) ways to choose u of U features or groups. So it favours
 few or nearly all of them.
 
-The corrected BIC has no SSE: it is Q + J log m, with Q the quadratic form of `quadratic`, what it
+The corrected BIC has no SSE: it is Q + J log m, with Q the quadratic form of a `Form`, what it
 costs to drop the features outside S from the model of all features. Its loss is that over m.
 """
 
@@ -25,7 +25,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.search.choices import Choices, all_features, check_window
-from heckmanfa.search.form import QuadraticForm
+from heckmanfa.search.form import Form
 from heckmanfa.text.option_types import Criterion as Criterion
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import shown
@@ -67,10 +67,8 @@ class Goal:
     units: tuple[tuple[int, ...], ...] | None = None
     """the U features or groups of columns that may be in or out, which EBIC counts; None if not
     known"""
-    form: QuadraticForm | None = None
+    form: Form | None = None
     """what it costs to drop features, for the corrected BIC"""
-    column_penalty: float | None = None
-    """what a column costs in the corrected BIC; None is log m"""
 
     @classmethod
     def of(
@@ -78,7 +76,7 @@ class Goal:
         moments: Moments,
         criterion: str,
         rho_range: Any = None,
-        form: QuadraticForm | None = None,
+        form: Form | None = None,
     ) -> Goal:
         """Check a criterion and a window, for the data behind the moments.
 
@@ -94,16 +92,14 @@ class Goal:
         return cls(criterion, window, moments.n_selected, moments.total_squares, units, form)
 
     @classmethod
-    def of_form(cls, form: QuadraticForm, choices: Choices, criterion: Criterion, m: float) -> Goal:
-        """Return the goal of a likelihood's quadratic approximation, with m selected rows."""
-        total = form.as_moments(choices.n_features, m).total_squares
-        return cls(criterion, None, m, total, choices.units, form)
+    def of_form(cls, form: Form, choices: Choices, criterion: Criterion) -> Goal:
+        """Return the goal of a likelihood's quadratic approximation."""
+        total = form.as_moments().total_squares
+        return cls(criterion, None, form.n_selected, total, choices.units, form)
 
     def searched(self, moments: Moments) -> Moments:
         """Return what a search of regressions works on: the rows, or the quadratic form."""
-        if self.form is None:
-            return moments
-        return self.form.as_moments(moments.n_features, self.n_selected)
+        return moments if self.form is None else self.form.as_moments()
 
     def among(self, choices: Choices) -> Goal:
         """Return the same goal for the units of a search."""
@@ -117,7 +113,6 @@ class Goal:
             penalty = -np.log(np.maximum(m - j - 1.0, np.finfo(float).tiny))
         else:
             each = 2.0 if self.criterion == "aic" else np.log(m)
-            each = each if self.column_penalty is None else self.column_penalty
             penalty = (j if self.form is not None else j + 2.0) * each / m
         return np.where(m > j + 2, penalty, np.inf)
 

@@ -23,7 +23,7 @@ from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_star
 from heckmanfa.search.best_subset.relaxation import search
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.form import QuadraticForm
+from heckmanfa.search.form import Form
 from heckmanfa.search.full_model import FullModel
 from heckmanfa.search.goal import Goal, distinct, first_of_ties
 from heckmanfa.search.searched import ExactRefits, Search
@@ -65,12 +65,10 @@ class BestOfForm:
 
 
 def best_of_form(
-    form: QuadraticForm,
+    form: Form,
     choices: Choices,
     *,
-    n_rows: float,
     criterion: Criterion = "corrected_bic",
-    column_penalty: float | None = None,
     n_best: int = 50,
     max_nodes: int | None = None,
     progress: Callable[[int, float, float], None] | None = None,
@@ -78,12 +76,11 @@ def best_of_form(
     """Find the ``n_best`` assignments that are allowed and have the least Q + penalty J.
 
     The form must hold every column of ``choices``; J counts columns. The penalty of a column is
-    that of the ``criterion``, log ``n_rows`` by default, the number of rows behind the form, unless
-    ``column_penalty`` is given. EBIC also penalises units. ``max_nodes`` and ``progress`` are those
-    of `best_subset`.
+    that of the ``criterion``, by default the log of the number of rows behind the form. EBIC also
+    penalises units. ``max_nodes`` and ``progress`` are those of `best_subset`.
     """
-    moments = form.as_moments(choices.n_features, n_rows)
-    goal = replace(Goal.of_form(form, choices, criterion, n_rows), column_penalty=column_penalty)
+    moments = form.as_moments()
+    goal = Goal.of_form(form, choices, criterion)
     start = warm_start(moments, choices, goal)
     tree = Tree(
         *(moments, choices, goal),
@@ -97,7 +94,7 @@ def best_of_form(
         # A tree of many features begins deep down, far from the good assignments.
         known = np.concatenate([start[1][None], _neighbours(start[1], choices)])
     search(tree, progress, known)
-    masks = tree.record.found()
+    masks = tree.record.kept()
     if known is not None:
         masks = distinct(np.concatenate([masks, known[:1] if tree.complete else known]))
     loss = goal.loss(form.dropped(masks), masks.sum(axis=1), goal.count_units(masks))
@@ -140,10 +137,9 @@ class RefittedSubset:
         most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
         criterion = problem.goal.criterion
         with progress_line(self.verbose, "search", "nodes", most, at_most=True) as show:
-            found = best_of_form(
+            best = best_of_form(
                 full.form,
                 problem.choices,
-                n_rows=problem.goal.n_selected,
                 criterion=criterion,
                 n_best=self.n_refits,
                 max_nodes=most,
@@ -153,18 +149,18 @@ class RefittedSubset:
                     nodes, f"best {criterion} {best:.6g}, bound {bound:.6g}, approximately"
                 ),
             )
-        if len(found.masks) == 0:
-            if found.interrupted:
+        if len(best.masks) == 0:
+            if best.interrupted:
                 raise KeyboardInterrupt
             raise NoFeasibleAssignmentError(
                 f"no assignment was evaluated within max_nodes = {most} nodes; raise it"
             )
-        total = len(found.masks)
+        total = len(best.masks)
         with progress_line(self.verbose, "maximum likelihood", "assignments", total) as show:
             refits = full.refit(
-                problem.rows, found.masks, None if show is None else lambda done: show(done, "")
+                problem.rows, best.masks, None if show is None else lambda done: show(done, "")
             )
-        return _ranked(problem, full, found, refits, most), None
+        return _ranked(problem, full, best, refits, most), None
 
     def for_replicates(self) -> Self:
         """Return the same search with fewer refits."""

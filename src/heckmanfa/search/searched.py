@@ -93,13 +93,13 @@ class ExactRefits:
         ``exact``, (N,), is the exact criterion. NaN with fewer than two assignments.
         """
         fitted = np.isfinite(exact)
-        one, two = exact[fitted], self.approximate[fitted]
-        first, second = np.triu_indices(len(one), 1)
+        values, forms = exact[fitted], self.approximate[fitted]
+        first, second = np.triu_indices(len(values), 1)
         if len(first) == 0:
             return float("nan")
-        by_one, by_two = one[first] - one[second], two[first] - two[second]
-        tied = (np.abs(by_one) <= _TIE) | (np.abs(by_two) <= _TIE)
-        return float(np.mean(tied | (np.sign(by_one) == np.sign(by_two))))
+        by_value, by_form = values[first] - values[second], forms[first] - forms[second]
+        tied = (np.abs(by_value) <= _TIE) | (np.abs(by_form) <= _TIE)
+        return float(np.mean(tied | (np.sign(by_value) == np.sign(by_form))))
 
     def best_is_same(self, exact: Floats) -> bool:
         """Whether the best by the exact criterion is the best by the approximation."""
@@ -270,7 +270,10 @@ def evaluate(
     ``counts`` are the numbers of assignments evaluated and in the window, if ``masks`` are not all
     of them; ``details`` are other fields of `Search`.
     """
-    solved = refined(moments, goal, masks, moments.solve(masks))
+    # One that is alone leads, so it is solved by QR in any case.
+    solved = moments.solve(masks, exact=len(masks) == 1)
+    if len(masks) > 1:
+        solved = refined(moments, goal, masks, solved)
     order = goal.order(solved, masks)
     inside = goal.in_range(solved.rho)
     if counts is None:

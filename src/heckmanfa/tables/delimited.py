@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,28 +83,37 @@ class Layout:
         }
 
 
-def read_delimited(
-    path: Path,
-    columns: Sequence[str] | None,
-    asked: MarkOptions,
-    na_values: Sequence[str] | Codes = (),
-    literal: Sequence[str] = (),
-    header_row: int | None = None,
-) -> MarkedTable:
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user says about a table in a file."""
+
+    columns: Sequence[str] | None = None
+    """the columns to read, which must exist; None for all"""
+    marks: MarkOptions = field(default_factory=MarkOptions)
+    sheet: str | None = None
+    """name or number of a sheet; None finds it"""
+    header_row: int | None = None
+    """number of the line or row with the names, from 1; None finds it"""
+    na_values: Sequence[str] | Codes = ()
+    """values that mean missing, as in `codes_of`"""
+    literal: Sequence[str] = ()
+    """columns in which marks such as NA are text"""
+
+
+def read_delimited(path: Path, options: ReadOptions) -> MarkedTable:
     """Read a delimited text file, compressed with gzip if its name ends in ``.gz``.
 
-    ``columns`` must exist; all are read, because all show how numbers are written. In a row with
-    fewer fields than columns, the last columns are missing. ``na_values`` are as in `codes_of`. In
-    columns that are ``literal``, marks such as NA are text. ``header_row`` is the number of the
-    line with the names, if the user says so.
+    All columns are read, because all show how numbers are written. In a row with fewer fields than
+    columns, the last columns are missing.
     """
     try:
-        layout = replace(find_layout(path, header_row), literal=tuple(literal))
-        if columns is not None:
-            check_wanted(columns, layout.names, path)
+        layout = find_layout(path, options.header_row)
+        layout = replace(layout, literal=tuple(options.literal))
+        if options.columns is not None:
+            check_wanted(options.columns, layout.names, path)
         _refuse_cut(path, layout)
-        codes = codes_of(na_values, layout.names)
-        return replace(_read_numbers(path, layout, asked, codes), titles=layout.titles)
+        codes = codes_of(options.na_values, layout.names)
+        return replace(_read_numbers(path, layout, options.marks, codes), titles=layout.titles)
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -16,8 +16,8 @@ from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS
 from heckmanfa.data.files.sizes import refuse_archive
 from heckmanfa.errors import DataError, InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.option_words import option
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
+from heckmanfa.text.printable import quoted, quoted_list, shown
+from heckmanfa.text.wording import listed, nearest
 
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
@@ -226,8 +226,4 @@ def _table(
 
 
 def _listed(names: Sequence[str]) -> str:
-    some = [quoted(name) for name in names[:5]]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    if more or len(some) == 1:
-        return ", ".join(some) + more
-    return f"{', '.join(some[:-1])} and {some[-1]}"
+    return quoted_list(names, 5) if len(names) > 5 else listed([quoted(name) for name in names])

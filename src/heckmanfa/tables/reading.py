@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
-from heckmanfa.data.files.outputs import ending_of, words_of
+from heckmanfa.data.files.outputs import ending_of
 from heckmanfa.data.files.paths import existing, local_path, refuse_foreign_links
 from heckmanfa.data.files.sizes import refuse_claim, refuse_inflated_batches
 from heckmanfa.data.scan.arrow_columns import tidy_columns
 from heckmanfa.data.scan.parquet_files import arrow, store_of
 from heckmanfa.data.scan.parquet_rows import read_file
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
-from heckmanfa.tables.delimited import read_delimited
+from heckmanfa.tables.delimited import ReadOptions, read_delimited
 from heckmanfa.tables.excel import read_excel
 from heckmanfa.tables.marks import (
     BLANK,
@@ -218,22 +218,15 @@ def open_table(
     few words about what it is waiting for. Columns in doubt are included, as text or in one of the
     ways to read them.
     """
-    asked, place = MarkOptions(decimal, thousands), _Place(sheet, header_row)
+    marks = MarkOptions(decimal, thousands)
+    options = ReadOptions(columns, marks, sheet, header_row, na_values, literal)
     if is_piped(path):
         with spooled(path, tell) as copy:
-            return _open(copy, columns, asked, like, place, na_values, literal)
-    return _open(existing(local_path(path)), columns, asked, like, place, na_values, literal)
+            return _open(copy, options, like)
+    return _open(existing(local_path(path)), options, like)
 
 
-def _open(
-    path: Path,
-    columns: Sequence[str] | None,
-    asked: MarkOptions,
-    like: MarkOptions | None,
-    place: _Place,
-    na_values: Sequence[str] | Codes,
-    literal: Sequence[str],
-) -> Table:
+def _open(path: Path, options: ReadOptions, like: MarkOptions | None) -> Table:
     ending = ending_of(path)
     if ending not in _KNOWN:
         problem = (
@@ -242,13 +235,13 @@ def _open(
             else f"{shown(path)} has no ending"
         )
         raise InputError(f"{problem}; known are {', '.join(_KNOWN)}")
-    _check_options(path, ending, asked, place)
-    if like is not None and asked == MarkOptions():
-        asked = like
+    _check_options(path, ending, options)
+    if like is not None and options.marks == MarkOptions():
+        options = replace(options, marks=like)
     if path.stat().st_size == 0:
         raise InputError(f"{shown(path)} is empty")
     try:
-        table = _read(path, ending, columns, asked, place, na_values, literal)
+        table = _read(path, ending, options)
     except HeckmanfaError:
         raise
     except MemoryError as error:
@@ -259,9 +252,9 @@ def _open(
     # A damaged file can make a reader fail in any way.
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"{shown(path)} cannot be read: {words_of(error)}") from error
+            raise DataError(f"{shown(path)} cannot be read: {_words_of(error)}") from error
         raise DataError(
-            f"{shown(path)} cannot be read as {ending}: {words_of(error)}; it is damaged, cut "
+            f"{shown(path)} cannot be read as {ending}: {_words_of(error)}; it is damaged, cut "
             "off, or not what its name says"
         ) from error
     if len(table.frame) == 0:
@@ -269,47 +262,40 @@ def _open(
     return table
 
 
-class _Place(NamedTuple):
-    """Where in a file the table is; None finds it."""
+def _words_of(error: Exception) -> str:
+    """Return the first sentence of an error's message."""
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = message.strip().splitlines()
+    return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
 
-    sheet: str | None
-    header_row: int | None
 
-
-def _check_options(path: Path, ending: str, asked: MarkOptions, place: _Place) -> None:
+def _check_options(path: Path, ending: str, options: ReadOptions) -> None:
     """Refuse options that do not apply to a file."""
-    if place.header_row is not None and not ending.startswith((*_TEXT, *_EXCEL)):
+    if options.header_row is not None and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
             f"{option('header_row', ...)} is for text and Excel files; {shown(path)} stores the "
             "names of its columns"
         )
-    if place.sheet is not None and ending not in _EXCEL:
+    if options.sheet is not None and ending not in _EXCEL:
         raise InputError(f"{option('sheet', ...)} is for Excel files, and {shown(path)} is not one")
-    if asked != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
+    if options.marks != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
             f"{option('decimal', ...)} and {option('thousands', ...)} are for text and Excel "
             f"files; {shown(path)} stores numbers as numbers"
         )
 
 
-def _read(
-    path: Path,
-    ending: str,
-    columns: Sequence[str] | None,
-    asked: MarkOptions,
-    place: _Place,
-    na_values: Sequence[str] | Codes,
-    literal: Sequence[str],
-) -> Table:
+def _read(path: Path, ending: str, options: ReadOptions) -> Table:
     hint, notes = "", []
+    columns, asked = options.columns, options.marks
     if ending.startswith(_TEXT):
-        marked = read_delimited(path, columns, asked, na_values, literal, place.header_row)
+        marked = read_delimited(path, options)
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
-        sheet = read_excel(path, ending, *place, literal)
+        sheet = read_excel(path, ending, options.sheet, options.header_row, options.literal)
         hint, notes = sheet.hint, [sheet.note] if sheet.note else []
-        read = blank(sheet.frame, codes_of(na_values, list(sheet.frame.columns)))
+        read = blank(sheet.frame, codes_of(options.na_values, list(sheet.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
         marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
         marked = replace(marked, blanked=read.counts, titles=sheet.titles)

@@ -67,6 +67,11 @@ def instead(python: str, asked: str) -> str:
     return _marked(_pick(python, _PARAMETERS), _pick(asked, _KEYWORDS), _pick(asked, _FLAGS))
 
 
+def only_flag(name: str, python: str) -> str:
+    """Name an option that only the command line has; in Python, what does the same there."""
+    return _marked(python, python, flag(name))
+
+
 def told(text: str, *, keywords: bool = False) -> str:
     """Return a text in the words of its reader.
 
@@ -97,7 +102,7 @@ def _marked(*words: str) -> str:
 
 
 def _pick(text: str, reader: int) -> str:
-    return _MARKED.sub(lambda found: found[reader], text)
+    return _MARKED.sub(lambda match: match[reader], text)
 
 
 def _in_python(name: str, value: object) -> str:

@@ -48,19 +48,19 @@ class Passage:
 
 def passage(*parts: str | Name | Passage) -> Passage:
     """Join words, names and other passages."""
-    found: list[str | Name] = []
+    pieces: list[str | Name] = []
     for part in parts:
-        found += part.parts if isinstance(part, Passage) else (part,)
-    return Passage(tuple(found))
+        pieces += part.parts if isinstance(part, Passage) else (part,)
+    return Passage(tuple(pieces))
 
 
 def join(passages: Iterable[Passage], between: str = " ") -> Passage:
     """Join passages that say something, with words between them."""
-    found: list[str | Name] = []
-    for one in passages:
-        if one:
-            found += (between, *one.parts) if found else one.parts
-    return Passage(tuple(found))
+    pieces: list[str | Name] = []
+    for words in passages:
+        if words:
+            pieces += (between, *words.parts) if pieces else words.parts
+    return Passage(tuple(pieces))
 
 
 def named(names: Sequence[str], most: int = MAX_NAMES) -> Passage:

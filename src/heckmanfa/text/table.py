@@ -88,9 +88,9 @@ class LegendItem:
 
     label: str
     mark: str
-    """its shape: "circle", "hollow", "diamond", "square", "bar", "hatch", "slanted"
-    (a hatch the other way), "framed" (a hatch in a frame), "line"; of the
-    first four, with "-" before it, on a line that is an interval"""
+    """its shape: that of a point, with "-" before it on a line that is an interval; "dot" and
+    "dot-cross", which are small; of areas "bar", "band", "hatch", "slanted" (a hatch the other
+    way) and "framed" (a hatch in a frame); of lines "line", "thin", "dotted" and "cut" (dashed)"""
     cls: str
     """CSS classes, as in the picture"""
 

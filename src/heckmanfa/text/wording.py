@@ -1,4 +1,7 @@
-"""Numbers, lists of names and suggestions for misspelled ones, as people read them."""
+"""Numbers, lists of names and suggestions for misspelled ones, as people read them.
+
+Pictures write numbers with true minus signs, and plus signs where both matter.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,25 @@ CRITERION_ENDS = {
 }
 """what a criterion favours"""
 
+NO_EXCLUSION = "no feature is excluded from the prediction"
+ONLY_NORMALITY = "only the normality of the errors identifies the model"
+"""clauses that every output says of a model without an exclusion"""
+
+PSEUDO_WEIGHTS = "sampling weights leave only a pseudo-likelihood to weigh sets of features by"
+"""the clause that says why there are no chances"""
+
 MAX_NAMES = 8
 """Sentences name this many at most; `some` cuts longer lists."""
+
+
+def window_text(window: tuple[float, float]) -> str:
+    """Format a window of rho."""
+    return "[{:g}, {:g}]".format(*window)
+
+
+def capitalised(words: str) -> str:
+    """Begin a sentence with words that may begin with a small letter."""
+    return words[:1].upper() + words[1:]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -243,3 +263,29 @@ def rest_text(n: int, most: float, cut: float) -> str:
         return f"+{n:,} more, none above {bound}"
     below = f"+{n:,} below {percent(cut, 0)}"
     return below if bound == percent(cut, 0) else f"{below}, none above {bound}"
+
+
+MINUS = "\N{MINUS SIGN}"
+"""a true minus, as wide as a plus"""
+
+
+def with_minus(text: str) -> str:
+    """Write the leading hyphen of a number as a true minus, and that of its exponent."""
+    return text.replace("-", MINUS)
+
+
+def figure(value: float) -> str:
+    """Format a number as `effects` does; empty if it is NaN."""
+    return effects(value)[0]
+
+
+def signed(text: str) -> str:
+    """Write a plus before a positive number that `figure` or an axis formatted."""
+    if not text or text.startswith(MINUS) or not any(digit in text for digit in "123456789"):
+        return text
+    return "+" + text
+
+
+def interval(low: float, high: float) -> str:
+    """Format the ends of an interval: ``0.059 to 0.134``; empty if one is NaN."""
+    return "" if math.isnan(low) or math.isnan(high) else " to ".join(effects(low, high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -205,6 +206,24 @@ class Encoding:
     def columns(self) -> list[str]:
         """Names of the encoded columns, in order."""
         return [column for source in self.sources for column in self.columns_of(source)]
+
+    @property
+    def made_from(self) -> list[str]:
+        """The source of each encoded column."""
+        return [source for source in self.sources for _ in self.columns_of(source)]
+
+    @property
+    def positions(self) -> dict[str, tuple[int, ...]]:
+        """Positions of the encoded columns that each source becomes."""
+        ends = list(accumulate((len(self.columns_of(name)) for name in self.sources), initial=0))
+        places = (tuple(range(start, end)) for start, end in pairwise(ends))
+        return dict(zip(self.sources, places, strict=True))
+
+    @property
+    def dummy_positions(self) -> list[int]:
+        """Positions of the dummies of categories."""
+        groups = self.positions.items()
+        return [place for name, group in groups if self.levels.get(name) for place in group]
 
     @property
     def groups(self) -> dict[str, list[str]]:

@@ -1,4 +1,7 @@
-"""X as a table of numbers: arrays, tensors, data frames and row sources, read and checked."""
+"""X as a table of numbers: arrays, tensors, data frames and row sources, read and checked.
+
+`to_device` makes tensors of a data frame.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -14,31 +17,42 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from heckmanfa.data.arrays import NamedTensor, check_tensor, is_dask, is_tensor
+from heckmanfa.data.arrays import (
+    NamedTensor,
+    check_tensor,
+    explain_out_of_memory,
+    is_dask,
+    is_tensor,
+)
 from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
 from heckmanfa.data.columns.column_numbers import (
     NOT_NUMBERS,
     as_table,
     floats,
     missing_in,
+    numbers,
     plain_array,
 )
-from heckmanfa.data.columns.encoded_columns import (
-    EncodedColumns,
+from heckmanfa.data.columns.encoded_frame import (
+    EncodedFrame,
     array_frame,
     categories_by_type,
     learn_categories,
     refuse_categories,
-    types_of_categories,
 )
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, columns_named, resolve
 from heckmanfa.data.row_sources import CategoryType, RowSource
-from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
+from heckmanfa.errors import (
+    HeckmanfaError,
+    InputError,
+    InputTypeError,
+    TooFewRowsError,
+    needs_extra,
+)
 from heckmanfa.text.option_words import option
-from heckmanfa.text.printable import quoted
-
-_T = TypeVar("_T")
+from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import plural
 
 
 def read_features(
@@ -83,27 +97,20 @@ def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) ->
         return _read_features(X, fresh)
     by_type = _is_by_type(categorical)
     table = _read_features(X, fresh, as_frame=not by_type)
-    if by_type:
-        if not isinstance(table.native, nw.DataFrame):
-            return table
-        categories = categories_by_type(table.native)
-    else:
-        categories = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
-        if categories and table.tensors:
-            raise InputError(
-                f"{option('categorical_features')} names columns of a tensor, which holds numbers "
-                "alone: pass a data frame, or make dummies first (pandas.get_dummies(frame, "
-                "drop_first=True, dtype=float)) and copy these with heckmanfa.to_device"
-            )
-    categories = _used(categories, table.fitted(estimator), lists)
+    categories = _categories(table, table.native, categorical, lists)
+    if categories and table.tensors:
+        raise InputError(
+            f"{option('categorical_features')} names columns of a tensor, which holds numbers "
+            "alone: pass a data frame, or make dummies first (pandas.get_dummies(frame, "
+            "drop_first=True, dtype=float)) and copy these with heckmanfa.to_device"
+        )
     if not categories:
         return table if by_type else _read_features(X, fresh)
     if not by_type:
-        used = columns_named(table.fitted(estimator), lists)
+        used = columns_named(table.columns, lists)
         refuse_categories(table.native, [column for column in used if column not in categories])
-    names = tuple(table.labels(range(table.shape[1])))
-    encoded = learn_categories(table.native, names, categories, named=not by_type)
-    return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
+    encoded = learn_categories(table.native, table.columns.labels_of_x, categories)
+    return _encoded(replace(table.columns, encoding=encoded.encoding), encoded)
 
 
 def _read_raw(
@@ -111,22 +118,33 @@ def _read_raw(
 ) -> FeatureTable:
     """Read the columns of a row source for a fit; their levels take a pass over the rows."""
     table = _read_features(source, fresh)
-    categories: dict[int, CategoryType]
-    if not _is_by_type(categorical):
-        categories = dict.fromkeys(resolve(table, categorical, "categorical_features"), "named")
-    elif source.column_types is None:
-        categories = {}
-    else:
-        types = nw.from_native(source.column_types, eager_only=True)
-        categories = types_of_categories(types)
-    columns = table.fitted(fresh.estimator)
-    categories = _used(categories, columns, lists)
+    types = nw.from_native(source.column_types, eager_only=True, pass_through=True)
+    categories = _categories(table, types, categorical, lists)
     levels = source.learn_levels(categories) if categories else {}
     if not levels:
         return table
-    names = tuple(table.labels(range(table.shape[1])))
+    names = table.columns.labels_of_x
     encoding = Encoding.plain(names, {names[position]: some for position, some in levels.items()})
-    return _encoded_rows(source, replace(columns, encoding=encoding))
+    return _encoded_rows(source, replace(table.columns, encoding=encoding))
+
+
+def _categories(
+    table: FeatureTable, types: Any, categorical: Any, lists: Sequence[Any]
+) -> dict[int, CategoryType]:
+    """Return which columns of the equations are categories, and why.
+
+    ``types`` is a frame whose types decide, unless the user names the columns; anything else has
+    no types.
+    """
+    categories: dict[int, CategoryType] = {}
+    if not _is_by_type(categorical):
+        categories = dict.fromkeys(resolve(table, categorical, "categorical_features"), "named")
+    elif isinstance(types, nw.DataFrame):
+        categories = categories_by_type(types)
+    if not categories:
+        return categories
+    used = columns_named(table.columns, lists)
+    return {column: kind for column, kind in categories.items() if column in used}
 
 
 def _is_by_type(categorical: Any) -> bool:
@@ -139,14 +157,6 @@ def _is_by_type(categorical: Any) -> bool:
     return isinstance(categorical, str)
 
 
-def _used(categories: dict[int, _T], columns: FittedColumns, lists: Sequence[Any]) -> dict[int, _T]:
-    """Return what was found about the columns that an equation has."""
-    if not categories:
-        return categories
-    used = columns_named(columns, lists)
-    return {column: value for column, value in categories.items() if column in used}
-
-
 def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTable:
     """Read X for a fitted model: its own columns, or those that its encoding makes of them."""
     encoding = columns.encoding
@@ -157,21 +167,19 @@ def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTabl
         other = X.encoding.levels != encoding.levels
         X = X.re_encoded(encoding) if other and X.encoding.sources == encoding.sources else X
     if _is_encoded(X, columns):
-        return replace(_read_features(X, columns.encoded()), raw=columns)
+        return replace(_read_features(X, columns.encoded()), columns=columns)
     if isinstance(X, RowSource):
         _read_features(X, columns)
         return _encoded_rows(X, columns, unknown)
     table = _read_features(X, columns, as_frame=True)
-    return _encoded(columns, EncodedColumns(table.native, encoding, unknown))
+    return _encoded(columns, EncodedFrame(table.native, encoding, unknown))
 
 
 def _encoded_rows(
     source: RowSource, columns: FittedColumns, unknown: Unknown = "error"
 ) -> FeatureTable:
     assert columns.encoding is not None
-    names = tuple(columns.encoding.columns)
-    rows = source.re_encoded(columns.encoding, unknown)
-    return FeatureTable(names, (-1, len(names)), rows, raw=columns)
+    return FeatureTable(columns, -1, source.re_encoded(columns.encoding, unknown))
 
 
 def _is_encoded(X: Any, columns: FittedColumns) -> bool:
@@ -190,9 +198,8 @@ def _is_encoded(X: Any, columns: FittedColumns) -> bool:
     return width == (encoded.n_features,) and encoded.n_features != columns.n_features
 
 
-def _encoded(columns: FittedColumns, encoded: EncodedColumns) -> FeatureTable:
-    names = tuple(encoded.encoding.columns)
-    return FeatureTable(names, (encoded.frame.shape[0], len(names)), encoded, raw=columns)
+def _encoded(columns: FittedColumns, encoded: EncodedFrame) -> FeatureTable:
+    return FeatureTable(columns, encoded.frame.shape[0], encoded)
 
 
 def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) -> FeatureTable:
@@ -200,8 +207,9 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
     if isinstance(X, RowSource):
         names, others = X.names, X.labels_given
         _compare_names(columns, names or others or range(X.n_features))
-        raw = None if X.encoding is None else FittedColumns.of(X.encoding)
-        return FeatureTable(names, (-1, X.n_features), X, others, raw)
+        if X.encoding is not None:
+            return FeatureTable(FittedColumns.of(X.encoding, columns.estimator), -1, X)
+        return _table(columns, (-1, X.n_features), X, names, others)
     if is_dask(X):
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):
@@ -228,7 +236,7 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         _compare_names(columns, names or others or ())
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
-        return FeatureTable(names, frame.shape, frame, others)
+        return _table(columns, frame.shape, frame, names, others)
     array = check_array(
         plain_array(X) if as_frame else _plain_matrix(X),
         dtype=None if as_frame else "numeric",
@@ -237,7 +245,18 @@ def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) ->
         estimator=columns.as_estimator(),
     )
     _compare(columns, array, None)
-    return FeatureTable(None, array.shape, array_frame(array) if as_frame else array)
+    return _table(columns, array.shape, array_frame(array) if as_frame else array)
+
+
+def _table(
+    columns: FittedColumns,
+    shape: tuple[int, int],
+    native: Any,
+    names: tuple[str, ...] | None = None,
+    labels: tuple[Any, ...] | None = None,
+) -> FeatureTable:
+    """Return the table of columns that are X's own, of a model whose columns are checked."""
+    return FeatureTable(FittedColumns(columns.estimator, shape[1], names, labels), shape[0], native)
 
 
 def _without_loading(columns: FittedColumns) -> str:
@@ -330,6 +349,83 @@ def _read_tensor(X: Any, columns: FittedColumns) -> FeatureTable:
         refuse_same_labels(X.names)
         names, others = split_labels(X.names)
         _compare_names(columns, X.names)
-        return FeatureTable(names, shape, values, others)
+        return _table(columns, shape, values, names, others)
     _compare(columns, np.empty((1, shape[1])), None)
-    return FeatureTable(None, shape, values)
+    return _table(columns, shape, values)
+
+
+# Tensors of a device. -----------------------------------------------------------------------------
+
+_SHOWN = 5
+
+
+def find_device(name: str) -> Any:
+    """Return a device of Torch that supports float64; refuse any other."""
+    with needs_extra("tensors need Torch", "torch"):
+        import torch
+    try:
+        device = torch.device(name)
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        raise InputError(
+            f"there is no device {quoted(name)} here that supports float64: Torch finds "
+            f"{plural(n_gpus, 'CUDA GPU')}. Use {option('device', 'cpu')}, or install Torch's "
+            "build for CUDA."
+        ) from error
+    return device
+
+
+def to_device(
+    frame: Any, device: str = "cuda", dtype: Literal["float64", "float32"] = "float64"
+) -> NamedTensor:
+    """Copy the columns of a data frame to a device, with their names.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of pandas, Polars or PyArrow; its columns are numbers. Make dummies of text and categories
+        first: tensors have no levels.
+    device : str
+        As Torch names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+    dtype : {"float64", "float32"}
+        float32 takes half the memory; sums over rows are still float64.
+
+    Returns
+    -------
+    NamedTensor
+        X for `fit` and `predict`.
+    """
+    if dtype not in ("float64", "float32"):
+        raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
+    target = find_device(device)
+    import torch
+
+    table = nw.from_native(as_table(frame), eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise InputTypeError(
+            f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
+            f"{type(frame).__name__}"
+        )
+    _refuse_levels(table)
+    with explain_out_of_memory():
+        values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=target)
+        for column in range(table.shape[1]):
+            # A copy, since a frame's memory may be read-only.
+            numeric = np.array(numbers(table[:, column]), dtype=dtype)
+            values[:, column] = torch.from_numpy(numeric)
+    return NamedTensor(tuple(table.columns), values)
+
+
+def _refuse_levels(table: nw.DataFrame[Any]) -> None:
+    """Refuse text and categories, which a fit to the frame itself would take."""
+    categories = categories_by_type(table)
+    if categories:
+        names = [table.columns[position] for position in categories]
+        holds = "columns {} hold" if len(names) > 1 else "column {} holds"
+        raise InputError(
+            f"{holds.format(quoted_list(names, _SHOWN))} text or categories, and a tensor holds "
+            "numbers alone: make dummies first, with pandas.get_dummies(frame, drop_first=True, "
+            "dtype=float) or with model.encoding_.transform(frame) of a fitted model; or fit the "
+            "data frame itself, which needs no device"
+        )

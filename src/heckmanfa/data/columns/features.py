@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -19,7 +20,7 @@ from heckmanfa.data.columns.column_names import (
     names_or_positions,
 )
 from heckmanfa.data.columns.column_numbers import numbers_at
-from heckmanfa.data.columns.encoded_columns import EncodedColumns
+from heckmanfa.data.columns.encoded_frame import EncodedFrame
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.rows import ColumnArrays, Mask, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
@@ -54,9 +55,9 @@ class FittedColumns:
     """how these columns become the K columns of the model; None if all of them are numbers"""
 
     @classmethod
-    def of(cls, encoding: Encoding) -> FittedColumns:
+    def of(cls, encoding: Encoding, estimator: str = "") -> FittedColumns:
         """Return the columns that an encoding is made from."""
-        return cls("", len(encoding.sources), encoding.sources, None, encoding)
+        return cls(estimator, len(encoding.sources), encoding.sources, None, encoding)
 
     @property
     def n_encoded(self) -> int | None:
@@ -74,12 +75,7 @@ class FittedColumns:
         """Positions among the K columns of what each column of X becomes."""
         if self.encoding is None:
             return [(column,) for column in range(self.n_features or 0)]
-        positions, start = [], 0
-        for source in self.encoding.sources:
-            width = len(self.encoding.columns_of(source))
-            positions.append(tuple(range(start, start + width)))
-            start += width
-        return positions
+        return list(self.encoding.positions.values())
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
@@ -90,10 +86,10 @@ class FittedColumns:
         """Return the reference of each category all of whose dummies, two or more, are given."""
         if self.encoding is None:
             return {}
-        wanted, sources = {*columns}, zip(self.encoding.sources, self.positions, strict=True)
+        wanted = {*columns}
         return {
             source: self.encoding.references[source]
-            for source, group in sources
+            for source, group in self.encoding.positions.items()
             if len(group) > 1 and wanted.issuperset(group)
         }
 
@@ -106,7 +102,7 @@ class FittedColumns:
             return {}
         places = {column: place for place, column in enumerate(read)}
         rows: LevelRows = {}
-        for name, group in zip(self.encoding.sources, self.positions, strict=True):
+        for name, group in self.encoding.positions.items():
             levels = self.encoding.levels.get(name)
             if not levels or not places.keys() >= {*group}:
                 continue
@@ -203,31 +199,29 @@ class FittedColumns:
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """X as the user passed it: its shape, its names if it has any, and its columns on demand."""
+    """X as the user passed it: its columns, what they become, and their numbers on demand."""
 
-    names: tuple[str, ...] | None
-    """names of the K columns"""
-    shape: tuple[int, int]
-    """(n, K)"""
+    columns: FittedColumns
+    """those of X; the K columns of the table are what their encoding makes of them"""
+    n_rows: int
+    """-1 if the rows are not in memory"""
     native: Any
-    """a 2-D array, a narwhals frame, `EncodedColumns`, or a `RowSource`"""
-    labels_given: tuple[Any, ...] | None = None
-    """labels of a frame's columns if they are not all text; such columns go by position"""
-    raw: FittedColumns | None = None
-    """the columns of X that these were made from; None if they are X's own"""
+    """a 2-D array, a narwhals frame, `EncodedFrame`, or a `RowSource`"""
 
     @classmethod
     def without_rows(cls, columns: FittedColumns) -> FeatureTable:
         """Return a table to resolve names with, for the columns of a fit."""
-        encoded = columns.encoded()
-        raw = None if columns.encoding is None else columns
-        return cls(encoded.names, (0, encoded.n_features or 0), None, columns.labels_given, raw)
+        return cls(columns, 0, None)
 
-    def fitted(self, estimator: str) -> FittedColumns:
-        """Return the columns of X, for an estimator that is fitted with them."""
-        if self.raw is not None:
-            return replace(self.raw, estimator=estimator)
-        return FittedColumns(estimator, self.shape[1], self.names, self.labels_given)
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the K columns; None if X has none that are text."""
+        return self.columns.encoded().names
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """(n, K)."""
+        return self.n_rows, self.columns.n_encoded or 0
 
     def label(self, column: int) -> str:
         """Name a column for a message or a table."""
@@ -239,26 +233,23 @@ class FeatureTable:
 
     def sources(self, columns: Positions) -> list[str]:
         """Name the columns of X that several columns are made from, one name for each of them."""
-        if self.raw is None or self.raw.encoding is None:
+        encoding = self.columns.encoding
+        if encoding is None:
             return self.labels(columns)
-        encoding = self.raw.encoding
-        names = [source for source in encoding.sources for _ in encoding.columns_of(source)]
-        return [names[column] for column in columns]
+        made_from = encoding.made_from
+        return [made_from[column] for column in columns]
 
     @property
     def categories(self) -> frozenset[str]:
         """Names of the columns of X that are categories."""
-        encoding = None if self.raw is None else self.raw.encoding
+        encoding = self.columns.encoding
         return frozenset() if encoding is None else frozenset(encoding.levels)
 
     @property
     def dummies(self) -> frozenset[int]:
         """Positions of the dummies of categories."""
-        if self.raw is None or self.raw.encoding is None:
-            return frozenset()
-        levels = self.raw.encoding.levels
-        groups = zip(self.raw.encoding.sources, self.raw.positions, strict=True)
-        return frozenset(column for name, group in groups if levels.get(name) for column in group)
+        encoding = self.columns.encoding
+        return frozenset() if encoding is None else frozenset(encoding.dummy_positions)
 
     @property
     def tensors(self) -> bool:
@@ -269,10 +260,15 @@ class FeatureTable:
         """Return the rows of X, of which only these columns will be read."""
         if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
-        if isinstance(self.native, EncodedColumns):
+        if isinstance(self.native, EncodedFrame):
             return ColumnArrays(self.native.arrays(columns), self.shape)
-        arrays = {int(index): numbers_at(self.native, int(index)) for index in columns}
-        return ColumnArrays(arrays, self.shape)
+        return number_columns(self.native, columns)
+
+
+def number_columns(frame: nw.DataFrame[Any], columns: Positions) -> ColumnArrays:
+    """Return the rows of a frame, of which only these columns, all numbers, will be read."""
+    arrays = {int(index): numbers_at(frame, int(index)) for index in columns}
+    return ColumnArrays(arrays, frame.shape)
 
 
 def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:
@@ -281,17 +277,17 @@ def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[sl
         return
     source = table.source(columns)
     size = _PREDICT_ROWS_OF_TENSORS if table.tensors else _PREDICT_ROWS
-    for start in range(0, table.shape[0], size):
-        stop = min(start + size, table.shape[0])
+    for start in range(0, table.n_rows, size):
+        stop = min(start + size, table.n_rows)
         yield slice(start, stop), source.take(start, stop, columns)
 
 
 def same(table: FeatureTable, value: float) -> Array:
     """Return the same number for every row, on X's device."""
     if not table.tensors:
-        return np.full(table.shape[0], value)
+        return np.full(table.n_rows, value)
     xp = namespace(table.native)
-    return xp.full((table.shape[0],), value, dtype=xp.float64, device=table.native.device)
+    return xp.full((table.n_rows,), value, dtype=xp.float64, device=table.native.device)
 
 
 def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
@@ -317,7 +313,7 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
         kind = "text" if isinstance(features, str) else type(features).__name__
         raise InputTypeError(f"{role} must be a list of columns; got the {kind} {quoted(features)}")
     wanted = _as_list(features)
-    columns = table.fitted("")
+    columns = table.columns
     groups = columns.positions
     if _is_mask(wanted):
         if any(isinstance(label, bool | np.bool_) for label in columns.labels_given or ()):

@@ -50,7 +50,7 @@ def codes_of(
     return {name: tuple(dict.fromkeys(codes)) for name, codes in by_column.items()}
 
 
-def columns_named(na_values: Sequence[str], columns: Sequence[str]) -> list[str]:
+def columns_with_codes(na_values: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns of which ``column=value`` says what is missing."""
     pairs = [split_item(item, columns, option("na_values")) for item in na_values]
     return list(dict.fromkeys(pair[0] for pair in pairs if pair is not None))

@@ -8,6 +8,7 @@ the tally only records that there are more than it has counted.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from copy import copy
 from typing import Any
 
@@ -78,11 +79,11 @@ class NumberTally:
         """the different integers, if they are kept"""
         self.kept_cut = False
         """whether there are more than these"""
-        self.codes: dict[float, int] = {}
+        self.codes: Counter[float] = Counter()
         """rows of numbers at either end that may be codes for missing, such as -99"""
         self.rest_low, self.rest_high = np.inf, -np.inf
         """range of the others"""
-        self.few: dict[float, int] | None = {} if few else None
+        self.few: Counter[float] | None = Counter() if few else None
         """rows of each value, if they are counted and there are at most `MOST_FEW` of them"""
         self._seen = seen
         self._most = MOST_VALUES if capped else math.inf
@@ -117,7 +118,7 @@ class NumberTally:
         while low in _CODES or high in _CODES:
             code = low if low in _CODES else high
             rows = values == code
-            self.codes[code] = self.codes.get(code, 0) + int(np.count_nonzero(rows))
+            self.codes[code] += int(np.count_nonzero(rows))
             values = values[~rows]
             if not len(values):
                 return
@@ -126,8 +127,7 @@ class NumberTally:
 
     def merge(self, other: NumberTally) -> None:
         """Add the counts of later rows."""
-        for code, rows in other.codes.items():
-            self.codes[code] = self.codes.get(code, 0) + rows
+        self.codes.update(other.codes)
         self.rest_low = min(self.rest_low, other.rest_low)
         self.rest_high = max(self.rest_high, other.rest_high)
         self.n += other.n
@@ -146,8 +146,7 @@ class NumberTally:
         if self.few is None or counts is None:
             self.few = None
             return
-        for value, rows in counts.items():
-            self.few[value] = self.few.get(value, 0) + rows
+        self.few.update(counts)
         if len(self.few) > MOST_FEW:
             self.few = None
 

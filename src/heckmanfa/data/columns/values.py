@@ -222,11 +222,8 @@ def nearly_all(good: int, n_given: int) -> bool:
     return good >= NEARLY_ALL * n_given and good >= _LEAST_NUMBERS
 
 
-def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
-    """Return a column as (n,) float64, NaN where missing; refuse what is not a number.
-
-    Unless numbers were ``asked`` for, the message offers categories.
-    """
+def to_numbers(series: pd.Series[Any], name: str) -> Floats:
+    """Return a column as (n,) float64, NaN where missing; refuse what is not a number."""
     time = time_in(series)
     if time is not None:
         raise InputError(times_not_numbers(name, time))
@@ -237,7 +234,7 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
             f"column {quoted(name)} holds lists or other objects, not numbers"
         ) from error
     if others.n_bad:
-        raise InputError(not_numbers(others, name, asked=asked))
+        raise InputError(not_numbers(others, name, asked=True))
     return values
 
 
@@ -250,7 +247,10 @@ def times_not_numbers(name: str, time: Time) -> str:
 
 
 def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
-    """Explain which rows of a column are not numbers, and what to do."""
+    """Explain which rows of a column are not numbers, and what to do.
+
+    Unless numbers were ``asked`` for, that may be to make it a category.
+    """
     where = ", ".join(
         f"row {row + 1} {quoted(text, _LONGEST)}" for row, text in numbers.bad.items()
     )

@@ -3,7 +3,7 @@
 Data is written to a temporary file beside its target, which is moved into place at the end. The
 process that writes a temporary file locks it; the system releases the lock when that process ends,
 however it ends. So a temporary file without a lock was left behind by a killed run, and the next
-run that writes to the folder removes it.
+run that writes to the folder removes it. A temporary folder is locked in the same way.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -45,12 +45,6 @@ except ImportError:  # on Windows, where leftovers stay
 else:
     _HAS_LOCKS = True
 
-# Errors of file systems without hard links.
-_NO_LINKS = frozenset(
-    getattr(errno, name)
-    for name in ("EPERM", "EACCES", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EMLINK", "EINVAL")
-)
-
 
 @dataclass(frozen=True)
 class Place:
@@ -60,8 +54,8 @@ class Place:
     """as the user named it"""
     part: Path
     """where to write: a temporary file beside the target"""
-    made: os.stat_result
-    """status of the part when it was made, with the permissions of any new file"""
+    mode: int
+    """permissions of a new file"""
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
@@ -92,7 +86,7 @@ def outputs(
     for path in paths.values():
         check_place(path, force)
     with ExitStack() as parts:
-        places = {option: parts.enter_context(_part_of(path)) for option, path in paths.items()}
+        places = {option: parts.enter_context(_beside(path)) for option, path in paths.items()}
         yield places
         for place in places.values():
             check_place(place.target, force)
@@ -100,7 +94,7 @@ def outputs(
             for place in places.values():
                 _move(place, force)
                 if not force:
-                    undo.callback(_take_back, place)
+                    undo.callback(_remove, real_path(place.target))
             undo.pop_all()
 
 
@@ -131,10 +125,10 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     refuse_foreign_links(target)
     _refuse_folder(target)
     _refuse_no_parent(target, target)
-    with _beside(target, target, temporary_folder) as place, place.writing() as part:
+    with _beside(target, is_folder=True) as place, place.writing() as part:
         yield part
         _refuse_folder(target)
-        part.chmod(stat.S_IMODE(place.made.st_mode))
+        part.chmod(place.mode)
         part.rename(target)
 
 
@@ -203,30 +197,18 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _beside(
-    target: Path,
-    real: Path,
-    make: Callable[[Path], AbstractContextManager[tuple[Path, os.stat_result]]],
-) -> Iterator[Place]:
-    """Make the part of a target, and remove it at the end if it was not moved."""
+def _beside(target: Path, *, is_folder: bool = False) -> Iterator[Place]:
+    """Make the part of a target, which `replacing` then knows; remove it unless it was moved."""
+    refuse_foreign_links(target)
+    # A link stays a link; the file that it points to is replaced.
+    real = target if is_folder else real_path(target)
     remove_leftovers(real.parent)
     with ExitStack() as stack:
         with _explained(target):
-            part, made = stack.enter_context(make(real))
-        yield Place(target, part, made)
-
-
-@contextmanager
-def _part_of(target: Path) -> Iterator[Place]:
-    """Make the part of a file, which `replacing` then knows."""
-    refuse_foreign_links(target)
-    # A link stays a link; the file that it points to is replaced.
-    with _beside(target, real_path(target), temporary_file) as place:
-        _written[place.part] = place
-        try:
-            yield place
-        finally:
-            del _written[place.part]
+            part, mode = stack.enter_context(temp_beside(real, is_folder=is_folder))
+        place = _written[part] = Place(target, part, mode)
+        stack.callback(_written.pop, part)
+        yield place
 
 
 def _move(place: Place, force: bool) -> None:
@@ -235,32 +217,16 @@ def _move(place: Place, force: bool) -> None:
     with place.writing() as part:
         part.chmod(_mode(place, real))
         if not force:
-            if _linked(place.target, part, real):
+            try:
+                # Unlike a move, a link never replaces a file.
+                os.link(part, real)
                 return
-            # This check can race, but such a file system offers nothing better.
-            check_place(place.target, force)
+            except FileExistsError as error:
+                raise InputError(_exists(place.target)) from error
+            except OSError:
+                # This check can race, but a file system without links offers nothing better.
+                check_place(place.target, force)
         part.replace(real)
-
-
-def _linked(target: Path, part: Path, real: Path) -> bool:
-    """Link a part into place unless a file exists by now; False if the system cannot do that."""
-    try:
-        os.link(part, real)
-    except FileExistsError as error:
-        raise InputError(_exists(target)) from error
-    except OSError as error:
-        if error.errno in _NO_LINKS:
-            return False
-        raise
-    return True
-
-
-def _take_back(place: Place) -> None:
-    """Remove a new file again, since another file of the same call could not be written."""
-    real = real_path(place.target)
-    with suppress(OSError):
-        if os.path.samestat(place.made, real.lstat()):
-            real.unlink()
 
 
 def _mode(place: Place, real: Path) -> int:
@@ -269,29 +235,18 @@ def _mode(place: Place, real: Path) -> int:
     The setuid, setgid and sticky bits are dropped. A file of another owner becomes ours, and its
     permissions may then remove some of a new file's permissions, but add none.
     """
-    made = place.made
     try:
         old = real.stat()
     except FileNotFoundError:
-        return stat.S_IMODE(made.st_mode)
-    mode = old.st_mode & 0o777
-    return mode if (old.st_uid, old.st_gid) == (made.st_uid, made.st_gid) else mode & made.st_mode
-
-
-_PIECE = 2**20
+        return place.mode
+    ours, mode = place.part.stat(), old.st_mode & 0o777
+    return mode if (old.st_uid, old.st_gid) == (ours.st_uid, ours.st_gid) else mode & place.mode
 
 
 def ending_of(path: Path) -> str:
     """Return the ending of a file's name in lower case; ``.csv.gz`` counts as one ending."""
     endings = [suffix.lower() for suffix in path.suffixes]
     return "".join(endings[-2:] if endings[-1:] == [".gz"] else endings[-1:])
-
-
-def words_of(error: Exception) -> str:
-    """Return the first sentence of an error's message."""
-    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    lines = message.strip().splitlines()
-    return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -356,60 +311,40 @@ def sha256_of(*paths: str | os.PathLike[str]) -> str:
     total = hashlib.sha256()
     for path in paths:
         with existing(path).open("rb") as file:
-            while piece := file.read(_PIECE):
-                total.update(piece)
+            hashlib.file_digest(file, lambda: total)
     return total.hexdigest()
 
 
-_NAME = re.compile(r"\.heckmanfa-([0-9a-f]{8})-([0-9a-f]{8})\.(.+)", re.DOTALL)
+_NAME = re.compile(r"\.heckmanfa-[0-9a-f]{16}\..+", re.DOTALL)
 # The longest name that file systems take, in bytes.
 _LONGEST_NAME = 255
-# How the name of a temporary folder goes on after that of its lock file.
-_FOLDER = ".folder"
-_TRIES = 100
 
 
 @contextmanager
-def temporary_file(target: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Make an empty file beside a target that only its owner can open; remove it at the end.
+def temp_beside(target: Path, *, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
+    """Make an empty file or folder beside a target that only its owner can open; remove it at last.
 
-    Yields its path, and its status with the permissions that new files get.
+    Yields its path, and the permissions that new files or folders get.
     """
-    for _ in range(_TRIES):
-        path = target.with_name(_temporary_name(target.name))
-        with ExitStack() as held:
-            try:
-                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            except FileExistsError:
-                continue
-            held.callback(_remove, path)
-            status = os.fstat(handle)
-            if not _HAS_LOCKS:
-                os.close(handle)  # an open file cannot be renamed on Windows
+    with ExitStack() as held:
+        is_locked = False
+        while not is_locked:
+            path = target.with_name(_temporary_name(target.name))
+            if is_folder:
+                path.mkdir()
             else:
-                held.callback(os.close, handle)
-                os.fchmod(handle, 0o600)
-                if not _is_locked(handle, path):
-                    continue
-            yield path, status
-            return
-    raise OSError(errno.EBUSY, "another program takes away every file that is made beside it")
-
-
-@contextmanager
-def temporary_folder(target: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Make an empty folder beside a target, as `temporary_file` does for a file, which locks it."""
-    with temporary_file(target) as (lock, _):
-        folder = lock.with_name(lock.name + _FOLDER)
-        folder.mkdir()
-        try:
-            status = folder.lstat()
-            # Only a folder that its lock file names is removed with everything in it.
-            lock.write_bytes(_identity(status))
-            folder.chmod(0o700)
-            yield folder, status
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+                path.touch(exist_ok=False)
+            held.callback(_remove, path)
+            try:
+                mode = stat.S_IMODE(path.stat().st_mode)
+                path.chmod(0o700 if is_folder else 0o600)
+                held.callback(os.close, _lock(path))
+            except (BlockingIOError, FileNotFoundError):
+                continue  # another process has just taken it for a leftover
+            except OSError:
+                pass  # in a file system without locks, nobody can take it for a leftover
+            is_locked = True
+        yield path, mode
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -418,66 +353,52 @@ def remove_leftovers(folder: Path) -> None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            match = _NAME.fullmatch(entry.name)
-            if match is not None and match[2] == _digest(match[1], match[3]):
+            if _NAME.fullmatch(entry.name):
                 with suppress(OSError):
                     _remove_leftover(Path(entry.path))
 
 
-def _is_locked(handle: int, path: Path) -> bool:
-    """Lock a new file; False if another process has just taken it for a leftover."""
+def _lock(path: Path) -> int:
+    """Open and lock a file or folder of ours; fail if it is gone, or a process holds its lock."""
+    if not _HAS_LOCKS:
+        raise OSError(errno.ENOSYS, "there are no locks")
+    # Some file systems lock only files that are open for writing.
+    access = os.O_RDONLY if path.is_dir() else os.O_RDWR
+    handle = os.open(path, access | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        if not os.path.samestat(os.fstat(handle), path.lstat()):
+            raise FileNotFoundError(errno.ENOENT, "it was replaced")
     except OSError:
-        # In a file system without locks, nobody can take it for a leftover.
-        return True
-    with suppress(OSError):
-        return os.path.samestat(os.fstat(handle), path.lstat())
-    return False
+        os.close(handle)
+        raise
+    return handle
 
 
 def _remove_leftover(path: Path) -> None:
-    """Remove a temporary file and its folder, unless a process holds its lock or it is not ours."""
-    # Some file systems lock only files that are open for writing.
-    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Remove a temporary file or folder, unless a process holds its lock or it is not ours."""
+    status = path.lstat()
+    is_plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    if not is_plain or status.st_uid != os.geteuid():
+        return
+    handle = _lock(path)
     try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            return
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(status, path.lstat()):
-            folder = path.with_name(path.name + _FOLDER)
-            with suppress(OSError):
-                if os.read(handle, 100) == _identity(folder.lstat()):
-                    shutil.rmtree(folder)
-                else:
-                    folder.rmdir()
-            path.unlink()
+        _remove(path)
     finally:
         os.close(handle)
 
 
-def _identity(status: os.stat_result) -> bytes:
-    return f"heckmanfa writes the folder {status.st_dev} {status.st_ino}\n".encode()
-
-
 def _remove(path: Path) -> None:
     with suppress(OSError):
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _temporary_name(name: str) -> str:
-    """Return a name that is recognizably ours: no other name has the right digest."""
-    random = secrets.token_hex(4)
-    # The target's name tells people what is written there.
-    most = _LONGEST_NAME - len(f".heckmanfa-{random}-{random}.{_FOLDER}")
-    while len(os.fsencode(name)) > most:
+    """Return a random name that ends in another, which tells people what is written there."""
+    start = f".heckmanfa-{secrets.token_hex(8)}."
+    while len(os.fsencode(start + name)) > _LONGEST_NAME:
         name = name[1:]
-    return f".heckmanfa-{random}-{_digest(random, name)}.{name}"
-
-
-def _digest(random: str, name: str) -> str:
-    whole = b"a part of heckmanfa " + random.encode() + b" " + os.fsencode(name)
-    return hashlib.sha256(whole).hexdigest()[:8]
+    return start + name

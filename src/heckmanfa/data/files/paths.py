@@ -20,6 +20,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import combinations
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
@@ -73,21 +74,18 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
     for source, named in reads.items():
         if "" in _each(named):
             raise InputError(f"{source} is empty; name a file")
-    options = list(outputs)
-    for index, option in enumerate(options):
-        for other in options[:index]:
-            first, second = outputs[other], outputs[option]
-            if _same_file(first, second):
-                raise InputError(
-                    f"{other} and {option} both name {_names(first, second)}, and one would "
-                    "replace the other; name two files"
-                )
-            if _folded(real_path(first)) == _folded(real_path(second)):
-                raise InputError(
-                    f"{other} and {option} name {shown(first)} and {shown(second)}, which "
-                    "many file systems take for one file: they differ only in upper and lower "
-                    "case, or in how accents are stored; name two files"
-                )
+    for (other, first), (option, second) in combinations(outputs.items(), 2):
+        if _same_file(first, second):
+            raise InputError(
+                f"{other} and {option} both name {_names(first, second)}, and one would replace "
+                "the other; name two files"
+            )
+        if _folded(real_path(first)) == _folded(real_path(second)):
+            raise InputError(
+                f"{other} and {option} name {shown(first)} and {shown(second)}, which many file "
+                "systems take for one file: they differ only in upper and lower case, or in how "
+                "accents are stored; name two files"
+            )
     for source, named in reads.items():
         for item in _each(named):
             for option, path in outputs.items():
@@ -194,41 +192,30 @@ def _would_match(pattern: str, path: Path) -> bool:
 _MOST_LINKS = 40
 
 
-def refuse_foreign_links(path: str | os.PathLike[str]) -> None:
+def refuse_foreign_links(path: PathLike, links: int = _MOST_LINKS) -> None:
     """Refuse a path that leads through a link of another user in a folder open to all.
 
-    What is missing or leads in circles is left to whoever opens it.
+    What is missing, or leads through more than ``links`` links, is left to whoever opens it.
     """
-    if not hasattr(os, "geteuid"):
+    if not hasattr(os, "geteuid") or not links:
         return
-    parts = list(reversed(Path(path).absolute().parts))
-    here, links = Path(parts.pop()), 0
-    while parts:
-        part = parts.pop()
-        if part == "..":
-            here = here.parent
-            continue
-        step = here / part
+    place = Path(path).absolute()
+    for step in (*reversed(place.parents), place):
         try:
             status = step.lstat()
             if not stat.S_ISLNK(status.st_mode):
-                here = step
                 continue
-            folder, target = here.stat(), Path(os.readlink(step))  # noqa: PTH115
+            folder, target = step.parent.stat(), step.parent / step.readlink()
         except OSError:
             return
         if _is_foreign(status, folder):
             raise InputError(
                 f"{shown(step)} is a link that another user made in a folder where everybody may "
-                f"write, and it is not followed; name the file itself, {shown(here / target)}, if "
-                "you trust it"
+                f"write, and it is not followed; name the file itself, {shown(target)}, if you "
+                "trust it"
             )
-        links += 1
-        if links > _MOST_LINKS:
-            return
-        if target.is_absolute():
-            here = Path(target.anchor)
-        parts += reversed([name for name in target.parts if name != target.anchor])
+        refuse_foreign_links(target / place.relative_to(step), links - 1)
+        return
 
 
 def _is_foreign(link: os.stat_result, folder: os.stat_result) -> bool:

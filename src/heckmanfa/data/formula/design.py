@@ -27,10 +27,10 @@ from heckmanfa.data.formula.expressions import (
 )
 from heckmanfa.data.formula.formula_levels import (
     FactorRows,
+    declare_fitted_levels,
     factor_rows,
     factors_in,
-    read_references,
-    with_fitted_levels,
+    read_factor_references,
 )
 from heckmanfa.data.formula.matrix import (
     check_kinds,
@@ -170,8 +170,8 @@ class FormulaDesign:
                 f"the prediction formula {quoted(prediction)} has no left side: write 'outcome ~ "
                 "...'"
             )
-        for part in (left, right, who, drivers):
-            check_variables(part, frame)
+        for side in (left, right, who, drivers):
+            check_variables(side, frame)
         outcome = _outcome(left, frame, labels)
         chosen = ~missing_in(outcome) if who is None else selected_rows(who, frame)
         _refuse_known_only(drivers, frame, chosen)
@@ -184,9 +184,9 @@ class FormulaDesign:
             )
         warn_of_lost(lost)
         factors = factors_in((drivers, right), frame)
-        asked = read_references(factors, frame, reference)
+        asked = read_factor_references(factors, frame, reference)
         unfitted = (chosen & missing_in(outcome)) | _weightless(frame, weight)
-        frame = with_fitted_levels(frame, factors, kept & ~unfitted, asked)
+        frame = declare_fitted_levels(frame, factors, kept & ~unfitted, asked)
         refuse_many_levels(drivers, frame[kept], "selection")
         refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
         # A stateful term (a center, a spline) learns from the rows that have its variables.
@@ -313,9 +313,9 @@ class FormulaDesign:
                 check_kinds(learned.numeric, learned.encodings, frame, self.dropped_levels)
                 rows = complete_rows(spec.formula, frame)
                 if rows.any():
-                    part, _ = matrix_of(spec, frame[rows], equation)
-                    refuse_infinity(part)
-                    result.loc[rows, list(part.columns)] = part.to_numpy()
+                    matrix, _ = matrix_of(spec, frame[rows], equation)
+                    refuse_infinity(matrix)
+                    result.loc[rows, list(matrix.columns)] = matrix.to_numpy()
         return result
 
     def without_unseen(self, data: Any) -> pd.DataFrame:

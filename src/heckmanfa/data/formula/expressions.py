@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -37,7 +37,7 @@ _NUMBERS = ("as.numeric", "as.integer", "as.double", "as.logical")
 def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
     """Parse a factor, such as ``center(age)``, and list the variables that it may name, in order.
 
-    In the tree, stand-ins replace names in backticks.
+    In the tree, stand-ins replace names in backticks. What cannot be parsed names no variable.
     """
     tree, alias = _parsed(expression)
     nodes = list(ast.walk(tree))
@@ -55,7 +55,7 @@ def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
 
 def called_in(expression: str) -> set[str]:
     """Return the functions that a factor calls by a plain name, and the modules of others."""
-    nodes = list(ast.walk(_parsed_or_empty(expression)))
+    nodes = list(ast.walk(_parsed(expression)[0]))
     called = {node.func for node in nodes if isinstance(node, ast.Call)}
     called |= {node.value for node in nodes if _is_from_module(node)}  # type: ignore[attr-defined]
     return {node.id for node in called if isinstance(node, ast.Name)}
@@ -77,7 +77,7 @@ def left_side(text: str) -> str:
 
 def compares(expression: str) -> bool:
     """Whether a factor is true or false in every row, since it compares: ``I(wage > 4)``."""
-    tree = _parsed_or_empty(expression)
+    tree, _ = _parsed(expression)
     while isinstance(tree, ast.Call) and ast.unparse(tree.func) == "I" and len(tree.args) == 1:
         tree = tree.args[0]
     return _is_boolean(tree)
@@ -93,7 +93,7 @@ def _is_boolean(node: ast.expr) -> bool:
 
 def refuse_chains(expression: str) -> None:
     """Refuse ``3 < wage < 5`` and ``a > 1 and b > 2``, which Python cannot do row by row."""
-    for node in ast.walk(_parsed_or_empty(expression)):
+    for node in ast.walk(_parsed(expression)[0]):
         is_chain = isinstance(node, ast.Compare) and len(node.ops) > 1
         if is_chain or isinstance(node, ast.BoolOp):
             raise FormulaError(
@@ -153,7 +153,7 @@ def refuse_powers(text: str) -> None:
 
 
 def _refuse_carets(expression: str) -> None:
-    for node in ast.walk(_parsed_or_empty(expression)):
+    for node in ast.walk(_parsed(expression)[0]):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             if not (_is_number(node.left) or _is_number(node.right)):
                 continue
@@ -166,21 +166,19 @@ def _refuse_carets(expression: str) -> None:
 
 
 def _parsed(expression: str) -> tuple[ast.expr, dict[str, str]]:
-    """Return the tree of a factor, and the name in backticks for each stand-in."""
+    """Return the tree of a factor, and the name in backticks for each stand-in.
+
+    The tree is that of None if the factor cannot be parsed.
+    """
     names = dict.fromkeys(re.findall("`[^`]*`", expression))
     alias = {f"quoted_{index}_": name for index, name in enumerate(names)}
     text = expression
     for stand_in, name in alias.items():
         text = text.replace(name, stand_in)
-    return ast.parse(text.strip(), mode="eval").body, alias
-
-
-def _parsed_or_empty(expression: str) -> ast.expr:
-    """Return the tree of a factor; that of None if it cannot be parsed."""
     try:
-        return _parsed(expression)[0]
+        return ast.parse(text.strip(), mode="eval").body, alias
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Constant(None)
+        return ast.Constant(None), alias
 
 
 def _is_from_module(node: ast.AST) -> bool:
@@ -314,13 +312,7 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
     names: set[str] = set()
     for expression in expressions_of(formula):
-        if expression in frame:
-            names.add(expression)
-            continue
-        try:
-            named = parse_factor(expression)[1]
-        except SyntaxError:
-            continue
+        named = [expression] if expression in frame else parse_factor(expression)[1]
         names.update(name for name in named if name in frame)
     # The column a is not used because a.b is.
     dots = ((name, place) for name in names for place, sign in enumerate(name) if sign == ".")
@@ -328,16 +320,21 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     return sorted(names | ({str(name) for name in formula.required_variables} - owners))
 
 
-def column_of(
-    expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
-) -> pd.Series[Any] | None:
+def columns_in(
+    formula: Formula, frame: pd.DataFrame, *functions: str
+) -> Iterator[tuple[str, pd.Series[Any]]]:
+    """Yield the factors of a formula that are columns, each with its column; see `column_of`."""
+    for expression in expressions_of(formula):
+        column = column_of(expression, frame, *functions)
+        if column is not None:
+            yield expression, column
+
+
+def column_of(expression: str, frame: pd.DataFrame, *functions: str) -> pd.Series[Any] | None:
     """Return the column that a factor is, by itself or as the first argument of a function."""
     if expression in frame:
         return frame[expression]
-    try:
-        tree, names = parse_factor(expression)
-    except SyntaxError:
-        return None
+    tree, names = parse_factor(expression)
     if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
         return None
     named = [name for name in names if name in frame]
@@ -349,10 +346,7 @@ def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> No
     for expression in expressions_of(formula):
         if expression in frame:
             continue
-        try:
-            nodes = list(ast.walk(parse_factor(expression)[0]))
-        except SyntaxError:
-            continue
+        nodes = list(ast.walk(parse_factor(expression)[0]))
         calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
         odd = [call for call in calls if call not in _ROW_BY_ROW]
         if odd or any(isinstance(node, ast.Subscript) for node in nodes):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from formulaic import Formula
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.values import label_of, with_columns
-from heckmanfa.data.formula.expressions import column_of, expressions_of, parse_factor
+from heckmanfa.data.fitted_levels import level_named, reference_first
+from heckmanfa.data.formula.expressions import columns_in, parse_factor
 from heckmanfa.data.formula.matrix import is_numeric, is_time, refuse_nested
 from heckmanfa.data.rows import ArrayRows, Mask, Rows
 from heckmanfa.errors import InputError, UnknownFeatureError
@@ -56,10 +58,11 @@ def factors_in(formulas: Iterable[Formula], frame: pd.DataFrame) -> dict[str, bo
     The values say whether their first level is the reference, so no formula names contrasts.
     """
     factors: dict[str, bool] = {}
-    for expression in [part for formula in formulas for part in expressions_of(formula)]:
-        column = column_of(expression, frame, ("C",))
+    for expression, column in chain.from_iterable(
+        columns_in(formula, frame, "C") for formula in formulas
+    ):
         bare = expression in frame
-        if column is None or is_time(column) or (bare and is_numeric(column)):
+        if is_time(column) or (bare and is_numeric(column)):
             continue
         refuse_nested(column)
         # Numbers that became a category to move its reference would not be numbers elsewhere.
@@ -74,7 +77,7 @@ def _is_plain(expression: str) -> bool:
     return isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
 
 
-def read_references(
+def read_factor_references(
     factors: Mapping[str, bool], frame: pd.DataFrame, reference: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the level that the user names as the reference of each category, or refuse it."""
@@ -92,17 +95,11 @@ def read_references(
                 f"choose: write C({name}, contr.treatment({value!r}))"
             )
         levels = {label_of(level): level for level in frame[name].dropna().unique()}
-        if label_of(value) not in levels:
-            hint = nearest(label_of(value), levels)
-            raise InputError(
-                f"{option('reference')}: {quoted(name)} has no level {quoted(value)}"
-                + (hint or f"; it has {quoted_list(sorted(levels), _SHOWN)}")
-            )
-        asked[name] = levels[label_of(value)]
+        asked[name] = level_named(name, value, dict(sorted(levels.items())))
     return asked
 
 
-def with_fitted_levels(
+def declare_fitted_levels(
     frame: pd.DataFrame, factors: Mapping[str, bool], fitted: Mask, asked: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return a frame whose categories have the levels of the rows that are ``fitted``."""
@@ -112,13 +109,7 @@ def with_fitted_levels(
         have = _in_order(column, fitted)
         if not have:
             continue
-        first = asked.get(name, have[0])
-        if first not in have:
-            raise InputError(
-                f"{option('reference')}: no row of the fit has the level {quoted(first)} of "
-                f"{quoted(name)}, so it cannot be the reference; rows of the fit have "
-                f"{quoted_list(have, _SHOWN)}"
-            )
+        order = reference_first(name, have, asked)
         lost = column.notna() & ~column.isin(have)
         declared = isinstance(column.dtype, pd.CategoricalDtype)
         unused = declared and len(column.cat.categories) > len(have)
@@ -127,7 +118,6 @@ def with_fitted_levels(
         # Rows that are not fitted may hold anything.
         values = column.astype(object if declared else column.dtype).mask(lost, have[0])
         if declared or name in asked:
-            order = [first, *(level for level in have if level != first)]
             values = pd.Series(pd.Categorical(values, order), index=frame.index, name=name)
         new[name] = values
     return with_columns(frame, new) if new else frame

@@ -22,6 +22,7 @@ from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import (
     called_in,
     column_of,
+    columns_in,
     compares,
     expressions_of,
     variables_of,
@@ -98,7 +99,7 @@ def unseen_categories(
     """Return the categories of each column that the fit did not have."""
     by_column = {}
     for expression, (_, categories) in encodings.items():
-        column = None if categories is None else column_of(expression, frame, ("C",))
+        column = None if categories is None else column_of(expression, frame, "C")
         if column is not None:
             known = {*(categories or ())} - {*lost.get(str(column.name), ())}
             unseen = [category for category in column.dropna().unique() if category not in known]
@@ -112,9 +113,8 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
 
     This comes before any dummy is made, since dummies could fill the memory.
     """
-    for expression in expressions_of(formula):
-        column = column_of(expression, frame, ("C",))
-        if column is None or (expression in frame and is_numeric(column)) or is_time(column):
+    for expression, column in columns_in(formula, frame, "C"):
+        if (expression in frame and is_numeric(column)) or is_time(column):
             continue
         try:
             levels = int(column.nunique())
@@ -129,13 +129,13 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
             )
 
 
-def refuse_infinity(part: pd.DataFrame) -> None:
+def refuse_infinity(matrix: pd.DataFrame) -> None:
     """Refuse columns that functions made infinite, naming them."""
-    counts = np.isinf(part.to_numpy()).sum(axis=0)
+    counts = np.isinf(matrix.to_numpy()).sum(axis=0)
     if counts.any():
         listed = ", ".join(
             f"{quoted(name)} ({count} rows)"
-            for name, count in zip(part.columns, counts, strict=True)
+            for name, count in zip(matrix.columns, counts, strict=True)
             if count
         )
         raise MissingValueError(
@@ -216,21 +216,17 @@ def matrix_of(
 def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
     parsed = formula.formula if isinstance(formula, ModelSpec) else formula
     used = _used(parsed, frame)
-    for expression in expressions_of(parsed):
-        column = column_of(expression, used, ("C", "I"))
-        if column is not None and is_time(column):
-            raise InputError(advice_on_times(str(column.name)))
-        if column is not None:
-            refuse_nested(column)
+    for _, column in columns_in(parsed, used, "C", "I"):
+        refuse_times(column)
+        refuse_nested(column)
     try:
         # The caller reports NaN and infinite values, not NumPy.
         with np.errstate(all="ignore"):
             matrix = formula.get_model_matrix(used, na_action="ignore", context={})
         return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
     except (FormulaicError, TypeError, ValueError) as error:
-        times = [name for name in used.columns if is_time(used[name])]
-        if times:
-            raise InputError(advice_on_times(str(times[0]))) from error
+        for name in used.columns:
+            refuse_times(used[name], error)
         raise
 
 
@@ -249,30 +245,27 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
         # Checked before the evaluation: text would become a column for each of its values, unless
         # it is compared with something.
         text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
-        if all(map(compares, expressions_of(formula))):
-            text = [name for name in text if is_time(frame[name])]
-        times = [name for name in text if is_time(frame[name])]
-        if times:
-            raise InputError(advice_on_times(times[0]))
-        if text:
+        for name in text:
+            refuse_times(frame[name])
+        if text and not all(map(compares, expressions_of(formula))):
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number per row; "
                 f"column {quoted(text[0])} holds text or categories: compare it, as in "
                 f"{shown(text[0])} == {quoted(frame[text[0]].dropna().iloc[0])}"
             )
         try:
-            part, _ = _evaluate(formula, frame[rows])
+            matrix, _ = _evaluate(formula, frame[rows])
         except (HeckmanfaError, MemoryError):
             raise
         except Exception as error:
             raise FormulaError(
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
-        if part.shape[1] != 1:
+        if matrix.shape[1] != 1:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number per row"
             )
-        values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
+        values[rows] = matrix.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
 
 
@@ -283,13 +276,12 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
     stays one, for its order.
     """
     (expression,) = expressions_of(formula)
-    column = column_of(expression, frame, ("I",))
+    column = column_of(expression, frame, "I")
     if column is None:
         values = one_column(formula, frame, "prediction")
         outcome = values == 1 if compares(expression) else values
         column = pd.Series(outcome).astype(object).mask(np.isnan(values), None)
-    if is_time(column):
-        raise InputError(advice_on_times(str(column.name)))
+    refuse_times(column)
     refuse_nested(column)
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
         return column.array
@@ -384,14 +376,16 @@ def refuse_nested(column: pd.Series[Any]) -> None:
             )
 
 
-def advice_on_times(name: str) -> str:
-    """Explain what to do about a column of dates or times."""
-    return (
-        f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
-        "it a number in a new column of the data before the fit, not in the formula, such as days "
-        "since its first, data['days'] = (t - t.min()).dt.days where t is the column, or text for "
-        "a few categories, such as t.dt.year.astype(str), and name the new column in the formula"
-    )
+def refuse_times(column: pd.Series[Any], error: Exception | None = None) -> None:
+    """Refuse a column of dates or times, with what to do; ``error`` is what they led to."""
+    if is_time(column):
+        raise InputError(
+            f"column {quoted(str(column.name))} holds dates or times, which a formula cannot use "
+            "as they are: make it a number in a new column of the data before the fit, not in the "
+            "formula, such as days since its first, data['days'] = (t - t.min()).dt.days where t "
+            "is the column, or text for a few categories, such as t.dt.year.astype(str), and name "
+            "the new column in the formula"
+        ) from error
 
 
 def _is_text(dtype: Any) -> bool:

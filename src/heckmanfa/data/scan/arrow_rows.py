@@ -1,20 +1,19 @@
 """Rows of a fit that come as record batches: their columns by role, encoded, cut into chunks.
 
-`EngineRows` are those of an engine that gives one stream, which every pass asks for again. The
-stream is cut into parts of a constant number of rows, so nothing depends on the size of the
-engine's own batches. Threads work on parts while the engine makes the next ones.
+Every pass asks the engine for its pieces again. Most engines give one stream, which is cut into
+parts of a constant number of rows, so nothing depends on the size of the engine's own batches.
+Threads work on parts while the engine makes the next ones.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from threading import Event
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,18 +37,17 @@ from heckmanfa.data.scan.arrow_columns import (
     numbers_of,
     text_in,
 )
-from heckmanfa.data.scan.engines import Engine, cut_parts, part_rows, whole_blocks
+from heckmanfa.data.scan.engines import Engine, Piece, part_rows
 from heckmanfa.data.scan.scan_columns import ScanColumns, wrong_type
 from heckmanfa.data.threads import in_order
-from heckmanfa.errors import DataError, InputError
-
-Part = TypeVar("Part")
+from heckmanfa.errors import InputError
 
 
 class ArrowRows(RowSource):
     """Rows of an engine's table; `scan` makes them."""
 
     names: tuple[str, ...]
+    reads_parts = False
 
     def __init__(
         self,
@@ -88,9 +86,7 @@ class ArrowRows(RowSource):
             for name in self._encoding.sources
             if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
         )
-        self._feature_sources = [
-            name for name in self._encoding.sources for _ in self._encoding.columns_of(name)
-        ]
+        self._feature_sources = encoding.made_from
         self.names = tuple(self._encoding.columns)
         self.n_features = len(self.names)
 
@@ -142,28 +138,32 @@ class ArrowRows(RowSource):
         coded = tuple(name for name in sources if name in self._coded)
         return columns, coded + self._text_outcome
 
-    def _run(
-        self, work: Callable[[Part, Event], Any], parts: Iterable[Part], *, threads: bool
-    ) -> Iterator[Any]:
-        """Yield what some work on each part returns, in the order of the parts.
+    @property
+    def part_rows(self) -> int:
+        """Number of rows per part of a stream."""
+        return max(part_rows(self.n_features), rows_per_block(self.n_features))
 
-        The event that the work gets is set after an error or an interruption, when the results of
-        other parts are not needed.
-        """
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
+        self._refuse_outcome()
+        sources = self._sources_read(reading)
+        # Set after an error or an interruption, when the results of other parts are not needed.
         stop = Event()
 
-        def run(part: Part) -> Any:
+        def work(piece: Piece) -> Any:
             try:
-                return work(part, stop)
+                return task(piece.number, self._cut(piece, sources, reading, stop))
             except BaseException:
                 stop.set()
                 raise
 
-        with one_blas_thread():
-            if not threads:
-                yield from map(run, parts)
+        pieces = self._pieces(*self._columns_read(sources), reading)
+        with one_blas_thread(), closing(pieces):
+            first = list(islice(pieces, 2))
+            if len(first) < 2:
+                yield from map(work, first)
                 return
-            results = in_order(run, parts)
+            results = in_order(work, chain(first, pieces))
             try:
                 # `yield from` would close the results before the event is set.
                 for result in results:  # noqa: UP028
@@ -172,17 +172,26 @@ class ArrowRows(RowSource):
                 stop.set()
                 results.close()
 
+    def _pieces(
+        self, columns: Sequence[str], levels: Sequence[str], reading: Reading
+    ) -> Generator[Piece]:
+        """Yield the parts that are to be read."""
+        return self.engine.pieces(
+            columns, levels, reading.block_rows, self.part_rows, reading.heads
+        )
+
     def _cut(
-        self, part: int, batches: Iterable[Any], sources: list[str], reading: Reading, stop: Event
+        self, piece: Piece, sources: list[str], reading: Reading, stop: Event
     ) -> Iterator[Chunk]:
         """Cut the batches of a part into chunks, until ``stop`` is set."""
         start = 0
-        for batch in batches:
-            for chunk in self._blocks(part, batch, sources, reading, start):
-                if stop.is_set():
-                    return
-                yield chunk
-            start += batch.num_rows
+        with closing(piece.batches) as batches:
+            for batch in batches:
+                for chunk in self._blocks(piece.number, batch, sources, reading, start):
+                    if stop.is_set():
+                        return
+                    yield chunk
+                start += batch.num_rows
 
     def _blocks(
         self, part: int, batch: Any, sources: list[str], reading: Reading, start: int
@@ -241,62 +250,6 @@ class ArrowRows(RowSource):
         """Return the rows of a part with which another file begins."""
         return ()
 
-    @abstractmethod
     def _place(self, part: int, start: int) -> str:
         """Say which row comes ``start`` rows after the first of a part."""
-
-
-class _Part(NamedTuple):
-    """A part of the stream, or its first rows."""
-
-    number: int
-    batches: list[Any]
-
-
-class EngineRows(ArrowRows):
-    """Rows of a dataset, a lazy frame, a relation, or files that are not local Parquet files."""
-
-    reads_parts = False
-
-    @property
-    def part_rows(self) -> int:
-        """Number of rows per part."""
-        return max(part_rows(self.n_features), rows_per_block(self.n_features))
-
-    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
-        """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
-        self._refuse_outcome()
-        sources = self._sources_read(reading)
-
-        def work(part: _Part, stop: Event) -> Any:
-            blocks = whole_blocks(iter(part.batches), reading.block_rows)
-            return task(part.number, self._cut(part.number, blocks, sources, reading, stop))
-
-        with closing(self.engine.batches(*self._columns_read(sources))) as rows:
-            parts = self._parts(rows, reading)
-            first = list(islice(parts, 2))
-            yield from self._run(work, chain(first, parts), threads=len(first) > 1)
-
-    def _parts(self, rows: Iterator[Any], reading: Reading) -> Iterator[_Part]:
-        """Yield the parts that are to be read; the stream is not read beyond the last of them."""
-        heads = reading.heads
-        missing = 0 if heads is None else sum(head > 0 for head in heads.values())
-        for number, batches in enumerate(cut_parts(rows, self.part_rows)):
-            head = reading.head(number)
-            if head == 0:
-                continue
-            if head is None:
-                yield _Part(number, batches)
-                continue
-            missing -= 1
-            yield _Part(number, next(cut_parts(batches, head)))
-            if missing == 0:
-                return
-        if missing:
-            raise DataError(
-                f"{self.engine.described} gave fewer rows in this pass than in an earlier one, "
-                f"and a fit needs the same rows in every pass: {self.engine.steady}"
-            )
-
-    def _place(self, part: int, start: int) -> str:
         return f"{self.engine.described}, from row {part * self.part_rows + start + 1:,} on"

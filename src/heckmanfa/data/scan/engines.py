@@ -46,9 +46,11 @@ _PARAMETERS = re.compile(r"(?<=\?)[^\s'\"]+")
 class Piece(NamedTuple):
     """Consecutive rows that a thread may read while others read other pieces."""
 
+    number: int
+    """its position among all pieces"""
     start: int
     """its first row, counted over all rows"""
-    batches: Iterable[Any]
+    batches: Generator[Any]
 
 
 class Engine(ABC):
@@ -88,13 +90,35 @@ class Engine(ABC):
             self.check_count(count)
 
     def pieces(
-        self, columns: Sequence[str], levels: Sequence[str], block_rows: int
+        self,
+        columns: Sequence[str],
+        levels: Sequence[str],
+        block_rows: int,
+        rows: int | None = None,
+        heads: Mapping[int, int] | None = None,
     ) -> Generator[Piece]:
-        """Yield all rows in pieces, whose batches but the last have multiples of ``block_rows``."""
-        rows = max(part_rows(len(columns)), block_rows)
+        """Yield all rows in pieces, whose batches but the last have multiples of ``block_rows``.
+
+        All pieces but the last have ``rows`` rows. ``heads`` are the pieces to read, by number, and
+        how many of the first rows of each; None reads all. The stream is not read beyond them.
+        """
+        rows = rows or max(part_rows(len(columns)), block_rows)
+        left = None if heads is None else sum(head > 0 for head in heads.values())
         with closing(self.batches(columns, levels)) as stream:
             for number, part in enumerate(cut_parts(stream, rows)):
-                yield Piece(number * rows, whole_blocks(iter(part), block_rows))
+                if heads is not None and left is not None:
+                    if not heads.get(number, 0):
+                        continue
+                    left -= 1
+                    part = next(cut_parts(part, heads[number]))
+                yield Piece(number, number * rows, whole_blocks(iter(part), block_rows))
+                if left == 0:
+                    return
+        if left:
+            raise DataError(
+                f"{self.described} gave fewer rows in this pass than in an earlier one, and a fit "
+                f"needs the same rows in every pass: {self.steady}"
+            )
 
     def count(self) -> int:
         """Return the number of rows, which takes a pass if it is not known."""
@@ -224,7 +248,7 @@ def cut_parts(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:
         yield part
 
 
-def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
+def whole_blocks(batches: Iterator[Any], block_rows: int) -> Generator[Any]:
     """Join batches until each but the last has a multiple of ``block_rows`` rows.
 
     Readers may cut a batch short, which must not move the boundaries of blocks.

@@ -8,17 +8,17 @@ table. Texts that need far more memory than their files are found before they ar
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from typing import Any, NamedTuple
 
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.row_sources import Chunk, Reading, Task
+from heckmanfa.data.row_sources import Reading
 from heckmanfa.data.scan.arrow_columns import decoded, is_category, kind_of
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.engines import Engine, Piece, Range, whole_blocks
@@ -337,7 +337,7 @@ def _joined(part: FilePart, wanted: Batches, kept: KeptParts | None) -> Generato
     size = max(several // wanted.block_rows, 1) * wanted.block_rows
     stored = (batch for run in part.runs for batch in _run_batches(run, wanted))
     with closing(stored):
-        batches = whole_blocks(stored, size)
+        batches: Iterator[Any] = whole_blocks(stored, size)
         if kept is not None and wanted.head is None:
             batches = kept.keep(part, wanted, batches)
         yield from batches
@@ -430,12 +430,29 @@ class ParquetEngine(Engine):
             yield from piece.batches
 
     def pieces(
-        self, columns: Sequence[str], levels: Sequence[str], block_rows: int
+        self,
+        columns: Sequence[str],
+        levels: Sequence[str],
+        block_rows: int,
+        rows: int | None = None,
+        heads: Mapping[int, int] | None = None,
+        kept: KeptParts | None = None,
     ) -> Generator[Piece]:
-        """Yield the parts, none of which is read yet."""
-        wanted = Batches(tuple(columns), tuple(levels), block_rows, head=None, threads=False)
-        for part in self.parts:
-            yield Piece(part.start, read_batches(part, wanted))
+        """Yield the parts, none of which is read yet; their rows depend on the files alone.
+
+        ``kept`` are rows of earlier passes; with them, the next batches of few parts are decoded
+        while the caller works on one.
+        """
+        lengths = {part: stored.rows for part, stored in enumerate(self.parts)}
+        if heads is not None:
+            lengths = {part: head for part, head in sorted(heads.items()) if head}
+        few = len(lengths) < 2 * workers() and sum(lengths.values()) >= _ROWS_FOR_THREADS
+        ahead = kept is not None and workers() > 1 and few
+        for number, length in lengths.items():
+            part, head = self.parts[number], None if heads is None else length
+            wanted = Batches(tuple(columns), tuple(levels), block_rows, head, threads=ahead)
+            batches = read_batches(part, wanted, kept)
+            yield Piece(number, part.start, _ahead(batches) if ahead else batches)
 
     def load(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield whole files, which takes less time than all of their batches."""
@@ -463,6 +480,7 @@ class ParquetRows(ArrowRows):
     """Rows in Parquet files; `scan` and `scan_parquet` make them."""
 
     engine: ParquetEngine
+    reads_parts = True
 
     def __init__(
         self,
@@ -474,7 +492,6 @@ class ParquetRows(ArrowRows):
         super().__init__(engine, asked, sources, encoding)
         self.paths: tuple[Path, ...] = tuple(file.path for file in engine.files)
         """the files, in the order of their rows"""
-        self._parts = engine.parts
         self._kept = KeptParts()
 
     @property
@@ -485,46 +502,23 @@ class ParquetRows(ArrowRows):
     def __len__(self) -> int:
         return self.n_rows
 
-    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
-        """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
-        self._refuse_outcome()
-        parts = [part for part in range(len(self._parts)) if reading.head(part) != 0]
-        rows = sum(reading.head(part) or self._parts[part].rows for part in parts)
-        threads = workers() if rows >= _ROWS_FOR_THREADS else 1
-        # If parts are too few to keep all threads busy, one decodes while another works.
-        ahead = threads > 1 and len(parts) < 2 * threads
-
-        def work(part: int, stop: Event) -> Any:
-            return task(part, self._chunks(part, reading, stop, ahead=ahead))
-
-        yield from self._run(work, parts, threads=threads > 1 and len(parts) > 1)
-
-    def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
-        """Read a part block by block."""
-        sources = self._sources_read(reading)
-        columns, levels = self._columns_read(sources)
-        wanted = Batches(columns, levels, reading.block_rows, reading.head(part), threads=ahead)
-        with ExitStack() as stack:
-            source = read_batches(self._parts[part], wanted, self._kept)
-            stack.callback(source.close)
-            batches: Iterator[Any] = source
-            if ahead:
-                batches = _ahead(source, stack.enter_context(ThreadPoolExecutor(1)))
-            yield from self._cut(part, batches, sources, reading, stop)
+    def _pieces(
+        self, columns: Sequence[str], levels: Sequence[str], reading: Reading
+    ) -> Generator[Piece]:
+        block_rows, heads = reading.block_rows, reading.heads
+        return self.engine.pieces(columns, levels, block_rows, heads=heads, kept=self._kept)
 
     def _edges(self, part: int) -> Sequence[int]:
-        return list(accumulate(run.rows for run in self._parts[part].runs))
+        return list(accumulate(run.rows for run in self.engine.parts[part].runs))
 
     def _place(self, part: int, start: int) -> str:
-        return self._parts[part].place(start)
+        return self.engine.parts[part].place(start)
 
 
-def _ahead(batches: Iterator[Any], pool: ThreadPoolExecutor) -> Iterator[Any]:
+def _ahead(batches: Generator[Any]) -> Generator[Any]:
     """Decode the next batch in a thread while the caller works on one."""
-    upcoming = pool.submit(next, batches, None)
-    while True:
-        batch = upcoming.result()
-        if batch is None:
-            return
+    with closing(batches), ThreadPoolExecutor(1) as pool:
         upcoming = pool.submit(next, batches, None)
-        yield batch
+        while (batch := upcoming.result()) is not None:
+            upcoming = pool.submit(next, batches, None)
+            yield batch

@@ -50,9 +50,9 @@ Opened = TypeVar("Opened", bound=Engine)
 _WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ScanColumns:
-    """What the user says about the columns of a scan: the arguments of `scan`."""
+    """What the user says about the columns of a scan: the arguments of `scan`, in their order."""
 
     outcome: str | None
     features: Sequence[str] | None
@@ -63,10 +63,10 @@ class ScanColumns:
     missing: str
     categorical: Sequence[str]
     numeric: Sequence[str]
-    encoding: Encoding | None
-    """how columns become features, if that was learned before"""
     reference: Mapping[str, Any] | None
     """levels that are to be the references of categories"""
+    encoding: Encoding | None
+    """how columns become features, if that was learned before"""
 
     def __post_init__(self) -> None:
         """Refuse arguments that are not valid, or contradict each other."""

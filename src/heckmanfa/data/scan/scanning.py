@@ -21,7 +21,7 @@ from heckmanfa.data.scan.arrow_columns import (
     tidy_columns,
     tidy_schema,
 )
-from heckmanfa.data.scan.arrow_rows import ArrowRows, EngineRows
+from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.data.scan.engines import DuckDBEngine, Engine, PolarsEngine
 from heckmanfa.data.scan.parquet_files import Constant, partition_columns, scan_files
 from heckmanfa.data.scan.parquet_rows import ParquetEngine, ParquetRows
@@ -109,18 +109,8 @@ def scan(
     >>> adults = pl.scan_parquet("wages/*.parquet").filter(pl.col("age") >= 18)  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(scan(adults, outcome="lwage"))  # doctest: +SKIP
     """
-    asked = ScanColumns(
-        outcome=outcome,
-        features=features,
-        selected=selected,
-        sample_weight=sample_weight,
-        groups=groups,
-        missing=missing,
-        categorical=categorical,
-        numeric=numeric,
-        reference=reference,
-        encoding=encoding,
-    )
+    roles = (outcome, features, selected, sample_weight, groups)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
     engine, sources, learned = asked.opened(
         lambda needed: open_engine(
             source, needed, filesystem=filesystem, storage_options=storage_options
@@ -128,7 +118,7 @@ def scan(
     )
     if isinstance(engine, ParquetEngine):
         return ParquetRows(engine, asked, sources, learned)
-    return EngineRows(engine, asked, sources, learned)
+    return ArrowRows(engine, asked, sources, learned)
 
 
 def scan_parquet(
@@ -193,18 +183,8 @@ def scan_parquet(
     >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
-    asked = ScanColumns(
-        outcome=outcome,
-        features=features,
-        selected=selected,
-        sample_weight=sample_weight,
-        groups=groups,
-        missing=missing,
-        categorical=categorical,
-        numeric=numeric,
-        reference=reference,
-        encoding=encoding,
-    )
+    roles = (outcome, features, selected, sample_weight, groups)
+    asked = ScanColumns(*roles, missing, categorical, numeric, reference, encoding)
     engine, sources, learned = asked.opened(
         lambda needed: ParquetEngine(*scan_files(find_files(path), needed))
     )

@@ -37,12 +37,10 @@ from heckmanfa.search.averaging.result import (
 )
 from heckmanfa.search.averaging.weights import (
     ALL_FEATURES_SHARE,
-    EVEN,
     MOST_COLUMNS,
     WEIGHT_CRITERIA,
     Columns,
     Correction,
-    Odds,
     Rule,
     WeightCriterion,
 )
@@ -66,7 +64,6 @@ def average(
     *,
     weights: str = "bic",
     correction: Correction = "optional",
-    odds: Odds = EVEN,
     all_features_share: float = ALL_FEATURES_SHARE,
     rho_range: Any = None,
     random_state: Any = None,
@@ -86,7 +83,7 @@ def average(
     ``random_state`` seeds the sampler, and the draw of components if there are too many
     assignments for intervals.
     """
-    columns = Columns.of(form, choices, correction, odds, selecting)
+    columns = Columns.of(form, choices, correction, selecting)
     rule = Rule.of(form.n_selected, columns.choices, weights, rho_range, form.n_fixed)
     _refuse_few_rows(rule, columns.choices)
     random, n_units = generator(random_state), len(columns.order)
@@ -169,19 +166,13 @@ def with_drivers(form: Form, selecting: Choices) -> Form:
     The estimates of the selection equation and their covariance are a form of their own. It gives
     each feature or group, ``selecting``, its chance to drive selection.
     """
-    k = len(form.searched)
     own = form.free[len(form.columns) + 1 :]
-    estimates, covariance = np.zeros(k + 3), np.eye(k + 3)
-    estimates[1 : k + 1] = form.estimates[own]
-    covariance[1 : k + 1, 1 : k + 1] = form.covariance[np.ix_(own, own)]
-    equation = Form(
-        columns=form.searched,
-        selection=(),
+    equation = Form.of_slopes(
+        form.searched,
+        form.estimates[own],
+        form.covariance[np.ix_(own, own)],
         n_features=form.n_features,
         n_selected=form.n_selected,
-        errors="binary",
-        estimates=estimates,
-        covariance=covariance,
     )
     with warnings.catch_warnings():
         # The average over both equations, with the same features, says whether chains agree.
@@ -219,7 +210,8 @@ def without_correction(form: Form, averaged: Average) -> tuple[Members, Floats |
     kind = "aic" if averaged.weights == "mean" else averaged.weights
     even = np.full(len(states), 1.0 / len(states))
     with_it, without_it = (
-        averaged.criteria(some, Members(form, some, even).costs)[kind] for some in (inside, without)
+        averaged.criteria(form, some, Members(form, some, even).costs)[kind]
+        for some in (inside, without)
     )
     apart = with_it - without_it
     ratio = averaged.component_weights / (1.0 + np.exp(-0.5 * np.clip(apart, -1400.0, 1400.0)))
@@ -254,7 +246,7 @@ def sampled_estimates(sampled: Sampled, columns: Columns, rule: Rule) -> Estimat
         effects=mean(sampled.effects),
         positive=mean(sampled.positive),
         negative=mean(sampled.negative),
-        others=np.array([np.mean([part[:, chains] for chains in own]) for part in each]),
+        others=np.array([np.mean([values[:, chains] for chains in own]) for values in each]),
     )
 
 

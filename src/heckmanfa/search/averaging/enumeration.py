@@ -91,11 +91,11 @@ class Enumeration:
         values = np.empty_like(self.cost)
         shape = (-1, 1 << self.n_inner)
         least = sums.best - 2.0 * np.log(sums.total)
-        for outer, (cost, part) in enumerate(
+        for outer, (cost, weights) in enumerate(
             zip(self.cost.reshape(shape), values.reshape(shape), strict=True)
         ):
-            np.subtract(least - steps.penalty(self.rule, kind, outer), cost, out=part)
-            _halve_and_exp(part)
+            np.subtract(least - steps.penalty(self.rule, kind, outer), cost, out=weights)
+            _halve_and_exp(weights)
         return values
 
 
@@ -131,10 +131,9 @@ class _Steps:
         key = (kind, self.holds_index(outer), *(float(count) for count in counts))
         if key not in self._penalties:
             both = [mine + other for mine, other in zip(counts, self._counts, strict=True)]
-            found = self._columns.penalty(rule.penalties[kind], both, key[1])
             if len(self._penalties) == _PENALTIES:
                 self._penalties.clear()
-            self._penalties[key] = found
+            self._penalties[key] = self._columns.penalty(rule.penalties[kind], both, key[1])
         return self._penalties[key]
 
 

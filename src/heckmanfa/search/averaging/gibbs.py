@@ -125,7 +125,7 @@ def sample_assignments(
             disagreement = _disagreement(shares / done)
             if disagreement <= _STOP * AGREEMENT:
                 break
-    parts = [np.array(part) for part in zip(*states, strict=True)]
+    parts = [np.array(column) for column in zip(*states, strict=True)]
     return Sampled(
         inside=parts[0],
         effects=effects / len(states),

@@ -118,7 +118,7 @@ class Members:
     def term_errors(self) -> Floats:
         """(N, T) standard errors of the terms; zero for what an assignment does not hold."""
         form, n = self.form, self.form.correction
-        slopes = form.slopes(self.estimates)
+        slopes = form.term_slopes(self.estimates)
         ends = np.zeros((len(slopes), slopes.shape[1], len(form.estimates)))
         ends[:, :, n:] = slopes
         errors = np.sqrt(np.hstack(self._variances(np.eye(len(form.estimates))[:n], ends)))
@@ -168,7 +168,7 @@ class Members:
         """
         size = np.sqrt(np.diag(self.form.covariance))
         both = [self.estimates, np.sqrt(self.variances(np.eye(len(size))))]
-        described = np.concatenate([part / np.where(size > 0, size, 1.0) for part in both], axis=1)
+        described = np.concatenate([each / np.where(size > 0, size, 1.0) for each in both], axis=1)
         everything = np.arange(len(self.weights))
         sets = [(*self._split(everything, described), everything)]
         while len(sets) < count:
@@ -204,7 +204,7 @@ class Members:
         apart = (self.terms - mean) * np.sqrt(self.weights)[:, None]
         covariance = apart.T @ apart
         within = np.zeros((len(form.free), len(form.free)))
-        slopes = form.slopes(self.estimates)
+        slopes = form.term_slopes(self.estimates)
         last = np.eye(len(form.estimates))[n:]
         # W_S e for the last estimates e, weighted by how the terms follow them in S.
         weighted = self.weights[:, None, None] * slopes
@@ -250,12 +250,12 @@ class Members:
             same = rows[sizes[rows] == size]
             step = max(_BLOCK_BYTES // (16 * len(form.free) * max(int(size), 1)), 1)
             for start in range(0, len(same), step):
-                part = same[start : start + step]
-                chosen = np.nonzero(held[part])[1].reshape(len(part), size)
+                block = same[start : start + step]
+                chosen = np.nonzero(held[block])[1].reshape(len(block), size)
                 scaled = (columns / length).T[chosen].transpose(0, 2, 1)
                 triangle = np.asarray(np.linalg.qr(scaled, mode="r"))
                 inverse = np.linalg.inv(triangle)
-                yield part, (design / length).T[chosen].transpose(0, 2, 1) @ inverse
+                yield block, (design / length).T[chosen].transpose(0, 2, 1) @ inverse
 
 
 def _products(factors: Floats) -> Floats:

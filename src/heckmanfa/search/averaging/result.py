@@ -37,8 +37,41 @@ PROBABLE = 0.5
 _GROUPS = 24
 
 
-@dataclass(frozen=True, eq=False)
-class Average:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Kept:
+    """The assignments of an average that are kept one by one."""
+
+    exhaustive: bool
+    """whether every assignment was evaluated; otherwise they were sampled"""
+    n_assignments: int
+    """assignments with a positive weight, or distinct ones visited"""
+    best_weight: dict[str, float]
+    """weight of the heaviest assignment, by each kind and by own weights; an estimate if sampled,
+    and an upper bound if no assignment was visited twice"""
+    n_half: dict[str, int]
+    """how many of the heaviest assignments carry half of the weight, likewise; a lower bound if no
+    assignment was visited twice"""
+    leading: NDArray[np.uint8]
+    """(N, 1 + ceil(K / 8)) states of the heaviest assignments by own weight, as `pack_states` has
+    them: whether the correction and the index are held, and which columns on their own"""
+    leading_weight: Floats
+    """(N,) own weight; exact up to one estimated factor if sampled"""
+    leading_cost: Floats
+    """(N,) what it costs to drop the others"""
+    leading_rho: Floats
+    """(N,)"""
+    components: NDArray[np.uint8]
+    """(C, 1 + ceil(K / 8)) states of the assignments behind intervals and averages of functions"""
+    component_weights: Floats
+    """(C,) own weights, summing to one"""
+    components_drawn: bool
+    """whether the components are a sample; otherwise they are all that weigh anything"""
+    disagreement: float | None = None
+    """largest difference of a share between chains of the sampler; None if exhaustive"""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Average(Kept):
     """Averages over assignments, weighted by exp(-criterion / 2).
 
     Own weights are those named by ``weights``. An assignment holds columns of X on their own, and
@@ -55,10 +88,6 @@ class Average:
     """the assignments that were weighed, the empty one included"""
     n_selected: float
     """m, or the number of all rows if both equations are searched"""
-    exhaustive: bool
-    """whether every assignment was evaluated; otherwise they were sampled"""
-    n_assignments: int
-    """assignments with a positive weight, or distinct ones visited"""
     shares: dict[WeightCriterion, Floats]
     """(K,) for each kind of weights: the share of weight in which each column of X predicts, on its
     own or with the index"""
@@ -84,38 +113,11 @@ class Average:
     sigma: float
     outside: float
     """own weight of assignments with rho-hat outside (-1, 1), or where the form does not hold"""
-    best_weight: dict[str, float]
-    """weight of the heaviest assignment, by each kind and by own weights; an estimate if sampled,
-    and an upper bound if no assignment was visited twice"""
-    n_half: dict[str, int]
-    """how many of the heaviest assignments carry half of the weight, likewise; a lower bound if no
-    assignment was visited twice"""
-    leading: NDArray[np.uint8]
-    """(N, 1 + ceil(K / 8)) states of the heaviest assignments by own weight, as `pack_states` has
-    them: whether the correction and the index are held, and which columns on their own"""
-    leading_weight: Floats
-    """(N,) own weight; exact up to one estimated factor if sampled"""
-    leading_cost: Floats
-    """(N,) what it costs to drop the others"""
-    leading_rho: Floats
-    """(N,)"""
-    components: NDArray[np.uint8]
-    """(C, 1 + ceil(K / 8)) states of the assignments behind intervals and averages of functions"""
-    component_weights: Floats
-    """(C,) own weights, summing to one"""
-    components_drawn: bool
-    """whether the components are a sample; otherwise they are all that weigh anything"""
     all_features_share: float
     """what the assignment that holds everything gets of the weight of an interval; zero if it is
     not one of the assignments allowed"""
-    disagreement: float | None = None
-    """largest difference of a share between chains of the sampler; None if exhaustive"""
     has_few: bool = False
     """whether a file was saved without the other leading assignments"""
-    correction_excess: float = 0.0
-    """as `Form` has it"""
-    n_fixed: int = 1
-    """parameters that every assignment has, as criteria count them"""
     selecting: Choices | None = None
     """which columns may drive selection; None if the selection equation is not searched"""
     selection_shares: dict[WeightCriterion, Floats] | None = None
@@ -142,14 +144,14 @@ class Average:
         """The choices of both equations as one."""
         return join_equations(self.choices, self.selecting)
 
-    def criteria(self, states: Mask, costs: Floats) -> dict[WeightCriterion, Floats]:
+    def criteria(self, form: Form, states: Mask, costs: Floats) -> dict[WeightCriterion, Floats]:
         """Return the criterion of some states by each kind, given their costs, (N,)."""
         joint = self.joint
         held = states[:, :-2].sum(axis=1)
         units = states[:, [unit[0] for unit in joint.units]].sum(axis=1)
         extra = states[:, -2:].sum(axis=1)
-        tables = penalties(self.n_selected, joint, self.n_fixed)
-        own = costs - self.correction_excess * ~states[:, -2]
+        tables = penalties(self.n_selected, joint, form.n_fixed)
+        own = costs - form.correction_excess * ~states[:, -2]
         return {
             kind: np.asarray(own + tables[kind][held, extra, units]) for kind in WEIGHT_CRITERIA
         }
@@ -193,7 +195,7 @@ class Average:
 
 def pack_states(states: Mask) -> NDArray[np.uint8]:
     """Put states, (N, K + 2), into bytes of eight; the first has the correction and the index."""
-    ends, columns = (np.packbits(part, axis=1) for part in (states[:, -2:], states[:, :-2]))
+    ends, columns = (np.packbits(some, axis=1) for some in (states[:, -2:], states[:, :-2]))
     return np.concatenate([ends, columns], axis=1)
 
 
@@ -227,24 +229,6 @@ class Estimates:
     """(c,) and below zero"""
     others: Floats
     """(3,) rho, sigma, and the weight with rho-hat outside (-1, 1), or where no form holds"""
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """The assignments of an average that are kept one by one; fields as in `Average`."""
-
-    exhaustive: bool
-    n_assignments: int
-    best_weight: dict[str, float]
-    n_half: dict[str, int]
-    leading: NDArray[np.uint8]
-    leading_weight: Floats
-    leading_cost: Floats
-    leading_rho: Floats
-    components: NDArray[np.uint8]
-    component_weights: Floats
-    components_drawn: bool
-    disagreement: float | None = None
 
 
 def put_together(
@@ -288,8 +272,6 @@ def put_together(
         rho=rho,
         sigma=sigma,
         outside=outside,
-        correction_excess=form.correction_excess,
-        n_fixed=form.n_fixed,
         all_features_share=all_features_share if _allows_everything(columns, rule) else 0.0,
         selecting=selecting,
         selection_shares={kind: alone[kind][k:] for kind in WEIGHT_CRITERIA} if both else None,
@@ -340,9 +322,8 @@ def _beside(columns: Columns, estimates: Estimates, kind: WeightCriterion) -> Fl
     if not columns.has_index:
         return share
     whole, held = float(estimates.inclusion[kind][0]), estimates.beside_index[kind]
-    moved = {c for c, g in zip(columns.form.columns, columns.form.direction, strict=False) if g}
-    for unit, value in zip(columns.order, held, strict=True):
-        if unit >= 0 and moved & {*columns.choices.units[unit]}:
+    for unit, value, moved in zip(columns.order, held, columns.n_in_index, strict=True):
+        if moved:
             share[list(columns.choices.units[unit])] = max(whole - value, 0.0)
     return share
 

@@ -52,18 +52,6 @@ LEAST_DROPPED = 2
 nothing that these do not say."""
 
 
-@dataclass(frozen=True)
-class Odds:
-    """Prior odds of what competes with the features' own coefficients."""
-
-    correction: float = 1.0
-    index: float = 1.0
-    """zero does not offer it"""
-
-
-EVEN = Odds()
-
-
 @dataclass(frozen=True, eq=False)
 class Rule:
     """What an average weighs by, for one data set; build it with `Rule.of`."""
@@ -158,8 +146,8 @@ class Columns:
     norms: Floats
     """(c + 1,) lengths before scaling"""
     costs: Floats
-    """(U,) what prior odds, and the likelihood ratio of the correction, add to the criterion of an
-    assignment that holds a unit"""
+    """(U,) what the likelihood ratio of the correction adds to the criterion of an assignment that
+    holds a unit"""
 
     @classmethod
     def of(
@@ -167,7 +155,6 @@ class Columns:
         form: Form,
         choices: Choices,
         correction: Correction = "optional",
-        odds: Odds = EVEN,
         selecting: Choices | None = None,
     ) -> Columns:
         """Arrange the columns of the choices; ``selecting`` are those of the selection equation."""
@@ -179,7 +166,7 @@ class Columns:
         last = len(form.columns)
         order = sorted(range(len(units)), key=lambda unit: (-len(units[unit]), unit))
         in_index = [c for unit in units for c in unit if form.direction[place[c]] != 0.0]
-        has_index = odds.index > 0.0 and len(in_index) >= LEAST_DROPPED
+        has_index = len(in_index) >= LEAST_DROPPED
         fixed = [place[column] for column in choices.always]
         if correction == "always":
             fixed.append(last)
@@ -187,15 +174,8 @@ class Columns:
             order.insert(0, -1)
         if has_index:
             order.insert(0, -2)
-        free: list[int] = []
-        for unit in order:
-            free += (
-                [unit]
-                if unit == -2
-                else [last]
-                if unit == -1
-                else [place[column] for column in units[unit]]
-            )
+        special = {-1: [last], -2: [-2]}
+        free = [at for unit in order for at in special.get(unit) or [place[c] for c in units[unit]]]
         places = np.array([*fixed, *free], dtype=np.intp)
         ends = form.estimates[form.free]
         raw = np.column_stack(
@@ -207,8 +187,6 @@ class Columns:
         square = np.zeros((len(norms), len(norms)))
         reduced: Floats = np.asarray(np.linalg.qr(raw / norms, mode="r"))
         square[: len(reduced)] = reduced
-        held = form.correction_excess - 2.0 * np.log(odds.correction)
-        prior = {-1: held, -2: -2.0 * np.log(odds.index or 1.0)}
         return cls(
             form=form,
             choices=choices,
@@ -220,7 +198,7 @@ class Columns:
             n_fixed=len(fixed),
             matrix=square,
             norms=norms,
-            costs=np.array([prior.get(unit, 0.0) for unit in order]),
+            costs=np.where(np.array(order) == -1, form.correction_excess, 0.0),
         )
 
     @cached_property
@@ -237,9 +215,8 @@ class Columns:
     def n_in_index(self) -> NDArray[np.intp]:
         """(U,) columns of each unit that the index has too."""
         moved = {c for c, g in zip(self.form.columns, self.form.direction, strict=False) if g}
-        return np.array(
-            [0 if unit < 0 else len(moved & {*self.choices.units[unit]}) for unit in self.order]
-        )
+        units = self.choices.units
+        return np.array([0 if unit < 0 else len(moved & {*units[unit]}) for unit in self.order])
 
     @cached_property
     def is_feature(self) -> Mask:
@@ -281,10 +258,9 @@ class Columns:
         """Count what some units hold, those from ``first`` on, by masks over them, (..., units).
 
         They are columns of features, how many of the correction and the index, units of features,
-        columns that the index has too, and what prior odds add.
+        columns that the index has too, and what their `costs` add.
         """
-        found = bits @ self.tally[first : first + bits.shape[-1]]
-        return as_counts(found)
+        return as_counts(bits @ self.tally[first : first + bits.shape[-1]])
 
     @cached_property
     def tally(self) -> Floats:
@@ -304,14 +280,14 @@ class Columns:
             extra + (self.correction == "always"),
             n_units,
         )
-        found = table[key] if table.ndim == 3 else table[np.arange(len(table)), *key]
+        penalty = table[key] if table.ndim == 3 else table[np.arange(len(table)), *key]
         few = self.n_in_index.sum() - in_index < LEAST_DROPPED
-        return np.where(few & holds_index, np.inf, found + cost)
+        return np.where(few & holds_index, np.inf, penalty + cost)
 
     def place_of(self, free: int) -> int | None:
         """Which column a free parameter, or the index, is here; None if it is not."""
-        found = np.flatnonzero(self.places == free)
-        return int(found[0]) if len(found) else None
+        at = np.flatnonzero(self.places == free)
+        return int(at[0]) if len(at) else None
 
     def states(self, inside: Mask) -> Mask:
         """Convert masks over the units here, (B, U), to states, (B, K + 2) or (B, 2 K + 2).

@@ -77,7 +77,7 @@ def best_subset(
     best = np.inf if start is None else start[0]
     tree = Tree(moments, choices, goal, tolerance=tolerance, max_nodes=max_nodes, start=best)
     search(tree, progress)
-    masks = tree.record.found()
+    masks = tree.record.kept()
     n_assignments, n_in_range = tree.record.n_assignments, tree.record.n_in_range
     reason = "was interrupted" if tree.interrupted else f"stopped at {NODE_LIMIT}{max_nodes} nodes"
     if not tree.complete and start is not None:
@@ -163,8 +163,8 @@ def _leading(moments: Moments, choices: Choices, goal: Goal) -> Mask:
     if not (away == 0.0).any():
         return nothing
     near = (away <= _ROUNDING) & (loss <= loss[away == 0.0].min() + _ROUNDING)
-    found = np.flatnonzero(near)
-    return choices.masks((found[:, None] >> np.arange(len(choices.units))) & 1 == 1)
+    leading = np.flatnonzero(near)
+    return choices.masks((leading[:, None] >> np.arange(len(choices.units))) & 1 == 1)
 
 
 def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
@@ -188,7 +188,7 @@ def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, M
     if goal.form is not None and goal.rho_range is not None:
         # The tableau does not know rho: any of these may be the best in the window.
         best = sorted({*starts, *improved})
-    inside = np.array([np.frombuffer(part[2], dtype=bool) for part in best])
+    inside = np.array([np.frombuffer(start[2], dtype=bool) for start in best])
     masks = choices.masks(inside)
     solved = moments.solve(masks, exact=True)
     good = solved.feasible & choices.allowed(inside) & goal.in_range(solved.rho)

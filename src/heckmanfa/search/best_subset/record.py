@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,36 @@ _LEAST_SLACK = 1e-9
 _MOST_SEEN = 2**14
 # Rounding allowed at the ends of the window while searching, as a share of its width.
 _END = 1e-6
+
+
+@dataclass
+class Batch:
+    """Arrays with a row for each of B things, such as nodes; None where these have no such part."""
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The fields, in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return sum(array.nbytes for array in self.arrays if array is not None)
+
+    def pick(self, rows: Any) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(None if array is None else array[rows] for array in self.arrays))
+
+    @classmethod
+    def join(cls, batches: list[Self]) -> Self:
+        """Concatenate batches."""
+        if len(batches) == 1:
+            return batches[0]
+        columns = zip(*(batch.arrays for batch in batches), strict=True)
+        return cls(*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns))
 
 
 class Penalties:
@@ -328,8 +359,8 @@ class Record:
 
     def _trim(self) -> None:
         """Drop kept assignments that are no longer good enough."""
-        loss = np.concatenate([part for part, _ in self._kept])
-        words = np.concatenate([part for _, part in self._kept])
+        loss = np.concatenate([losses for losses, _ in self._kept])
+        words = np.concatenate([bits for _, bits in self._kept])
         # Parts of a search may overlap.
         first = np.sort(np.unique(words, axis=0, return_index=True)[1])
         loss, words = loss[first], words[first]
@@ -353,13 +384,13 @@ class Record:
         """Keep an even sample of rho, with its extremes and the nearest to the window."""
         rows = rows[self._goal.sample_of(rho[rows], self._stride)]
         self._seen.append((rho[rows], words(rows)))
-        if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:
-            rho, bits = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+        if sum(len(some) for some, _ in self._seen) > 2 * _MOST_SEEN:
+            rho, bits = (np.concatenate(arrays) for arrays in zip(*self._seen, strict=True))
             rows = self._goal.sample_of(rho, 2)
             self._seen = [(rho[rows], bits[rows])]
             self._stride *= 2
 
-    def found(self) -> Mask:
+    def kept(self) -> Mask:
         """Return masks over the columns of X of the kept assignments, (N, K)."""
         if not self._kept:
             return np.zeros((0, self._choices.n_features), dtype=bool)
@@ -370,7 +401,7 @@ class Record:
         """Return a sample of rho, and the assignments that they belong to."""
         if not self._seen:
             return np.zeros(0), np.zeros((0, self._choices.n_features), dtype=bool)
-        rho, words = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+        rho, words = (np.concatenate(arrays) for arrays in zip(*self._seen, strict=True))
         return rho, self._masks(words)
 
     def _masks(self, words: Words) -> Mask:

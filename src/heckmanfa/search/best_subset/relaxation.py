@@ -22,7 +22,7 @@ also divided by size, into ranges in which a chord is near the curve.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.linalg import diagonal_below
+from heckmanfa.search.best_subset.record import Batch
 from heckmanfa.search.best_subset.tree import Progress, Tree
 
 # Nodes of the tree before the relaxation starts, times the cube of the number of columns: a second
@@ -77,7 +78,7 @@ def search(tree: Tree, progress: Progress | None = None, known: Mask | None = No
 
 
 @dataclass
-class _Boxes:
+class _Boxes(Batch):
     """B boxes: sets of assignments that agree in some units, in one strip and range of sizes."""
 
     strip: NDArray[np.int64]
@@ -97,30 +98,17 @@ class _Boxes:
     p: Floats
     """(B, c) ADMM's scaled multipliers"""
 
-    def __len__(self) -> int:
-        return len(self.strip)
-
-    def pick(self, rows: Any) -> _Boxes:
-        """Return some of the boxes."""
-        return _Boxes(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    @classmethod
-    def join(cls, parts: list[_Boxes]) -> _Boxes:
-        """Concatenate boxes of one frame."""
-        columns = ([getattr(part, field.name) for part in parts] for field in fields(cls))
-        return cls(*map(np.concatenate, columns))
-
 
 class _Frame:
     """U undecided units of c columns, and their problem in N strips, scaled."""
 
     def __init__(
-        self, units: Any, sizes: Any, given: NDArray[np.int8], a: Floats, b: Floats, constant: Any
+        self, units: Any, sizes: Any, decided: NDArray[np.int8], a: Floats, b: Floats, constant: Any
     ) -> None:
         self.units = units
         """(U,) which of all units"""
         self.sizes = sizes
-        self.given = given
+        self.decided = decided
         """state of all units; those of the frame are undecided"""
         self.scale = np.sqrt(diagonal_below(a))
         """(c,) what the columns were divided by"""
@@ -144,12 +132,12 @@ class _Frame:
         solved = np.linalg.solve(
             self.a[np.ix_(inside, inside)], np.column_stack([across, self.b[strip, inside]])
         )
-        given = self.given.copy()
-        given[self.units] = state
+        decided = self.decided.copy()
+        decided[self.units] = state
         return _Frame(
             self.units[state == 0],
             self.sizes[state == 0],
-            given,
+            decided,
             self.a[np.ix_(free, free)] - across.T @ solved[:, :-1],
             self.b[None, strip, free] - solved[:, -1] @ across,
             self.constant[None, strip] - solved[:, -1] @ self.b[strip, inside],
@@ -257,7 +245,7 @@ class Relaxation:
         return _Frame(
             units=np.arange(len(self._sizes)),
             sizes=self._sizes,
-            given=np.zeros(len(self._sizes), dtype=np.int8),
+            decided=np.zeros(len(self._sizes), dtype=np.int8),
             a=gram + kappa * np.outer(direction, direction),
             b=b + kappa * np.outer(t, direction),
             constant=squares + kappa * t**2 - loss,
@@ -289,7 +277,7 @@ class Relaxation:
         """A lower bound on the loss of every assignment that was not evaluated."""
         if self._ranges:
             return -np.inf
-        waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
+        waiting = [boxes.bound.min() for batches in self._waiting.values() for boxes in batches]
         later = [self._later[0][0]] if self._later else []
         return float(min([*waiting, *later, self._leaves.bound]))
 
@@ -402,7 +390,7 @@ class Relaxation:
     @property
     def _n_inside(self) -> int:
         """Columns in every assignment of the frame."""
-        return int(self._n_always + (self._frame.given == IN) @ self._sizes)
+        return int(self._n_always + (self._frame.decided == IN) @ self._sizes)
 
     def _divide(self, boxes: _Boxes, mu: Floats) -> None:
         """Decide a unit of each box, both ways."""
@@ -425,7 +413,7 @@ class Relaxation:
 
     def _hand_over(self, boxes: _Boxes) -> None:
         """Let the tree evaluate what is left of boxes with few undecided single columns."""
-        state = np.repeat(self._frame.given[None], len(boxes), axis=0)
+        state = np.repeat(self._frame.decided[None], len(boxes), axis=0)
         state[:, self._frame.units] = boxes.state
         columns = np.repeat(state, self._sizes, axis=1)
         always = np.ones((len(boxes), self._n_always), dtype=bool)

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.record import Models, Penalties, Record, Words
+from heckmanfa.search.best_subset.record import Batch, Models, Penalties, Record, Words
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.goal import KEPT, Goal
 from heckmanfa.text.progress import EVERY
@@ -42,7 +42,7 @@ Progress = Callable[[int, float, float], None]
 
 
 @dataclass
-class Nodes:
+class Nodes(Batch):
     """B nodes with u free units, and c = u + 1 columns or, with groups, more."""
 
     sse: Floats
@@ -61,33 +61,6 @@ class Nodes:
     """(B, c, c) inverse Gram matrix of the free columns, then lambda"""
     coef: Floats | None
     """(B, c) their coefficients"""
-
-    def __len__(self) -> int:
-        return len(self.sse)
-
-    def pick(self, rows: Any) -> Nodes:
-        """Return some of the nodes."""
-        parts: list[Any] = [None if part is None else part[rows] for part in self.arrays]
-        return Nodes(*parts)
-
-    @property
-    def arrays(self) -> list[Any]:
-        """The fields, in order."""
-        return [getattr(self, field.name) for field in fields(self)]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        return sum(part.nbytes for part in self.arrays if part is not None)
-
-    @classmethod
-    def join(cls, parts: list[Nodes]) -> Nodes:
-        """Concatenate batches of nodes."""
-        if len(parts) == 1:
-            return parts[0]
-        columns = zip(*(part.arrays for part in parts), strict=True)
-        joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
-        return cls(*joined)
 
 
 class Tree:
@@ -186,7 +159,7 @@ class Tree:
     @property
     def bound_below(self) -> float:
         """A lower bound on the loss of every assignment below the waiting nodes."""
-        waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
+        waiting = [nodes.bound.min() for batches in self._waiting.values() for nodes in batches]
         return float(min(waiting, default=np.inf))
 
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
@@ -232,7 +205,7 @@ class Tree:
         """Record assignments, (N, K)."""
         model, units = masks[:, self.models.columns], self.goal.count_units(masks)
         self.plant(model, np.zeros_like(model), units, np.zeros(len(model)))
-        self.record.found()
+        self.record.kept()
 
     def plant(self, model: Mask, free: Mask, units: Any, bound: Floats) -> None:
         """Add nodes whose groups are all decided: their models and free columns, both (B, k)."""
@@ -263,8 +236,8 @@ class Tree:
     def _next(self, budget: int) -> tuple[int, Nodes | None]:
         """Take the next nodes, as many as the cache and the budget allow."""
         undecided = (max if self._waiting_bytes < _WAITING_BYTES else min)(self._waiting)
-        parts = self._waiting[undecided]
-        fit = _BYTES_AT_ONCE // (parts[-1].nbytes // len(parts[-1]) + 1)
+        batches = self._waiting[undecided]
+        fit = _BYTES_AT_ONCE // (batches[-1].nbytes // len(batches[-1]) + 1)
         if self.models.inverse is None:
             fit //= max(undecided, 1) * (self.models.k + 2)
         room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
@@ -273,27 +246,27 @@ class Tree:
         room = min(room, budget)
         threshold = self.record.threshold
         taken = []
-        while parts and room:
-            part = parts.pop()
-            self._waiting_bytes -= part.nbytes
-            if not (part.bound <= threshold).all():
-                part = part.pick(part.bound <= threshold)
-            if len(part) > room:
-                self._wait(undecided, part.pick(slice(room, None)))
-                part = part.pick(slice(room))
-            room -= len(part)
-            if len(part):
-                taken.append(part)
-        if not parts:
+        while batches and room:
+            nodes = batches.pop()
+            self._waiting_bytes -= nodes.nbytes
+            if not (nodes.bound <= threshold).all():
+                nodes = nodes.pick(nodes.bound <= threshold)
+            if len(nodes) > room:
+                self._wait(undecided, nodes.pick(slice(room, None)))
+                nodes = nodes.pick(slice(room))
+            room -= len(nodes)
+            if len(nodes):
+                taken.append(nodes)
+        if not batches:
             del self._waiting[undecided]
         return undecided, Nodes.join(taken) if taken else None
 
     def _prune(self) -> None:
         """Forget waiting nodes that a better assignment, found since, has ruled out."""
         threshold = self.record.threshold
-        for undecided, parts in list(self._waiting.items()):
-            kept = [part.pick(part.bound <= threshold) for part in parts]
-            kept = [part for part in kept if len(part)]
+        for undecided, batches in list(self._waiting.items()):
+            kept = [nodes.pick(nodes.bound <= threshold) for nodes in batches]
+            kept = [nodes for nodes in kept if len(nodes)]
             if kept:
                 self._waiting[undecided] = kept
             else:

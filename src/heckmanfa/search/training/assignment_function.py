@@ -308,12 +308,12 @@ class _Training:
         """Draw an assignment, and step against the gradient of its loss, if it can be solved."""
         log_in, mae, n_unsolved = state
         odds = lead + log_in - _log_rest(log_in)
-        found, gradient, solved = self._descend(odds > 0)
+        error, gradient, solved = self._descend(odds > 0)
         moved = step(log_in, odds, gradient)
         where = namespace(log_in).where
         return (
             where(solved, moved, log_in),
-            where(solved, found, mae),
+            where(solved, error, mae),
             where(solved, n_unsolved, n_unsolved + 1.0),
         )
 

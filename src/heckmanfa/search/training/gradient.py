@@ -159,8 +159,8 @@ def _in_tensors(
         span = slice(start, start + _SUM_ROWS)
         x = matrix[span]
         block = Block(x, x[:, -1], None, None if weight is None else weight[span], None)
-        part, part_pulls = _pulls(block, contrast, loss)
-        value, pulls = value + part.double(), pulls + part_pulls.double()
+        of_block, block_pulls = _pulls(block, contrast, loss)
+        value, pulls = value + of_block.double(), pulls + block_pulls.double()
     return value, pulls
 
 

@@ -79,14 +79,6 @@ def test_a_likelihood_averages_its_selection_equations():
     assert np.all((ends[:, 0] < found) & (found < ends[:, 1]))
 
 
-def _expected(fit, rows):
-    """P(s = 1 | x) E[y | x, s = 1] by its definition."""
-    index = fit.selection_intercept + rows @ fit.selection_coef
-    mean = fit.intercept + rows @ fit.coef
-    ratio = stats.norm.pdf(index) / stats.norm.cdf(index)
-    return stats.norm.cdf(index) * (mean + fit.imr_coef * ratio)
-
-
 def test_an_average_has_the_expected_outcomes_of_each_assignment():
     """Each assignment's own covariance, with gradients by differences."""
     model = HeckmanAverage(prediction_features=Z[1:4]).fit(X, Y)
@@ -160,14 +152,14 @@ def test_formulas_and_rows_without_a_regressor():
 
 def test_misuse_says_what_to_do():
     model = Heckman(Z[1:4]).fit(X, Y)
-    with pytest.raises(InputError, match=r"'response'.*'link'.*'lnik'.*'link'"):
-        model.predict_selection(ROWS, scale="lnik")
-    with pytest.raises(InputError, match="selected"):
-        model.predict_selection(ROWS, return_interval="prediction")
-    with pytest.raises(InputError, match="'confidence'"):
-        model.predict_selection(ROWS, return_interval="both")
-    with pytest.raises(InputError, match="conf_level"):
-        model.predict_selection(ROWS, return_std=True, conf_level=95)
+    for asked, words in (
+        ({"scale": "lnik"}, r"'response'.*'link'.*'lnik'.*'link'"),
+        ({"return_interval": "prediction"}, "selected"),
+        ({"return_interval": "both"}, "'confidence'"),
+        ({"return_std": True, "conf_level": 95}, "conf_level"),
+    ):
+        with pytest.raises(InputError, match=words):
+            model.predict_selection(ROWS, **asked)
     with pytest.raises(InputError, match=r"0.*'confidence'"):
         model.predict(ROWS, "expected", "prediction")
     with pytest.warns(AllObservedWarning):

@@ -13,13 +13,20 @@ from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import by_certainty
-from heckmanfa.results.selection_verdict import given_rho, verdict
+from heckmanfa.results.headline import given_rho, rivals_of
 from heckmanfa.text.chances import BY, HIGH, LOW
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, effects, percent, plural
+from heckmanfa.text.wording import (
+    NO_EXCLUSION,
+    ONLY_NORMALITY,
+    capitalised,
+    chance_text,
+    effects,
+    percent,
+    plural,
+)
 
 # A chance that moves by this much is worth a sentence.
 _MOVES_FAR = 0.25
@@ -38,23 +45,22 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
     """
     if not evidence.way.is_corrected:
         return ()
-    found, hangs = verdict(evidence), passage()
-    if found.kind == "unknown":
-        hangs = found.rivals + "." if evidence.judgement.rival else _hangs_on(evidence)
+    hangs = passage()
+    if evidence.judgement.kind == "unknown":
+        hangs = rivals_of(evidence) + "." if evidence.judgement.rival else _hangs_on(evidence)
     first = join([_numbers(evidence), hangs])
-    return tuple(part for part in (first, _as_rival(evidence)) if part)
+    return tuple(filter(None, (first, _as_rival(evidence))))
 
 
 def _numbers(evidence: Evidence) -> Passage:
     """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
+    # The tile says at which value, or in which window.
     if evidence.window is not None:
-        return passage(
-            f"Kept in a window, rho tests nothing; leave out {option('rho_range')} to test it."
-        )
+        leave_out = f"leave out {option('rho_range')} to test it"
+        return passage(f"Kept in a window, rho tests nothing; {leave_out}.")
     if evidence.held is not None:
-        return passage(
-            f"Held at a value, rho tests nothing; leave out {option('rho')} to estimate it."
-        )
+        leave_out = f"leave out {option('rho')} to estimate it"
+        return passage(f"Held at a value, rho tests nothing; {leave_out}.")
     if evidence.judgement.kind == "not asked":
         return passage(f"Not asked: {given_rho(evidence)}.")
     verb = evidence.way.words.verb
@@ -63,10 +69,8 @@ def _numbers(evidence: Evidence) -> Passage:
         said.append(_with_interval(f"The coefficient of lambda {verb} ", evidence.imr))
     if evidence.rho.known:
         said.append(_with_interval("rho is ", evidence.rho))
-    if evidence.no_exclusion and not evidence.fit.family.has_imr:
-        said.append("Without an exclusion, only the normality of the errors identifies it.")
-    elif evidence.no_exclusion:
-        said.append("Without an exclusion, only the curve of lambda tells it from the features.")
+    if evidence.no_exclusion:
+        said.append(f"{capitalised(NO_EXCLUSION)}: {ONLY_NORMALITY}.")
     return passage(" ".join(said))
 
 
@@ -79,18 +83,18 @@ def _hangs_on(evidence: Evidence) -> Passage:
     """Name the feature with and without which the verdict differs, or say that none is that."""
     if evidence.judgement.chance is None or evidence.way.halves_rows:
         return passage()
-    one = evidence.stand_in
-    if one is None:
-        if not by_certainty(evidence)[1]:
+    stand_in = evidence.stand_in
+    if stand_in is None:
+        if not evidence.by_certainty()[1]:
             return passage()
         return passage(
             "It hangs on no single feature: with or without any that cannot be told, the share of "
             "weight that holds the correction differs by less than 50 points."
         )
-    name, correction = Name(one.name), evidence.words.correction
-    if one.corrected_with > one.corrected_without:
+    name, correction = Name(stand_in.name), evidence.words.correction
+    if stand_in.corrected_with > stand_in.corrected_without:
         return passage("It hangs on one feature: whether ", name, " predicts.")
-    feature = evidence.of_column(one.columns[0])
+    feature = evidence.of_column(stand_in.columns[0])
     if feature is not None and feature.drives_selection:
         return passage(
             "It hangs on one feature: ",
@@ -192,8 +196,7 @@ def _beforehand(evidence: Evidence) -> Passage:
 
 def _of_halves(evidence: Evidence) -> Passage:
     """Features were chosen in random halves of the rows."""
-    counted = [feature for feature in evidence.ordered() if feature.chance is not None]
-    chosen = [feature for feature in counted if feature.role == CHOSEN]
+    chosen = evidence.chosen_by_halves
     halves = plural(evidence.way.n_halves, "random half", "random halves")
     first = passage(
         f"Each of {halves} of the rows chose its features, and the other half estimated them."
@@ -210,21 +213,15 @@ def _of_halves(evidence: Evidence) -> Passage:
 
 def _without_chances(evidence: Evidence) -> Passage:
     """A search or an average without weights that are probabilities."""
+    first = passage("Every feature that may predict is always included.")
     if evidence.pseudo and evidence.way.is_average:
-        return passage(
-            "Sampling weights leave only a pseudo-likelihood. Its AIC averages the effects, but "
-            "its BIC does not give the chance that a feature predicts."
-        )
-    first = passage()
-    if evidence.way.chose:
-        y = Name(evidence.outcome)
-        if evidence.chosen:
-            are = "was" if len(evidence.chosen) == 1 else "were"
-            first = passage(named(evidence.chosen), f" {are} chosen to predict ", y, ".")
-        else:
-            first = passage("No feature was chosen to predict ", y, ".")
-    else:
-        first = passage("Every feature that may predict is always included.")
+        first = passage("Effects are averaged over sets of features.")
+    elif evidence.chosen:
+        was = "was" if len(evidence.chosen) == 1 else "were"
+        names = named(evidence.chosen)
+        first = passage(names, f" {was} chosen to predict ", Name(evidence.outcome), ".")
+    elif evidence.way.chose:
+        first = passage("No feature was chosen to predict ", Name(evidence.outcome), ".")
     why = evidence.chances_missing
     return join([first, passage(why)]) if why else first
 
@@ -246,7 +243,7 @@ def _selects(evidence: Evidence, feature: FeatureEvidence) -> bool:
 
 def _sure(evidence: Evidence) -> Passage:
     """Name the features in nearly every assignment, or the likeliest."""
-    sure, unsure, rest = by_certainty(evidence)
+    sure, unsure, rest = evidence.by_certainty()
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
         names = named([feature.name for feature in sure])
@@ -262,15 +259,11 @@ def _sure(evidence: Evidence) -> Passage:
 
 def _without_correction(evidence: Evidence) -> Passage:
     """Say which chance the correction for selection changes most."""
-    found = [
-        feature
-        for feature in evidence.features
-        if feature.chance is not None and feature.chance_least_squares is not None
-    ]
-    one = evidence.stand_in
-    feature = None if one is None else evidence.of_column(one.columns[0])
-    if feature is None or feature not in found:
-        feature = max(found, key=_corrected, default=None)
+    known = [feature for feature in evidence.weighed if feature.chance_least_squares is not None]
+    stand_in = evidence.stand_in
+    feature = None if stand_in is None else evidence.of_column(stand_in.columns[0])
+    if feature is None or feature not in known:
+        feature = max(known, key=_corrected, default=None)
     if feature is None or _corrected(feature) < _MOVES_FAR:
         return passage()
     chance, free = chance_text(feature.chance or 0.0), feature.chance_least_squares or 0.0
@@ -279,8 +272,9 @@ def _without_correction(evidence: Evidence) -> Passage:
         f" has a chance of {chance}; without the correction for selection it would have "
         f"{chance_text(free)}",
     )
-    takes_over = one is not None and feature.columns == one.columns and free > (feature.chance or 0)
-    if not takes_over or one is None or one.corrected_with > one.corrected_without:
+    if stand_in is None or feature.columns != stand_in.columns or free <= (feature.chance or 0.0):
+        return words + "."
+    if stand_in.corrected_with > stand_in.corrected_without:
         return words + "."
     because = f", because {evidence.words.correction} takes over what "
     return passage(words, because, Name(feature.name), " says.")
@@ -305,10 +299,10 @@ def who_words(evidence: Evidence, margins: SelectionMargins | None) -> Passage:
     first = passage(f"{chance_text(share)} of the rows have an outcome.")
     if margins is None:
         return first
-    clear = [one for one in margins.drivers if one.shown.low > 0.0 or one.shown.high < 0.0]
-    clear.sort(key=lambda one: -abs(one.shown.estimate))
-    towards = [one for one in clear if one.shown.estimate > 0.0]
-    away = [one for one in clear if one.shown.estimate < 0.0]
+    clear = [item for item in margins.drivers if item.shown.low > 0.0 or item.shown.high < 0.0]
+    clear.sort(key=lambda driver: -abs(driver.shown.estimate))
+    towards = [driver for driver in clear if driver.shown.estimate > 0.0]
+    away = [driver for driver in clear if driver.shown.estimate < 0.0]
     if not clear:
         nothing = "No feature clearly goes with being selected: every 95% interval includes 0."
         return join([first, passage(nothing)])
@@ -328,7 +322,7 @@ def _go(drivers: Sequence[SelectionDriver]) -> str:
 
 def _changes(drivers: Sequence[SelectionDriver]) -> Passage:
     """Name the strongest changes: 'more exper and city = 1'."""
-    return join([_change(one) for one in drivers[:_DRIVERS]], " and ")
+    return join([_change(driver) for driver in drivers[:_DRIVERS]], " and ")
 
 
 def _change(driver: SelectionDriver) -> Passage:

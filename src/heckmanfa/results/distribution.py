@@ -1,4 +1,4 @@
-"""The reference distribution of tests and intervals: normal, or t with a cluster covariance.
+"""The null distribution of tests and intervals: normal, or t with a cluster covariance.
 
 With G clusters, a cluster covariance is an average over G totals, however many rows there are. An
 estimate over its standard error is then compared with t(G - 1), and q estimates together with
@@ -60,7 +60,7 @@ class Wald:
 
 
 @dataclass(frozen=True)
-class Reference:
+class NullDistribution:
     """The distribution that an estimate over its standard error is compared with."""
 
     n_clusters: int | None = None
@@ -159,9 +159,9 @@ def tails(conf_level: float) -> Floats:
     return np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
 
 
-def reference_of(fit: Fit) -> Reference:
+def distribution_of(fit: Fit) -> NullDistribution:
     """Return the reference distribution of the estimates of a fitted model."""
-    return Reference(fit.n_clusters if fit.spec.cov_type == "cluster" else None)
+    return NullDistribution(fit.n_clusters if fit.spec.cov_type == "cluster" else None)
 
 
 def n_parameters(fit: Fit) -> int:

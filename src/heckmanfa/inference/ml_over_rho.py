@@ -21,8 +21,8 @@ from scipy.optimize import brentq
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.inference.profile_points import Likelihood, Point, Profiler
-from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, score_squares
+from heckmanfa.inference.profiler import Likelihood, Point, Profiler
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, sandwich
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.newton import newton_step
@@ -38,7 +38,7 @@ _DENSE = 2001
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodOverRho:
+class MLOverRho:
     """Estimates and their standard errors as functions of rho, found at G values of it."""
 
     terms: tuple[str, ...]
@@ -63,7 +63,7 @@ class LikelihoodOverRho:
         kind: CovarianceKind = CLASSICAL,
         *,
         effects: bool = False,
-    ) -> LikelihoodOverRho:
+    ) -> MLOverRho:
         """Maximise the likelihood at values of rho; ``ends`` are those that must be among them.
 
         A ``kind`` other than classical takes one pass more for each value.
@@ -80,10 +80,10 @@ class LikelihoodOverRho:
                 f"the likelihood has a maximum for rho from {first:.3g} to {last:.3g}, and not "
                 "beyond; narrow the range of rho"
             )
-        found = [
+        numbers = [
             (_effects if effects else _coefficients)(likelihood, point, kind) for point in points
         ]
-        value, slope, error = (np.array(part) for part in zip(*found, strict=True))
+        value, slope, error = (np.array(column) for column in zip(*numbers, strict=True))
         return cls(
             terms=tuple(terms),
             atanh_rho=np.array([point.value for point in points]),
@@ -117,8 +117,10 @@ class LikelihoodOverRho:
 
     def sign_changes(self) -> Floats:
         """(1 + J,) rho nearest to zero at which each estimate is zero; NaN if there is none."""
-        found = [self._roots(self._values()(self._dense), place) for place in range(self._width)]
-        return np.array([_nearest(roots) for roots in found])
+        roots_by_term = [
+            self._roots(self._values()(self._dense), place) for place in range(self._width)
+        ]
+        return np.array([_nearest(roots) for roots in roots_by_term])
 
     def significance_changes(self, quantile: float) -> Floats:
         """(1 + J, 2) nearest rho below and above zero at which a confidence limit is zero."""
@@ -160,7 +162,7 @@ class LikelihoodOverRho:
         return np.tanh(np.array(roots, dtype=np.float64))
 
 
-OverRhoCurve = TwoStepOverRho | LikelihoodOverRho
+OverRhoCurve = TwoStepOverRho | MLOverRho
 """estimates over rho, from the compressed data or from the rows"""
 
 
@@ -211,9 +213,9 @@ def _effects(
     problem, first = likelihood.problem, likelihood.first
     assert isinstance(first, Probit)
     assert isinstance(problem, ProbitProblem)
-    found = mean_slopes(likelihood.rows, problem, theta, first.inner_coef)
-    gradients = solve_upper(problem.prediction_back, found.gradient, transposed=True)
-    mean, gradient = float(found.mean[0]), gradients[:, 0]
+    slopes = mean_slopes(likelihood.rows, problem, theta, first.inner_coef)
+    gradients = solve_upper(problem.prediction_back, slopes.gradient, transposed=True)
+    mean, gradient = float(slopes.mean[0]), gradients[:, 0]
     jacobian = mean * np.eye(len(coef)) + np.outer(coef, gradient)
     spread = jacobian @ covariance @ jacobian.T
     return mean * coef, jacobian @ slope, np.sqrt(np.diag(spread))
@@ -230,11 +232,9 @@ def _at_maximum(
     slope = sla.cho_solve(half, state.hessian[:free, -1])
     inverse = sla.cho_solve(half, np.eye(free))
     if kind.cov_type != "classical":
-        columns, size = problem.columns, len(theta)
-        squares = score_squares(
-            likelihood.rows, kind, scores_of, problem, theta, columns=columns, size=size
-        )
-        inverse = inverse @ squares[:free, :free] @ inverse
+        # The score of rho, which is held, moves nothing.
+        bread, scores = np.column_stack([inverse, np.zeros(free)]), (scores_of, problem, theta)
+        inverse = sandwich(likelihood.rows, kind, bread, *scores, columns=problem.columns)
     p, j = problem.sizes
     back, beta = problem.prediction_back * problem.scale, slice(p, p + j)
     return theta, back @ theta[beta], back @ slope[beta], back @ inverse[beta, beta] @ back.T

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.newton import (
     LARGEST_ATANH,
@@ -64,12 +64,14 @@ class Likelihood:
 
     @classmethod
     def build(cls, fit: Fit, rows: Rows, *, held: bool = False) -> Likelihood:
-        """Profiler from the usual estimates or the model's start, as maximum likelihood does.
+        """Maximise from the usual estimates or the model's start, as maximum likelihood does.
 
         ``rows`` are those that both equations of the fit were fitted to. A rho that the model
         holds at a value stays there if it is to be ``held``.
         """
         probit = probit_of(fit, "there is no selection to examine")
+        fit.family.require("profiles")
+        assert fit.family.begin is not None
         begun = fit.family.begin(fit.moments, probit, fit.features, rows)
         problem, starts, usual = begun.problem, begun.starts, begun.usual
         held = held and fit.held_rho is not None
@@ -111,7 +113,7 @@ class Point:
 
 def in_order(points: Iterable[Point]) -> list[Point]:
     """Sort points by their value, and keep one of each."""
-    return sorted({point.value: point for point in points}.values(), key=lambda one: one.value)
+    return sorted({point.value: point for point in points}.values(), key=lambda point: point.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,7 @@ class Profiler:
                 reached += [(state, free)] if converged else []
         if not reached:
             return Point(value, float("nan"), float("nan"), state)
-        state, left = max(reached, key=lambda found: found[0].log_likelihood)
+        state, left = max(reached, key=lambda candidate: candidate[0].log_likelihood)
         # The gain that Newton's last step, which is not taken, would add.
         step = newton_step(state, left)
         gain = 0.5 * float(step @ state.gradient)
@@ -220,7 +222,7 @@ class Profiler:
 
     def peaks(self, points: list[Point]) -> list[Point]:
         """Find the maxima between points: where the slope turns from up to down."""
-        found = [] if self.top is None else [self.top]
+        peaks = [] if self.top is None else [self.top]
         known = [point for point in points if np.isfinite(point.slope)]
         for left, right in pairwise(known):
             # A value of the grid may be the top itself, to the last digit.
@@ -234,8 +236,8 @@ class Profiler:
                 except _NoMaximumError:
                     # Between two branches of the likelihood, the slope may jump.
                     continue
-                found.append(self.held(float(root), near))
-        return found
+                peaks.append(self.held(float(root), near))
+        return peaks
 
     def reach(self, peak: Point, fall: float) -> float:
         """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
@@ -248,7 +250,7 @@ class Profiler:
             return float(np.sqrt(2.0 * fall * (self.direction[:free] @ spread)))
 
     def beside(self, peak: Point, falls: Floats) -> list[Point]:
-        """Profiler where the likelihood is expected to have fallen by so much on either side."""
+        """Maximise where the likelihood is expected to have fallen by so much on either side."""
         away = np.array([self.reach(peak, fall) for fall in falls])
         if not np.all(np.isfinite(away)):
             return []

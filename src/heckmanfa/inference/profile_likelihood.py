@@ -9,7 +9,7 @@ two standard errors covers too rarely. An interval of values that a likelihood-r
 reject follows the shape of the likelihood instead. The ends of a coefficient's are found by
 optimization, so they do not depend on the grid.
 
-Points come from `profile_points`. Between points the profile is the cubic with the heights and
+Points come from `profiler`. Between points the profile is the cubic with the heights and
 slopes of both, over rho in t = atanh rho.
 """
 
@@ -26,10 +26,10 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.fit import Fit, Fitted
-from heckmanfa.inference.fit_rows import read_fit_rows
-from heckmanfa.inference.profile_points import Likelihood, Point, Profiler, in_order
+from heckmanfa.fit import Fit, Fitted, PassedRows
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
+from heckmanfa.inference.profiler import Likelihood, Point, Profiler, in_order
+from heckmanfa.inference.rows_of_fit import read_fit_rows
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.text.chances import BY
@@ -72,7 +72,7 @@ def profile_rho(
 ) -> RhoProfile:
     """Maximise the likelihood for each of many values of rho; see `Heckman.profile_rho`."""
     checked = _rho_grid(grid)
-    read = read_fit_rows(model.fit_, X, y, selected, sample_weight)
+    read = read_fit_rows(model.fit_, PassedRows(X, y, selected, sample_weight))
     return profile_of(model.fit_, read.rows, checked)
 
 
@@ -109,20 +109,12 @@ def _maxima(profiler: Profiler, peaks: list[tuple[float, Point]], column: str) -
 
 
 def profile_coefficient(
-    model: Fitted,
-    X: Any,
-    y: Any = None,
-    term: Any = None,
-    *,
-    grid: int | ArrayLike = 21,
-    selected: Any = None,
-    sample_weight: Any = None,
+    fit: Fit, passed: PassedRows, term: Any, grid: int | ArrayLike
 ) -> CoefficientProfile:
     """Maximise the likelihood for many values of a coefficient; see `Heckman.profile`."""
-    fit = model.fit_
     place, name = _find(fit, term)
     checked, two_steps = _coefficient_grid(grid), "two steps" in fit.family.supports
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    read = read_fit_rows(fit, passed)
     with one_blas_thread():
         profiler = Profiler.of_coefficient(Likelihood.build(fit, read.rows, held=True), place)
         first = profiler.likelihood.first

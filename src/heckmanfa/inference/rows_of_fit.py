@@ -20,9 +20,9 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Positions, Rows, one_blas_thread
-from heckmanfa.data.sample import Sample, find_row_source, read_sample
+from heckmanfa.data.sample import Sample, find_row_source
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.fit import Fit, compress_sample
+from heckmanfa.fit import Fit, PassedRows, compress_sample, sample_of
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
@@ -61,55 +61,36 @@ class ReadRows:
     """the columns that the formulas made; None for a model from arrays"""
 
 
-def read_fit_rows(
-    fit: Fit,
-    X: Any,
-    y: Any,
-    selected: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    *,
-    clusters: bool = False,
-) -> FitRows:
+def read_fit_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> FitRows:
     """Read the rows that a model was fitted to, passed as they were to ``fit``; refuse others.
 
     For a model from formulas, X is the data frame, and y and ``selected`` are None. ``clusters``
     says whether the clusters of the fit are needed.
     """
     probit_of(fit, "there is no selection to examine")
-    return _compressed(
-        fit, read_given_rows(fit, X, y, selected, sample_weight, groups, clusters=clusters)
-    )
+    return _compressed(fit, _read_rows(fit, passed, clusters=clusters))
 
 
-def _compressed(fit: Fit, given: ReadRows) -> FitRows:
+def _compressed(fit: Fit, read: ReadRows) -> FitRows:
     """Compute again what the fit computed from its rows; refuse other rows."""
-    sample = given.sample
+    sample = read.sample
     if sample.all_selected and fit.family.needs_missing:
         raise _other_rows(fit, sample, "no outcome is missing in the rows given")
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         selection, moments = compress_sample(fit.spec, sample)
         if fit.search is not None and fit.search.selecting is not None and fit.probit is not None:
-            given_features = fit.probit.features, fit.labels
-            selection, moments = with_selection_features(selection, moments, *given_features)
+            kept = fit.probit.features, fit.labels
+            selection, moments = with_selection_features(selection, moments, *kept)
     if not _same(moments, fit.moments):
         raise _other_rows(fit, sample, "the rows given are not those of the fit")
-    return FitRows(given.table, sample, selection.rows, selection.probit, moments, given.design)
+    return FitRows(read.table, sample, selection.rows, selection.probit, moments, read.design)
 
 
-def read_given_rows(
-    fit: Fit,
-    X: Any,
-    y: Any,
-    selected: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    *,
-    clusters: bool = False,
-) -> ReadRows:
+def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadRows:
     """Read rows as `read_fit_rows` does, without a test that they are those of the fit."""
     spec, design = fit.spec, None
+    X, y, selected, sample_weight, groups = passed
     with warnings.catch_warnings(), one_blas_thread():
         # The fit has already given these warnings.
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -141,43 +122,28 @@ def read_given_rows(
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
         # Rows that the fit left out may have levels that it did not have.
         columns = spec.columns.as_fitted()
-        given = X if source is None else source
-        table = read_features(given, columns, unknown="missing")
-        sample = read_sample(
-            table,
-            y,
-            selected=selected,
-            sample_weight=sample_weight,
-            groups=groups,
-            sampling=spec.weight_kind == "sampling",
-            selection=spec.selection,
-            prediction=spec.prediction,
-            required=spec.required,
-            binary=fit.family.has_classes,
-            classes=fit.classes,
-            transform=spec.outcome_transform,
-        )
+        table = read_features(X if source is None else source, columns, unknown="missing")
+        passed = PassedRows(X, y, selected, sample_weight, groups)
+        sample = sample_of(spec, table, passed, fit.classes)
     return ReadRows(table, sample, design)
 
 
-def rows_for_pictures(
-    fit: Fit, X: Any, y: Any, selected: Any = None, sample_weight: Any = None
-) -> tuple[Rows, ReadRows | FitRows]:
+def rows_for_pictures(fit: Fit, passed: PassedRows) -> tuple[Rows, ReadRows | FitRows]:
     """Return the rows that a model was fitted to, and what was read with them.
 
     Rows in memory are compared with those of the fit by their moments; rows that are not, and
     rows without selection, by their number.
     """
-    given = read_given_rows(fit, X, y, selected, sample_weight)
-    sample = given.sample
+    as_passed = _read_rows(fit, passed)
+    sample = as_passed.sample
     decided = fit.row_counts.get("left_out_separation", 0)
     if fit.probit is not None and (sample.rows.in_memory or decided):
-        read = _compressed(fit, given)
+        read = _compressed(fit, as_passed)
         return read.rows, read
     kinds = ("selected", "unselected")
     if any(sample.row_counts[kind] != fit.row_counts[kind] for kind in kinds):
         raise _other_rows(fit, sample, "the rows given are not those of the fit")
-    return sample.rows, given
+    return sample.rows, as_passed
 
 
 def probit_of(fit: Fit, consequence: str) -> Probit:
@@ -187,13 +153,13 @@ def probit_of(fit: Fit, consequence: str) -> Probit:
     return fit.probit
 
 
-def require_rows(fit: Fit, X: Any, method: str) -> None:
+def require_rows(fit: Fit, passed: PassedRows, method: str) -> None:
     """Refuse a method that needs the rows of the fit and was given none."""
-    if X is None:
-        passed = "X and y" if fit.origin.design is None else "the data frame"
+    if passed.X is None:
+        needed = "X and y" if fit.origin.design is None else "the data frame"
         raise InputError(
             f"{method} needs the rows of the fit, for which the {fit.family.words.model} has no "
-            f"compressed data: pass {passed} as they were passed to the fit"
+            f"compressed data: pass {needed} as they were passed to the fit"
         )
 
 
@@ -215,6 +181,8 @@ def refit_by_likelihood(
     # Start from the rho of the model's own start, so both reach the same maximum.
     start = elsewhere(read_start(fit.spec.start, fit.spec.method))
     rows = read.moments, read.probit, read.rows
+    fit.family.require("refits")
+    assert fit.family.refit is not None
     return fit.family.refit(*rows, sorted(features), kind, start, alone=alone)
 
 
@@ -231,20 +199,20 @@ def _same(moments: Moments, fitted: Moments) -> bool:
 
 
 def _other_rows(fit: Fit, sample: Sample, problem: str) -> InputError:
-    given, fitted = sample.row_counts, fit.row_counts
+    passed, fitted = sample.row_counts, fit.row_counts
     as_passed = (
         "pass X and y (and selected, sample_weight) as they were passed to fit"
         if fit.origin.design is None
         else "pass the data frame (and sample_weight) as it was passed to from_formula"
     )
-    if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):
+    if all(passed[kind] == fitted[kind] for kind in ("selected", "unselected")):
         return InputError(
             f"{problem}: as many rows are selected and not selected as in the fit, but their "
             f"values or weights differ. {as_passed[0].upper()}{as_passed[1:]}."
         )
     return InputError(
         f"{problem}: {as_passed}. Here "
-        f"{given['selected']} rows are selected and {given['unselected']} are not; in the fit "
+        f"{passed['selected']} rows are selected and {passed['unselected']} are not; in the fit "
         f"{fitted['selected']} were and {fitted['unselected']} were not."
     )
 

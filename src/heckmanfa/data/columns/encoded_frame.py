@@ -7,7 +7,7 @@ byte per row, however many dummies it becomes: these are made a block of rows at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,12 +39,12 @@ class Filled:
 
     def __getitem__(self, rows: slice) -> Any:
         """Return some consecutive rows."""
-        part = np.asarray(self.values[rows], dtype=np.float64)
-        return np.where(np.isnan(part), self.mean, part)
+        values = np.asarray(self.values[rows], dtype=np.float64)
+        return np.where(np.isnan(values), self.mean, values)
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedColumns:
+class EncodedFrame:
     """A data frame whose columns are the sources of an encoding, in its order."""
 
     frame: nw.DataFrame[Any]
@@ -60,14 +60,10 @@ class EncodedColumns:
         """Return some encoded columns, by position; slices of them are numbers."""
         wanted = {*columns}
         arrays: dict[int, Any] = {}
-        start = 0
-        for position, name in enumerate(self.encoding.sources):
-            names = self.encoding.columns_of(name)
-            inside = [index for index in range(len(names)) if start + index in wanted]
-            if inside:
-                made = self._columns(position, name)
-                arrays |= {start + index: made[index] for index in inside}
-            start += len(names)
+        for position, (name, places) in enumerate(self.encoding.positions.items()):
+            if not wanted.isdisjoint(places):
+                made = zip(places, self._columns(position, name), strict=True)
+                arrays |= {place: values for place, values in made if place in wanted}
         if self.encoding.missing == "mean":
             labels, means = self.encoding.columns, self.encoding.means
             arrays = {
@@ -152,46 +148,53 @@ def array_frame(array: NDArray[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(pd.DataFrame(columns, copy=False), eager_only=True)
 
 
-def categories_by_type(frame: nw.DataFrame[Any]) -> dict[int, bool]:
-    """Find the columns of a frame that are categories by their type.
+def categories_by_type(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
+    """Find the columns of a frame that are categories by their type, or text.
 
-    The values say whether the type itself is that of a category; the others are text.
+    In a frame without rows, columns of objects may turn out to be text.
     """
-    categories = {}
+    categories: dict[int, CategoryType] = {}
     made_by_pandas = _made_by_pandas(frame)
     for position, (name, dtype) in enumerate(frame.schema.items()):
         if dtype.is_numeric() or dtype == nw.Boolean or dtype.is_temporal():
             if name in made_by_pandas and not dtype.is_temporal():
-                categories[position] = True
+                categories[position] = "category"
             continue
-        is_category = _is_category(column_at(frame, position))
-        if is_category is not None:
-            categories[position] = is_category
+        kind = _category_type(column_at(frame, position))
+        if kind is not None:
+            categories[position] = kind
     return categories
 
 
-def _is_category(series: nw.Series[Any]) -> bool | None:
-    """Whether the type of a column is a category (True) or text (False); None if neither."""
-    native, dtype = series.to_native(), series.dtype
-    stored = getattr(native, "dtype", getattr(native, "type", None))
-    stored = getattr(stored, "pyarrow_dtype", stored)
+def _category_type(series: nw.Series[Any]) -> CategoryType | None:
+    """Return whether the type of a column makes it a category or text; None if neither."""
+    native, dtype, stored = series.to_native(), series.dtype, _stored_type(series)
     if isinstance(stored, pd.CategoricalDtype) or isinstance(dtype, nw.Categorical | nw.Enum):
-        return True
+        return "category"
     if str(stored).startswith("dictionary<"):
-        return True
+        return "category"
+    is_object = stored is np.dtype(object)
+    if is_object and not len(native):
+        # Without rows, narwhals takes objects for text.
+        return "objects"
     if isinstance(dtype, nw.String) or str(stored) == "string_view":
-        return False
-    is_text = (
-        stored is np.dtype(object) and pd.api.types.infer_dtype(native, skipna=True) == "string"
-    )
-    return False if is_text else None
+        return "text"
+    is_text = is_object and pd.api.types.infer_dtype(native, skipna=True) == "string"
+    return "text" if is_text else None
+
+
+def _stored_type(series: nw.Series[Any]) -> Any:
+    """Return the type that the library of a column gives it, or that of Arrow inside pandas."""
+    native = series.to_native()
+    stored = getattr(native, "dtype", getattr(native, "type", None))
+    return getattr(stored, "pyarrow_dtype", stored)
 
 
 def refuse_categories(frame: nw.DataFrame[Any], columns: Iterable[int]) -> None:
     """Refuse columns that are categories by their type, and are not among those that were named."""
     for position in sorted(columns):
         series = column_at(frame, position)
-        if _is_category(series) is not None:
+        if _category_type(series) is not None:
             numbers(series)
 
 
@@ -204,9 +207,7 @@ def _made_by_pandas(frame: nw.DataFrame[Any]) -> set[str]:
 
 def _declares_levels(series: nw.Series[Any]) -> bool:
     """Whether a column declares its levels and their order, whatever rows it has."""
-    native = series.to_native()
-    stored: Any = getattr(native, "dtype", getattr(native, "type", None))
-    stored = getattr(stored, "pyarrow_dtype", stored)
+    stored = _stored_type(series)
     if isinstance(stored, pd.CategoricalDtype):
         return True
     if str(stored).startswith("dictionary<"):
@@ -214,15 +215,14 @@ def _declares_levels(series: nw.Series[Any]) -> bool:
     return isinstance(series.dtype, nw.Enum)
 
 
-def category_column(
-    series: nw.Series[Any], name: str, *, is_declared: bool, named: bool = False
-) -> ColumnSpec:
-    """Return a category before its rows are counted; the others are as in `learn_categories`.
+def category_column(series: nw.Series[Any], name: str, kind: CategoryType) -> ColumnSpec:
+    """Return a category before its rows are counted; text is refused if it labels rows.
 
     ``series`` may be without rows: only its type counts.
     """
-    asked: Asked | None = "category" if is_declared else None
-    return ColumnSpec(name, "text", asked, declared=_declares_levels(series), named=named)
+    asked: Asked | None = "category" if kind in ("category", "named") else None
+    declared = _declares_levels(series)
+    return ColumnSpec(name, "text", asked, declared=declared, named=kind == "named")
 
 
 def count_levels(
@@ -249,43 +249,23 @@ def decide_levels(column: ColumnSpec, tally: TextTally) -> tuple[str, ...]:
 
 
 def learn_categories(
-    frame: nw.DataFrame[Any],
-    names: tuple[str, ...],
-    categories: Mapping[int, bool],
-    *,
-    named: bool = False,
-) -> EncodedColumns:
+    frame: nw.DataFrame[Any], names: Sequence[str], categories: Mapping[int, CategoryType]
+) -> EncodedFrame:
     """Learn the levels of some columns, and return the frame encoded.
 
-    ``names`` are those of all columns. The values of ``categories`` say which columns the user or a
-    type declares as categories; the others are text, which is refused if it labels rows. ``named``
-    says that it is the user.
+    ``names`` are those of all columns.
     """
     refuse_far_more(len(categories), frame.shape[0])
     levels: dict[str, tuple[str, ...]] = {}
     codes: dict[str, NDArray[Any]] = {}
     made_by_pandas = _made_by_pandas(frame)
-    for position, is_declared in categories.items():
+    for position, kind in categories.items():
         name, series = names[position], column_at(frame, position)
-        column = category_column(series, name, is_declared=is_declared, named=named)
+        column = category_column(series, name, kind)
         values = to_pandas_column(series)
         if name in made_by_pandas and isinstance(values.dtype, pd.CategoricalDtype):
             column = replace(column, declared=True)
         tally, rows = count_levels(column, values, capped=False)
         levels[name] = decide_levels(column, tally)
         codes[name] = Encoding.plain([name], {name: levels[name]}).codes(rows, name)
-    return EncodedColumns(frame, Encoding.plain(names, levels), codes=codes, spelled=False)
-
-
-def types_of_categories(frame: nw.DataFrame[Any]) -> dict[int, CategoryType]:
-    """Find the columns that may be categories by the types of a frame without rows."""
-    categories: dict[int, CategoryType] = {
-        position: "category" if is_category else "text"
-        for position, is_category in categories_by_type(frame).items()
-    }
-    for position in range(frame.shape[1]):
-        stored = getattr(column_at(frame, position).to_native(), "dtype", None)
-        if stored is np.dtype(object):
-            # Without rows, narwhals takes objects for text.
-            categories[position] = "objects"
-    return categories
+    return EncodedFrame(frame, Encoding.plain(names, levels), codes=codes, spelled=False)
