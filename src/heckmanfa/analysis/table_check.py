@@ -45,7 +45,7 @@ class TableCheck:
     def findings(self) -> pd.DataFrame:
         """A row for each finding: key, level, columns, rows, found, do and options."""
         names = ["key", "level", "columns", "rows", "found", "do", "options"]
-        return pd.DataFrame(self.records, columns=names)
+        return pd.DataFrame(self.records, columns=names).astype({"rows": "Int64"})
 
     @property
     def records(self) -> list[dict[str, Any]]:

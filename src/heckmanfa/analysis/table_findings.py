@@ -110,8 +110,9 @@ class Finding:
     def is_told_in(self, text: str) -> bool:
         """Whether an error that a user reads names what this finding does."""
         named = [quoted(name) in text for name in self.columns]
+        # A column tells findings apart, and the value of an option does where there is none.
         options = [
-            told(option(name, [*value] if isinstance(value, tuple) else value), keywords=True)
+            told(option(name, None if named else value), keywords=True)
             for name, value in self.options.items()
         ]
         return bool(named or options) and all(named) and all(name in text for name in options)
