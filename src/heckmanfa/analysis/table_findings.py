@@ -229,7 +229,8 @@ class Walk:
         """Name the columns that share a name, once."""
         shared = repeats_in([str(name) for name in table.frame.columns])
         for name, others in shared.items():
-            if any(finding.columns == (name,) for finding in self.findings):
+            said = [finding.key for finding in self.findings if name in finding.columns]
+            if "repeated_names" in said:
                 continue
             same = all(table.frame[other].equals(table.frame[name]) for other in others)
             words = f"{plural(len(others) + 1, 'column')} are called {quoted(name)}"
