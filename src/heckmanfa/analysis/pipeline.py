@@ -36,6 +36,7 @@ from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.effects import UNKNOWN, Effect
 from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
 from heckmanfa.results.may_write import may_write
+from heckmanfa.text.labels import in_labels, said
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
@@ -82,10 +83,12 @@ class Analysis(FittedQuestion):
     def _repr_html_(self) -> str:
         return card_or_summary(self._card, self.model.summary)
 
+    @in_labels
     def _card(self) -> str:
         return card_html(self.answer, self.pictures().forest, self.question.fitted)
 
     @cached_property
+    @in_labels
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
         asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
@@ -103,6 +106,7 @@ class Analysis(FittedQuestion):
         return roles_frame(self.evidence)
 
     @cached_property
+    @in_labels
     def held_out(self) -> HeldOut | str | None:
         """Scores of selected rows by fits without them, or why not; None without classes."""
         if not self.target.family.has_classes or not self.is_corrected:
@@ -118,22 +122,25 @@ class Analysis(FittedQuestion):
         rows = self.rows
         picture_rows = partial(PictureRows, self.model.fit_, self.evidence.naming)
         if not isinstance(rows, Loaded):
-            return Pictures(self.evidence, picture_rows(rows))
+            return Pictures(self.evidence, picture_rows(rows), self.labels)
         made = picture_rows(
             rows.X, self.outcome, rows.selected, rows.weight, derived=self.derived_columns
         )
-        return Pictures(self.evidence, made)
+        return Pictures(self.evidence, made, self.labels)
 
     @cached_property
+    @in_labels
     def checks(self) -> tuple[Check, ...]:
         """How far to trust the answer, the gravest first."""
         return checks_of_answer(self)
 
     @cached_property
+    @in_labels
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.facts, self.checks)
 
+    @in_labels
     def reported(self) -> Reported:
         """Return what the page of `heckmanfa.report.write_report` shows."""
         held = self.held_out
@@ -149,8 +156,10 @@ class Analysis(FittedQuestion):
             pictures=self.pictures(),
             comparison=self.comparison,
             outcome_column=self.question.outcome,
-            title=f"{shown(self.question.fitted)}: a selection model of "
-            f"{shown(self.question.called)}",
+            title=self.question.title
+            or f"{said(self.question.fitted)}: a selection model of {shown(self.question.called)}",
+            heading=self.question.title or "",
+            labels=self.labels,
             called=self.question.called,
             row_counts=self.row_counts,
             n_features=len(self.feature_columns),

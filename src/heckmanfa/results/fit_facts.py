@@ -33,6 +33,7 @@ from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.naming import EffectWords, class_label, held_value, log_points, outcome_of
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
     effects,
@@ -307,7 +308,7 @@ def class_facts(fit: Fit) -> list[Fact]:
         which = {"outcome decided by": deciding, "columns left out": others}
         parts = [plural(n, "row") + " left out"]
         for words, columns in which.items():
-            names = [str(name) for name in fit.spec.feature_names(columns)]
+            names = [said(str(name)) for name in fit.spec.feature_names(columns)]
             parts += [f"{words} {some(names)}"] if names else []
         decided = "selection or outcome" if deciding else "selection"
         facts.append(tell(fit, "decided_rows", "caution", "; ".join(parts), decided=decided))
@@ -342,7 +343,11 @@ def _events(fit: Fit) -> list[Fact]:
 def _separation(fit: Fit) -> list[Fact]:
     """Name the columns that decide the outcome among the selected rows."""
     names = tuple(str(name) for name in fit.spec.feature_names(separating_columns(fit)))
-    return [tell(fit, "outcome_separation", "problem", some(names), names=names)] if names else []
+    return (
+        [tell(fit, "outcome_separation", "problem", some(said_all(names)), names=names)]
+        if names
+        else []
+    )
 
 
 def _moved(fit: Fit) -> list[Fact]:
@@ -358,7 +363,7 @@ def _moved(fit: Fit) -> list[Fact]:
     most = int(np.nanargmax(moved))
     mine, other = points(float(own[most]), float(naive[most]))
     value = (
-        f"{shown(fit.labels[fit.equation[most]])}: {mine} percentage points with the correction, "
+        f"{said(fit.labels[fit.equation[most]])}: {mine} percentage points with the correction, "
         f"{other} without; {number(float(moved[most]), 2)} standard errors apart"
     )
     target = EffectWords.of(fit, outcome_of(fit)).target
@@ -408,7 +413,7 @@ def note_facts(fit: Fit) -> list[Fact]:
     """Say what standard errors, criteria and scales are of."""
     facts = []
     if fit.dropped:
-        names = tuple(shown(name) for name in fit.spec.feature_names(fit.dropped))
+        names = tuple(map(str, fit.spec.feature_names(fit.dropped)))
         facts.append(tell(fit, "dropped_features", "caution", names=names))
     estimated = fit.way.is_corrected and not fit.way.is_average and fit.held_rho is None
     if estimated and fit.spec.method == "two-step":
@@ -426,7 +431,7 @@ def note_facts(fit: Fit) -> list[Fact]:
         facts.append(tell(fit, "classical_beside", "note", case=case))
     if fit.spec.outcome_transform is not None:
         words = log_points(fit.spec.outcome_transform)
-        outcome = shown(outcome_of(fit))
+        outcome = said(outcome_of(fit))
         facts.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
     facts += boundary_facts(fit)
     if fit.family.has_classes:

@@ -7,8 +7,10 @@ People read "Years of schooling", not ``educ``. A codebook says so: a small tabl
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -60,7 +62,7 @@ class Codebook:
         names = dict.fromkeys([*other.columns, *self.columns])
         return Codebook({name: _merged(self._words(name), other._words(name)) for name in names})
 
-    def refuse_absent(self, names: list[str], source: str) -> None:
+    def refuse_absent(self, names: Sequence[str], source: str) -> None:
         """Refuse words about columns that the table does not have."""
         refuse_absent(self.columns, names, f"{source}, which a codebook is about,")
 
@@ -95,21 +97,22 @@ def read_codebook(path: str | os.PathLike[str]) -> Codebook:
     twice = repeated(texts["column"])
     if twice:
         raise InputError(f"the codebook {shown(path)} has two lines for {quoted(twice[0])}")
-    lines = texts.reindex(columns=list(_FIELDS), fill_value="").to_dict("records")
-    return Codebook({line["column"]: _words_of(line, path) for line in lines if line["column"]})
+    lines = texts.reindex(columns=list(_FIELDS), fill_value="").to_numpy().tolist()
+    return Codebook({line[0]: _words_of(line, path) for line in lines if line[0]})
 
 
-def _words_of(line: Mapping[str, str], path: str | os.PathLike[str]) -> ColumnWords:
+def _words_of(line: Sequence[str], path: str | os.PathLike[str]) -> ColumnWords:
+    column, label, unit, listed = line
     levels: dict[str, str] = {}
-    for entry in filter(None, (piece.strip() for piece in line["levels"].split(";"))):
+    for entry in filter(None, (piece.strip() for piece in listed.split(";"))):
         level, equals, meaning = entry.partition("=")
         if not equals or not meaning.strip():
             raise InputError(
-                f"the codebook {shown(path)} has levels {quoted(line['levels'])} for "
-                f"{quoted(line['column'])}; write them as in '0=country; 1=city'"
+                f"the codebook {shown(path)} has levels {quoted(listed)} for {quoted(column)}; "
+                "write them as in '0=country; 1=city'"
             )
         levels[level.strip()] = meaning.strip()
-    return ColumnWords(line["label"], line["unit"], levels)
+    return ColumnWords(label, unit, levels)
 
 
 def stored_codebook(path: str | os.PathLike[str]) -> Codebook:
@@ -117,17 +120,21 @@ def stored_codebook(path: str | os.PathLike[str]) -> Codebook:
 
     Levels of Stata's value labels are categories with these labels already. Other files store none.
     """
-    ending = ending_of(local_path(path))
-    if ending == ".dta":
-        with pd.io.stata.StataReader(existing(local_path(path))) as reader:
-            labels = reader.variable_labels()
+    place = Path(local_path(path))
+    if ending_of(place) == ".dta":
+        with pd.io.stata.StataReader(existing(place)) as reader:
+            labels = {name: label.strip() for name, label in reader.variable_labels().items()}
         return Codebook({name: ColumnWords(label) for name, label in labels.items() if label})
-    if ending == ".parquet":
+    if ending_of(place) == ".parquet":
         _, pq = arrow()
-        schema = pq.read_schema(existing(local_path(path)))
-        stored = {column.name: column.metadata or {} for column in schema}
-        return Codebook({name: words for name, entry in stored.items() if (words := _of(entry))})
+        return schema_codebook(pq.read_schema(existing(place)))
     return Codebook()
+
+
+def schema_codebook(schema: Any) -> Codebook:
+    """Return the labels and units that a schema of Arrow holds beside its columns."""
+    stored = {column.name: column.metadata or {} for column in schema}
+    return Codebook({name: words for name, entry in stored.items() if (words := _of(entry))})
 
 
 def _of(metadata: Mapping[bytes, bytes]) -> ColumnWords | None:
