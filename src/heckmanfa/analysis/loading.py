@@ -203,6 +203,9 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
 
 def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
     """Encode a frame, whose dtypes say what its columns hold."""
+    schema = getattr(frame, "schema", None)
+    # Of the frames with a schema, only those of Arrow have metadata.
+    stored = schema_codebook(schema) if hasattr(schema, "metadata") else None
     frame = _as_pandas(frame)
     columns = [str(name) for name in frame.columns]
     if twice := repeated(columns):
@@ -212,7 +215,7 @@ def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], 
     refuse_text_options(vars(question), "a frame")
     names = feature_names(question, columns)
     frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
-    codebook = codebook_of(question, columns)
+    codebook = codebook_of(question, columns, stored)
     return _encode(question, Table(frame), names, columns, (), codebook, tell)
 
 

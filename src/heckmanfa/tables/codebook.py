@@ -64,7 +64,7 @@ class Codebook:
 
     def refuse_absent(self, names: Sequence[str], source: str) -> None:
         """Refuse words about columns that the table does not have."""
-        refuse_absent(self.columns, names, f"{source}, which a codebook is about,")
+        refuse_absent(self.columns, names, source)
 
     def _words(self, column: str) -> ColumnWords:
         return self.columns.get(column, ColumnWords())
