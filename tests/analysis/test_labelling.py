@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from heckmanfa import Heckman
 from heckmanfa.analysis import Question, analyse, refits
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
@@ -166,6 +167,29 @@ def test_an_outcome_has_its_unit_and_its_scale(frame):
     )
     logs = analyse(table, outcome_transform="log", **asked).answer.how_much.title
     assert re.search(r"\d more log\(Hourly wage\) for", logs)
+
+
+@pytest.mark.parametrize("formula", [True, False])
+def test_the_report_of_a_model_takes_labels(frame, tmp_path, formula):
+    model, rows = (
+        Heckman(prediction_features=["educ"]),
+        (frame.drop(columns="lwage"), frame["lwage"]),
+    )
+    if formula:
+        model, rows = (
+            Heckman.from_formula(
+                "lwage ~ educ + exper", "~ educ + exper + city + age + kids5", frame
+            ),
+            (frame,),
+        )
+    else:
+        model.fit(*rows)
+    model.report(tmp_path / "model.html", *rows, labels=LABELS)
+    html = (tmp_path / "model.html").read_text()
+    assert '<b data-f="educ">Years of schooling</b>' in html
+    assert re.search(r'<text class="lab"[^>]*>Lives in a city</text>', html)
+    with pytest.raises(UnknownFeatureError, match=r"'eduk'.*'educ'"):
+        model.report(tmp_path / "other.html", *rows, labels={"eduk": "School"})
 
 
 @pytest.mark.parametrize("passes", [1.0, 0.0])

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import joint_groups, source_columns
-from heckmanfa.analysis.labelling import labels_of
 from heckmanfa.analysis.prepared import Model, Prepared, model_of
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.column_hints import MOST_ROWS, find_products
@@ -35,6 +34,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.labelling import labels_of
 from heckmanfa.results.naming import Naming, name_dummies
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.text.labels import Labels, in_labels, said
@@ -75,8 +75,8 @@ class FittedQuestion(Prepared):
     @cached_property
     def labels(self) -> Labels:
         """What readers call the columns, where that is not their name."""
-        columns = self.model.fit_.labels
-        return labels_of(self.question, self.codebook, columns, self._naming)
+        fit, outcome = self.model.fit_, self.question.outcome
+        return labels_of(self.codebook, fit, self._naming, outcome)
 
     @property
     def _naming(self) -> Naming:
