@@ -16,7 +16,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.chances import NO_SIGN_BELOW
-from heckmanfa.text.labels import labelled, said, said_level
+from heckmanfa.text.labels import label, labelled, said, said_level
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, plural, rest_text
 
@@ -103,7 +103,8 @@ def _rest(rest: Sequence[FeatureEvidence]) -> str:
 def _name(feature: FeatureEvidence) -> str:
     """Name a feature; of a category, with the level whose effect is shown."""
     if feature.level:
-        return f"{said(feature.name)} = {said_level(feature.name, feature.level)}"
+        is_is = " = " if label(feature.name) == feature.name else ": "
+        return f"{said(feature.name)}{is_is}{said_level(feature.name, feature.level)}"
     return said(feature.name)
 
 
