@@ -290,7 +290,7 @@ class Options:
             WORDS,
         ),
     ] = None
-    """also a dictionary of labels by column, or a `heckmanfa.tables.codebook.Codebook`"""
+    """also a dictionary of labels by column, or a `heckmanfa.tables.Codebook`"""
     units: Annotated[
         Names,
         About(

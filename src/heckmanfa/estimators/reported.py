@@ -323,7 +323,7 @@ class Reported:
             default.
         labels : dict, path or Codebook, optional
             What readers call columns: labels by column, or a codebook, which may also have units
-            and what levels mean (`heckmanfa.tables.codebook`).
+            and what levels mean (`heckmanfa.tables.Codebook`).
         force : bool
             Whether an existing file may be replaced.
         """
