@@ -254,11 +254,6 @@ def attributes(fit: Fit) -> dict[str, Any]:
     columns, classes = fit.spec.columns, fit.classes
     known = {
         "_fit": fit,
-        "coef_": fit.coef,
-        "intercept_": fit.intercept,
-        "imr_coef_": fit.imr_coef,
-        "rho_": fit.rho,
-        "sigma_": fit.sigma,
         "selection_coef_": fit.selection_coef,
         "selection_intercept_": fit.selection_intercept,
         "adjusted_r2_": fit.adjusted_r2,
@@ -277,6 +272,10 @@ def attributes(fit: Fit) -> dict[str, Any]:
         "converged_": fit.converged,
         **columns.attributes(fit.labels),
     }
+    if fit.family.can("single outcome equation"):
+        known |= {"coef_": fit.coef, "intercept_": fit.intercept}
+    if fit.family.can("single rho"):
+        known |= {"imr_coef_": fit.imr_coef, "rho_": fit.rho, "sigma_": fit.sigma}
     if fit.spec.outcome_transform is not None:
         known["transform_ratio_"] = fit.transform_ratio
     if classes is not None:

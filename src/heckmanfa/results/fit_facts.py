@@ -71,7 +71,8 @@ def problems_of(fit: Fit) -> list[Fact]:
     cautions.
     """
     facts = [*validity_facts(fit), *cluster_facts(fit)]
-    if not np.isnan(fit.rho) and fit.held_rho is None:
+    known = fit.family.can("single rho") and not np.isnan(fit.rho)
+    if known and fit.held_rho is None:
         facts += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
     return [fact for fact in facts if fact.level != "ok" and fact.case != UNTESTED]
 
@@ -249,11 +250,13 @@ def range_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
 
 
 def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
-    """Judge rho, the maxima of the likelihood, and the tests of rho = 0.
+    """Judge rho, the maxima of the likelihood, and the tests of rho = 0, if there is one rho.
 
     ``profiled`` is whether a profile of the likelihood, which knows more about its maxima, is told
     as well.
     """
+    if not fit.family.can("single rho"):
+        return []
     first, maxima = rho_fact(fit), maxima_facts(fit)
     if fit.held_rho is not None:
         return [first]

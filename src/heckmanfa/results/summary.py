@@ -277,6 +277,7 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
     tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
+    tested = tested and fit.family.can("single rho")
     if not fit.family.is_bounded or not tested or fit.way.is_average:
         return []
     ratio = rho_lr(fit)
