@@ -180,6 +180,8 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    if getattr(estimator, "rho", None) is not None:
+        estimator.family.require("single rho")
     if estimator.start is not None and getattr(estimator, "rho", None) is not None:
         raise InputError(
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "

@@ -12,8 +12,7 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import ConvergenceWarning, NotIdentifiedError, warn
 from heckmanfa.fit.family import (
-    PREDICTION,
-    SELECTION,
+    BOTH,
     Beginning,
     Details,
     Family,
@@ -341,7 +340,7 @@ BINARY = register(
             factor=100.0,
             separates="selection or the outcome",
         ),
-        equations=(PREDICTION, SELECTION),
+        equations=BOTH,
         error_terms=(RHO,),
         dependence="rho",
         methods=("ml",),

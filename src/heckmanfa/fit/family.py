@@ -57,6 +57,8 @@ class Equation:
 
 PREDICTION = Equation("prediction", "Prediction equation ({outcome})", "prediction", "selected")
 SELECTION = Equation("selection", "Selection equation (probit)", "selection", "all")
+BOTH = (PREDICTION, SELECTION)
+"""the equations of a selection model"""
 
 
 class Details:

@@ -13,8 +13,7 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import RhoOutsideWarning, warn
 from heckmanfa.fit.family import (
-    PREDICTION,
-    SELECTION,
+    BOTH,
     Beginning,
     Details,
     Family,
@@ -308,7 +307,7 @@ LINEAR = register(
             f"{option('cov_type', 'robust')}) in its place.",
             lacking={"calibration": "no probabilities, and so no calibration: use plots.residuals"},
         ),
-        equations=(PREDICTION, SELECTION),
+        equations=BOTH,
         error_terms=(IMR, RHO, SIGMA),
         dependence="imr",
         methods=("two-step", "ml"),

@@ -21,7 +21,7 @@ from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, PassedRows
-from heckmanfa.fit.family import PREDICTION, SELECTION, Equation
+from heckmanfa.fit.family import BOTH, Equation
 from heckmanfa.inference.replicates import (
     Plan,
     Refit,
@@ -74,7 +74,8 @@ class Bootstrap(Report):
     """how weights count what was resampled, in words"""
     error_terms: tuple[str, ...] = ("imr", "rho", "sigma")
     """what is estimated of the errors"""
-    equations: tuple[Equation, ...] = (PREDICTION, SELECTION)
+    equations: tuple[Equation, ...] = BOTH
+    """of the model, in the order of the estimates"""
 
     @property
     def n_failed(self) -> int:

@@ -373,6 +373,8 @@ def boundary_facts(fit: Fit) -> list[Fact]:
     # Other facts say of such a rho that it is not estimated at all.
     if fit.family.has_imr or fit.probit is None or not fit.converged or fit.doubts:
         return []
+    if not fit.family.can("single rho"):
+        return []
     rho = rho_of(fit, tidy(fit, CONF_LEVEL))
     if not rho.has_interval or max(-rho.low, rho.high) <= _NEAR_BOUNDARY:
         return []
