@@ -1,9 +1,9 @@
 """The code in documents runs and prints what is shown under it.
 
 Fences of ``python`` are run; a fence of ``text`` right after one is its output. In README.md and
-docs/cli.md the same goes for fences of ``sh`` in which every line is a ``heckmanfa`` command; the
-output of a command that fails is the line of its error. The blocks of a file run in order, and
-share their names and a folder.
+the pages on the command line the same goes for fences of ``sh`` in which every line is a
+``heckmanfa`` command; the output of a command that fails is the line of its error. The blocks of a
+file run in order, and share their names and a folder.
 """
 
 import contextlib
@@ -27,23 +27,28 @@ from heckmanfa.cli.run_fit import FEATURES
 from heckmanfa.datasets import load_mroz
 
 ROOT = Path(__file__).parents[1]
+COMMAND_LINE = (
+    *("docs/first_report.md", "docs/your_file.md", "docs/saving_and_predicting.md"),
+    "docs/options.md",
+)
 PAGES = (
     *("docs/index.md", "docs/searching.md", "docs/search_study.md"),
     *("docs/paper_findings.md", "docs/claims.md", "docs/search_inference.md"),
-    *("docs/specification_study.md", "docs/cli.md", "docs/rho_window.md", "docs/diagnostics.md"),
+    *("docs/specification_study.md", *COMMAND_LINE, "docs/rho_window.md", "docs/diagnostics.md"),
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
     *("docs/how_far.md", "docs/binary.md", "docs/compas.md"),
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
-    *("docs/serving.md", "docs/scikit_learn.md"),
+    *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
+    *("docs/studies.md", "docs/reading_the_report.md", "docs/accuracy.md"),
 )
 WITH_CODE = (
-    *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
+    *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", *COMMAND_LINE),
     *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
     *("docs/faq.md", "docs/how_far.md", "docs/binary.md", "docs/log_outcomes.md"),
     "docs/data.md",
-    *("docs/serving.md", "docs/scikit_learn.md"),
+    *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
 )
-WITH_COMMANDS = ("README.md", "docs/cli.md")
+WITH_COMMANDS = ("README.md", *COMMAND_LINE)
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
@@ -207,7 +212,7 @@ def test_the_page_of_the_command_line_has_every_option_of_fit():
         for name in option.opts
         if name.startswith("--") and name != "--help"
     }
-    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/options.md").read_text(encoding="utf-8")
     table = page.split("\n## fit\n")[1].split("\n### ")[0]
     assert len(names) > 20
     assert sorted(name for name in names if f"`{name}" not in table) == []
