@@ -300,7 +300,8 @@ def _errors_of_maximum(spec: Spec, maximum: JointMaximum) -> dict[str, ErrorEsti
         values |= {"imr": maximum.rho * maximum.sigma} if spec.family.has_imr else {}
         values |= {"sigma": maximum.sigma}
     errors = error_estimates(**{name: values[name] for name in (*spec.error_terms, *values)})
-    spread = np.sqrt(np.diag(maximum.covariance))[-len(maximum.errors) :]
+    spread = np.sqrt(np.diag(maximum.covariance))
+    spread = spread[len(spread) - len(maximum.errors) :]
     for (name, value), error in zip(maximum.errors.items(), spread, strict=True):
         errors[name] = replace(errors[name], transformed=(value, float(error)))
     return errors | error_estimates(**spec.held)

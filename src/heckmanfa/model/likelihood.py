@@ -443,7 +443,7 @@ def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
     """Warn if the maximum was not reached, is a saddle, or is the lower of two."""
     if not fit.converged:
         cure = f"{fit.instead[0].upper()}{fit.instead[1:]}."
-        if start is not None:
+        if start is not None and fit.correlation is not None:
             known = fit.second_maximum
             where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
             cure = (

@@ -67,7 +67,8 @@ def maximum_from(
         if not np.isfinite(problem.evaluate(rows, theta).log_likelihood):
             raise InputError(
                 "the likelihood at start is zero or not a number: these parameters belong to other "
-                "data or other units. Start from a rho, or from params_ of a fit to such data."
+                f"data or other units. Start from {'' if starts is None else 'a rho, or from '}"
+                "params_ of a fit to such data."
             )
         return newton(rows, problem, theta)
     # The other parameters are first optimised at that rho, to start on the profile.
@@ -104,7 +105,9 @@ def newton_step(state: State, free: Free | None = None) -> Floats:
     elif free is not None:
         step = free @ step
     # The parameters of the errors move by at most 1 per step.
-    return np.asarray(step / max(1.0, float(np.abs(step[-state.n_ends :]).max())))
+    return np.asarray(
+        step / max(1.0, float(np.abs(step[len(step) - state.n_ends :]).max(initial=0.0)))
+    )
 
 
 def newton(
@@ -256,7 +259,7 @@ def inner_parameters(problem: JointProblem, params: Floats) -> Floats:
             f"start has {len(params)} entries, but this model has {problem.size} parameters: "
             f"{', '.join(f'{text} equation' for text in equations)} and {selection} equation (each "
             f"intercept first){''.join(f', {name}' for name in ends[:-1])} and {ends[-1]}, as in "
-            "params_. Start from a rho instead."
+            f"params_.{'' if problem.rho is None else ' Start from a rho instead.'}"
         )
     params = params.copy()
     params[problem.scales] -= np.log(problem.scale)

@@ -82,7 +82,8 @@ def validity_facts(fit: Fit) -> list[Fact]:
     facts = []
     which = fit_tests.unconverged(fit)
     if which:
-        start = "" if fit.held_rho is not None else "start from another rho, "
+        other = fit.held_rho is None and fit.family.can("single rho")
+        start = "start from another rho, " if other else ""
         cures = {
             "probit": "rescale or leave out extreme features of the selection equation, and look "
             "for one that nearly decides who is selected",
