@@ -256,7 +256,7 @@ def _with_medians(fit: Fit) -> Fit:
         # A rho that is held has no error, nor has one of two steps.
         if fit.errors[name].transformed is not None and transform is not None:
             value, error = estimates[name].value, float(errors[positions[name]])
-            transformed = transform.to(value), error / transform.slope(value)
+            transformed = float(transform.to(value)), error / transform.slope(value)
             estimates[name] = ErrorEstimate(value, transformed)
     fit = replace(
         fit.with_equation("prediction", coef, float(level - coef @ means)).with_errors(**estimates),

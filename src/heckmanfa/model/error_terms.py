@@ -21,8 +21,12 @@ class Transform:
     """before that of the parameter"""
 
 
-ATANH = Transform(lambda rho: float(np.arctanh(rho)), np.tanh, lambda rho: 1.0 - rho**2, "atanh")
-LOG = Transform(lambda sigma: float(np.log(sigma)), np.exp, lambda sigma: sigma, "log")
+def _slope_of_tanh(rho: float) -> float:
+    return 1.0 - rho**2
+
+
+ATANH = Transform(np.arctanh, np.tanh, _slope_of_tanh, "atanh")
+LOG = Transform(np.log, np.exp, float, "log")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class ErrorTerm:
     """whether anyone tests that it is zero"""
     in_units: bool = False
     """whether it is a scale, in units of the outcome"""
+
+    @property
+    def is_correlation(self) -> bool:
+        """Whether it is a correlation, estimated as its atanh."""
+        return self.transform == ATANH
 
     def back(self, transformed: float) -> float:
         """Return its value, given that on the scale of the likelihood."""
@@ -55,5 +64,5 @@ SIGMA = ErrorTerm("sigma", 0.0, transform=LOG, tested=False, in_units=True)
 
 def single_correlation(terms: Iterable[ErrorTerm]) -> str | None:
     """Return the name of the one correlation; None if there are several or none."""
-    names = [term.name for term in terms if term.transform is ATANH]
+    names = [term.name for term in terms if term.is_correlation]
     return names[0] if len(names) == 1 else None

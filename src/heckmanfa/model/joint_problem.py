@@ -29,7 +29,7 @@ from heckmanfa.data.arrays import (
     zeros,
 )
 from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.model.error_terms import ATANH, RHO, SIGMA, ErrorTerm, single_correlation
+from heckmanfa.model.error_terms import RHO, SIGMA, ErrorTerm, single_correlation
 from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
@@ -123,7 +123,7 @@ class JointProblem(ABC):
     @property
     def correlations(self) -> list[int]:
         """Positions in theta of atanh correlations."""
-        return [self.place(term.name) for term in self.ends if term.transform is ATANH]
+        return [self.place(term.name) for term in self.ends if term.is_correlation]
 
 
 @dataclass(frozen=True)
