@@ -273,6 +273,8 @@ def fit_of_equations(
 def fit_of_maximum(inputs: Inputs, maximum: JointMaximum) -> Fit:
     """Return the fit of maximum-likelihood estimates, by any family."""
     aic, bic = maximum.criteria(inputs.n_obs)
+    # The covariance has the order of the likelihood, and its labels that of the family.
+    assert [*maximum.equations] == [equation.name for equation in inputs.spec.family.equations]
     return fit_of_equations(
         inputs,
         maximum.features,
