@@ -260,9 +260,11 @@ class Reported:
             Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
-        evidence = evidence_of(self.fit_, effort="quick")
-        facts = facts_of_fit(self.fit_, weights=evidence.weights)
-        return summarize(evidence, conf_level, read_reports(include), facts)
+        fit = self.fit_
+        evidence = evidence_of(fit, effort="quick") if fit.way.searched else None
+        weights = weights_of(fit, "quick") if evidence is None else evidence.weights
+        facts = facts_of_fit(fit, weights=weights)
+        return summarize(fit, evidence, conf_level, read_reports(include), facts)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.

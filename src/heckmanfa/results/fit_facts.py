@@ -72,7 +72,8 @@ def problems_of(fit: Fit) -> list[Fact]:
     cautions.
     """
     facts = [*validity_facts(fit), *cluster_facts(fit)]
-    if not np.isnan(fit.rho) and fit.held_rho is None:
+    known = fit.family.can("single rho") and not np.isnan(fit.rho)
+    if known and fit.held_rho is None:
         facts += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
     return [fact for fact in facts if fact.level != "ok" and fact.case != UNTESTED]
 
@@ -82,7 +83,8 @@ def validity_facts(fit: Fit) -> list[Fact]:
     facts = []
     which = fit_tests.unconverged(fit)
     if which:
-        start = "" if fit.held_rho is not None else "start from another rho, "
+        other = fit.held_rho is None and fit.family.can("single rho")
+        start = "start from another rho, " if other else ""
         cures = {
             "probit": "rescale or leave out extreme features of the selection equation, and look "
             "for one that nearly decides who is selected",
@@ -250,11 +252,13 @@ def range_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
 
 
 def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
-    """Judge rho, the maxima of the likelihood, and the tests of rho = 0.
+    """Judge rho, the maxima of the likelihood, and the tests of rho = 0, if there is one rho.
 
     ``profiled`` is whether a profile of the likelihood, which knows more about its maxima, is told
     as well.
     """
+    if not fit.family.can("single rho"):
+        return []
     first, maxima = rho_fact(fit), maxima_facts(fit)
     if fit.held_rho is not None:
         return [first]
@@ -374,6 +378,8 @@ def boundary_facts(fit: Fit) -> list[Fact]:
     """Say that the interval of rho leans on the boundary, where rho is all that is corrected by."""
     # Other facts say of such a rho that it is not estimated at all.
     if fit.family.has_imr or fit.probit is None or not fit.converged or fit.doubts:
+        return []
+    if not fit.family.can("single rho"):
         return []
     rho = rho_of(fit, tidy(fit, CONF_LEVEL))
     if not rho.has_interval or max(-rho.low, rho.high) <= _NEAR_BOUNDARY:
