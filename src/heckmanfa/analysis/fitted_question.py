@@ -27,6 +27,7 @@ from heckmanfa.inference.assessment import (
     uncertainty_or_why,
     what_if_or_why,
 )
+from heckmanfa.report.settings import why_robust
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
@@ -328,8 +329,8 @@ class FittedQuestion(Prepared):
         if self.model.n_clusters_ is not None:
             n = plural(self.model.n_clusters_, "cluster")
             return f"{self.errors_kind} ({n} of {shown(self.question.cluster)})"
-        if self.errors_kind == "robust" and not self.question.robust:
-            return "robust, as sampling weights need"
+        if self.errors_kind == "robust":
+            return f"robust{why_robust(self.model.fit_, asked=self.question.robust)}"
         return self.errors_kind
 
     @property

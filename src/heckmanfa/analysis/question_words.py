@@ -76,7 +76,7 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
         start = true_minus(f"{question.start:g}")
         facts["Start"] = f"Maximum likelihood starts from rho = {start}."
     facts["Standard errors"] = errors_words(
-        model.cov_type, said(question.cluster or ""), model.n_clusters_, asked=question.robust
+        model.fit_, said(question.cluster or ""), asked=question.robust
     )
     if question.weights is not None:
         facts["Weights"] = f"{said(question.weights)} {weight_words(model.weight_kind)}"

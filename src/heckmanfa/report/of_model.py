@@ -107,7 +107,7 @@ def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
     facts[fit.way.words.predict] = f"{_named(fit, fit.equation)}."
     facts |= estimation_words(fit)
     groups = shown(fit.origin.group_column or "group")
-    facts["Standard errors"] = errors_words(fit.spec.cov_type, groups, fit.n_clusters, asked=True)
+    facts["Standard errors"] = errors_words(fit, groups, asked=True)
     if fit.weighted:
         column = shown(fit.origin.weight_column or "given")
         facts["Weights"] = f"{column} {weight_words(fit.spec.weight_kind)}"
