@@ -105,7 +105,9 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
     columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
     kind = ""
-    for row in reported.comparison.with_errors(reported.evidence.effects.table).to_dict("records"):
+    evidence = reported.evidence
+    terms = reported.comparison.with_errors(evidence.effects.table, evidence.averaged_least_squares)
+    for row in terms.to_dict("records"):
         if row["kind"] != kind:
             kind = str(row["kind"])
             rows.append(_part_title(reported, kind))
@@ -167,9 +169,10 @@ def _cell(key: str, value: float) -> str:
 def _coefficient_notes(reported: Reported) -> list[str]:
     fit, compared, words = reported.fit, reported.comparison, reported.evidence.words
     naive = words.naive_short
+    alike = reported.evidence.averaged_least_squares is not None
     notes = [
-        f"{naive[0].upper()}{naive[1:]}: the same features on the selected rows, with no "
-        "correction for selection."
+        f"{naive[0].upper()}{naive[1:]}: {'averaged alike, over sets of ' if alike else ''}the "
+        "same features on the selected rows, with no correction for selection."
     ]
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
