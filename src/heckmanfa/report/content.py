@@ -15,10 +15,19 @@ from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.results.summary import likelihood_name
-from heckmanfa.text.option_words import told
+from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import chance_text, count, figure, interval, number, p_value, percent
+from heckmanfa.text.wording import (
+    chance_text,
+    count,
+    figure,
+    interval,
+    number,
+    p_value,
+    percent,
+    typeset,
+)
 
 _TERMS = {
     "imr": "lambda",
@@ -198,11 +207,8 @@ def _coefficient_notes(reported: Reported) -> list[str]:
             "the outcome's error."
         )
     # What limits a claim is among the claims, and other cautions are among the checks.
-    return notes + [
-        told(fact.sentence, keywords=True)
-        for fact in reported.caveats
-        if fact.verdict == "ok" and not fact.claim
-    ]
+    said = [fact.sentence for fact in reported.caveats if fact.verdict == "ok" and not fact.claim]
+    return [told(outside_options(typeset, note), keywords=True) for note in [*notes, *said]]
 
 
 def best_blocks(evidence: Evidence) -> list[PageBlock]:
