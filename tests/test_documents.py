@@ -1,9 +1,9 @@
 """The code in documents runs and prints what is shown under it.
 
 Fences of ``python`` are run; a fence of ``text`` right after one is its output. In README.md and
-the pages on the command line the same goes for fences of ``sh`` in which every line is a ``heckmanfa`` command; the
-output of a command that fails is the line of its error. The blocks of a file run in order, and
-share their names and a folder.
+the pages on the command line the same goes for fences of ``sh`` in which every line is a
+``heckmanfa`` command; the output of a command that fails is the line of its error. The blocks of a
+file run in order, and share their names and a folder.
 """
 
 import contextlib

@@ -219,6 +219,8 @@ def _test(
     """Test the features put back into a model, jointly, by Wald or by the likelihood ratio."""
     if isinstance(model, str):
         return {"note": model}
+    if ratio and fit.log_likelihood is None:
+        return {"note": "the model has no likelihood"}
     two_step = isinstance(model, TwoStep)
     if isinstance(model, TwoStep):
         rho, log_likelihood = float(model.solution.rho), np.nan
@@ -245,8 +247,7 @@ def _test(
 
 def _likelihood_ratio(fit: Fit, log_likelihood: float, n_tested: int) -> Wald:
     """Compare the log-likelihood with that of the fit."""
-    if fit.log_likelihood is None:
-        return Wald(np.nan, n_tested, np.nan, None, "the model has no likelihood")
+    assert fit.log_likelihood is not None
     ratio = 2.0 * (log_likelihood - fit.log_likelihood)
     if ratio < -_ROUNDING:
         lower = "the fit with these features ended at a lower maximum; give a start"
