@@ -175,6 +175,35 @@ def test_a_binary_outcome_and_one_without_gaps_have_tables(tmp_path):
     ]
 
 
+def test_labels_and_units_stand_beside_names(tmp_path):
+    frame = table().rename(columns={FORMULA: "x", MARKUP: "z"})
+    codebook = pd.DataFrame(
+        {
+            "column": ["x", "place"],
+            "label": ["Years & months", "Where they live"],
+            "unit": ["years", ""],
+            "levels": ["", "a=inland; b=by the sea; c=hills"],
+        }
+    )
+    codebook.to_csv(tmp_path / "codebook.csv", index=False)
+    found = analyse(frame, outcome="y", labels=str(tmp_path / "codebook.csv"))
+    for ending in FORMATS:
+        found.save_table(tmp_path / f"out{ending}")
+    lines = pd.read_csv(tmp_path / "out.csv", keep_default_na=False).set_index("feature")
+    assert (lines.loc["x", "label"], lines.loc["x", "unit"]) == ("Years & months", "years")
+    assert (lines.loc["z", "label"], lines.loc["z", "unit"]) == ("", "")
+    assert set(lines.loc["place", "level_label"]) == {"by the sea", "hills"}
+    for sheet in ("Coefficients", "Selection"):
+        terms = pd.read_excel(tmp_path / "out.xlsx", sheet_name=sheet).set_index("term")
+        assert terms.loc["x", "label"] == "Years & months"
+    roles, coefficients, _ = word_tables(tmp_path / "out.docx")
+    assert {"Years & months (x)", "z", "Where they live (place)"} <= {row[0] for row in roles}
+    assert "by the sea rather than inland" in {row[1] for row in roles}
+    assert "Years & months (x)" in {row[0] for row in coefficients}
+    with pytest.raises(InputError, match="labels"):
+        found.save_table(tmp_path / "codebook.csv", force=True)
+
+
 def test_a_name_without_a_format_is_refused_before_anything_is_computed(analysis, tmp_path):
     for name in ("out.pdf", "out", "out.xls"):
         with pytest.raises(InputError, match=r"must end in \.csv, \.xlsx, \.docx, \.tex, \.md or"):

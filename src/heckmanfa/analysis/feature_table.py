@@ -5,7 +5,7 @@ A file of it is one of `heckmanfa.results.table_files`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from heckmanfa.results.document import Block, Code, Heading, Notes, PageBlock, P
 from heckmanfa.results.effects import UNKNOWN, Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import Labels, label, said, said_level, with_name
 from heckmanfa.text.table import Column, Table
 from heckmanfa.text.wording import true_minus
 
@@ -30,7 +30,8 @@ def feature_frame(pictures: Pictures) -> pd.DataFrame:
     Features come in the order of `Analysis.roles`. Chances are shares of BIC, AIC and EBIC weight,
     and of BIC weight without lambda; effects are per unit, those on selection in percentage points
     for the change that the table names. Effects on a binary outcome are on its probability, from 0
-    to 1, beside a naive probit in place of least squares.
+    to 1, beside a naive probit in place of least squares. Labels and units stand beside names if
+    there are any.
     """
     margins, evidence = pictures.margins, pictures.evidence
     drivers = {} if margins is None else {driver.name: driver for driver in margins.drivers}
@@ -38,13 +39,13 @@ def feature_frame(pictures: Pictures) -> pd.DataFrame:
     lines = [
         line
         for feature in evidence.ordered()
-        for line in _lines(feature, drivers.get(feature.name), naive)
+        for line in _lines(feature, drivers.get(feature.name), naive, pictures.labels)
     ]
     return pd.DataFrame(lines)
 
 
 def _lines(
-    feature: FeatureEvidence, driver: SelectionDriver | None, naive: str
+    feature: FeatureEvidence, driver: SelectionDriver | None, naive: str, labels: Labels
 ) -> list[dict[str, Any]]:
     """Return the lines of one feature: one, or one for each level of a category.
 
@@ -65,7 +66,10 @@ def _lines(
     for place, item in enumerate(items):
         level = item.name if feature.levels else feature.level
         effects: list[Effect | None] = [item.effect, item.least_squares, item.all_features]
-        line: dict[str, Any] = {"feature": feature.name, "level": level}
+        line: dict[str, Any] = {"feature": feature.name, **_words_of(feature.name, labels)}
+        line["level"] = level
+        if labels.levels:
+            line["level_label"] = labels.levels.get((feature.name, level), "")
         line |= {"reference": feature.reference, **common}
         for name, effect in zip(("effect", naive, "all_features"), effects, strict=True):
             known = effect or UNKNOWN
@@ -80,9 +84,27 @@ def _lines(
     return lines
 
 
-def table_blocks(reported: Callable[[], Reported]) -> list[Block]:
+def _words_of(name: str, labels: Labels) -> dict[str, str]:
+    """Return the label and the unit of a column, if any column of the table has one."""
+    known = {"label": labels.names, "unit": labels.units}
+    return {kind: words.get(name, "") for kind, words in known.items() if words}
+
+
+def with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Put the labels of terms beside them, if readers know any by a label."""
+    if frame.empty:
+        return frame
+    terms = frame["term"].astype(str)
+    labels = terms.map(label)
+    if (labels == terms).all():
+        return frame
+    frame = frame.copy()
+    frame.insert(list(frame.columns).index("term") + 1, "label", labels.where(labels != terms, ""))
+    return frame
+
+
+def table_blocks(page: Reported) -> list[Block]:
     """Return what a reader needs of an answer: its sentences, roles, and both equations."""
-    page = reported()
     answer, evidence = page.answer, page.evidence
     blocks: list[PageBlock] = [
         Heading(page.title),
@@ -137,14 +159,15 @@ def _roles_table(evidence: Evidence) -> Table:
     for feature in evidence.ordered():
         for item in feature.levels or (feature,):
             level = item.name if feature.levels else feature.level
-            change = f"{shown(level)} rather than {shown(feature.reference)}" if level else ""
-            line = [shown(feature.name), change, evidence.share_words(feature), feature.role]
+            ends = (said_level(feature.name, end) for end in (level, feature.reference))
+            change = " rather than ".join(ends) if level else ""
+            line = [with_name(feature.name), change, evidence.share_words(feature), feature.role]
             for effect in (item.effect, item.least_squares):
                 value, low, high = words.numbers(effect.estimate, effect.low, effect.high)
                 line += [value, f"{low} to {high}" if low and high else ""]
             rows.append(line)
     unit = f", in {words.unit}" if words.unit else ""
-    caption = f"Which features predict {shown(evidence.outcome)}, and how much{unit}"
+    caption = f"Which features predict {said(evidence.outcome)}, and how much{unit}"
     return Table(columns, tuple(rows), caption, "roles-table")
 
 

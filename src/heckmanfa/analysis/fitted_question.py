@@ -34,8 +34,10 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.labelling import labels_of
 from heckmanfa.results.naming import Naming, name_dummies
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
+from heckmanfa.text.labels import Labels, in_labels, said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import plural
 
@@ -61,13 +63,20 @@ class FittedQuestion(Prepared):
     """the kind of each of them"""
 
     @cached_property
+    @in_labels
     def evidence(self) -> Evidence:
         """The numbers behind the answer: chances, roles and effects of the table's columns."""
         evidence = evidence_of(self.model.fit_, self._naming, never=self._never)
         if not any(code.is_outcome for code in self.suspicions):
             return evidence
-        why = f"{shown(self.question.outcome)} has values that look like codes for missing"
+        why = f"{said(self.question.outcome)} has values that look like codes for missing"
         return replace(evidence, judgement=evidence.judgement.doubted(why))
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What readers call the columns, where that is not their name."""
+        fit, outcome = self.model.fit_, self.question.outcome
+        return labels_of(self.codebook, fit, self._naming, outcome)
 
     @property
     def _naming(self) -> Naming:
@@ -89,6 +98,7 @@ class FittedQuestion(Prepared):
         )
 
     @cached_property
+    @in_labels
     def uncertainty(self) -> UncertaintyInterval | Untested | None:
         """Where each coefficient lies for rho in a range; None without a selection equation.
 
@@ -106,6 +116,7 @@ class FittedQuestion(Prepared):
         )
 
     @cached_property
+    @in_labels
     def what_if(self) -> WhatIf | Untested | None:
         """Estimates under other exclusions; None for averages and for a fixed rho.
 
@@ -122,6 +133,7 @@ class FittedQuestion(Prepared):
         return what_if_or_why(self.model.what_if, rows.X, self.outcome, **rows.roles)
 
     @cached_property
+    @in_labels
     def diagnostics(self) -> Diagnostics:
         """Diagnostics of the model, for the rows of the fit if these are in memory."""
         X = None if self.loaded is None else self.loaded.X
@@ -149,6 +161,7 @@ class FittedQuestion(Prepared):
         return self.comparison.with_errors(self.estimates, self.evidence.averaged_least_squares)
 
     @cached_property
+    @in_labels
     def facts(self) -> list[Fact]:
         """Everything worth telling about the answer, in reading order."""
         table = TableFacts(

@@ -19,6 +19,7 @@ from heckmanfa.analysis.column_roles import (
     read_outcome,
     read_roles,
 )
+from heckmanfa.analysis.labelling import codebook_of
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -66,6 +67,7 @@ from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
+from heckmanfa.tables.codebook import Codebook, schema_codebook, stored_codebook
 from heckmanfa.tables.reading import Table, is_piped, open_table
 from heckmanfa.tables.streamed import (
     GIGABYTE,
@@ -119,8 +121,10 @@ def _prepare(
     size = table.size(needed)
     if size <= most_bytes:
         tell(f"reading {question.called}")
+        codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
         loaded = table.load([name for name in table.columns if name in needed])
-        return _encode(question, Table(loaded), names, table.columns, table.paths, tell)
+        read = Table(loaded), names, table.columns, table.paths
+        return _encode(question, *read, codebook, tell)
     if question.device != "cpu":
         raise InputError(
             f"{option('device', question.device)} needs the rows loaded, which would take about "
@@ -158,7 +162,9 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         [question.outcome, *([question.weights] if question.weights else []), *numbers]
     )
     files = () if piped else (Path(question.data),)
-    return _encode(question, table, names, columns, files, tell)
+    stored = Codebook() if piped else stored_codebook(question.data)
+    codebook = codebook_of(question, columns, stored)
+    return _encode(question, table, names, columns, files, codebook, tell)
 
 
 def _literal(question: Question) -> list[str]:
@@ -197,6 +203,9 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
 
 def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
     """Encode a frame, whose dtypes say what its columns hold."""
+    schema = getattr(frame, "schema", None)
+    # Of the frames with a schema, only those of Arrow have metadata.
+    stored = schema_codebook(schema) if hasattr(schema, "metadata") else None
     frame = _as_pandas(frame)
     columns = [str(name) for name in frame.columns]
     if twice := repeated(columns):
@@ -206,7 +215,8 @@ def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], 
     refuse_text_options(vars(question), "a frame")
     names = feature_names(question, columns)
     frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
-    return _encode(question, Table(frame), names, columns, (), tell)
+    codebook = codebook_of(question, columns, stored)
+    return _encode(question, Table(frame), names, columns, (), codebook, tell)
 
 
 def _encode(
@@ -215,6 +225,7 @@ def _encode(
     names: list[str],
     columns: list[str],
     files: tuple[Path, ...],
+    codebook: Codebook,
     tell: Callable[[str], None],
 ) -> Prepared:
     """Encode the features ``names`` of a table in memory; leave out rows that lack one."""
@@ -285,6 +296,7 @@ def _encode(
         coded_numbers=coded,
         target=target,
         lost=lost,
+        codebook=codebook,
     )
 
 
@@ -350,6 +362,7 @@ def _prepare_stream(
     refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
     store = f"{needed} store missing values as null and dates as numbers, or {larger}"
     refuse_given(question, ["na_values", "dates"], store)
+    codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
     learned = learn_streamed(
         table,
         names,
@@ -404,6 +417,7 @@ def _prepare_stream(
         ),
         target=target,
         lost=None,
+        codebook=codebook,
     )
 
 

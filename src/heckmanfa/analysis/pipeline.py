@@ -16,7 +16,7 @@ from narwhals.typing import IntoDataFrame
 
 from heckmanfa.analysis.checking import checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources
-from heckmanfa.analysis.feature_table import feature_frame, table_blocks
+from heckmanfa.analysis.feature_table import feature_frame, table_blocks, with_labels
 from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Loaded, fit_question
@@ -35,8 +35,10 @@ from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
+from heckmanfa.results.document import Block
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.table_files import SavedTable, check_table_path, write_saved
+from heckmanfa.text.labels import in_labels, said
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
@@ -80,10 +82,12 @@ class Analysis(FittedQuestion):
     def _repr_html_(self) -> str:
         return card_or_summary(self._card, self.model.summary)
 
+    @in_labels
     def _card(self) -> str:
         return card_html(self.answer, self.pictures().forest, self.question.fitted)
 
     @cached_property
+    @in_labels
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
         asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
@@ -101,6 +105,7 @@ class Analysis(FittedQuestion):
         return roles_frame(self.evidence)
 
     @cached_property
+    @in_labels
     def held_out(self) -> HeldOut | str | None:
         """Scores of selected rows by fits without them, or why not; None without classes."""
         if not self.target.family.has_classes or not self.is_corrected:
@@ -116,18 +121,20 @@ class Analysis(FittedQuestion):
         rows = self.rows
         picture_rows = partial(PictureRows, self.model.fit_, self.evidence.naming)
         if not isinstance(rows, Loaded):
-            return Pictures(self.evidence, picture_rows(rows))
+            return Pictures(self.evidence, picture_rows(rows), self.labels)
         made = picture_rows(
             rows.X, self.outcome, rows.selected, rows.weight, derived=self.derived_columns
         )
-        return Pictures(self.evidence, made)
+        return Pictures(self.evidence, made, self.labels)
 
     @cached_property
+    @in_labels
     def checks(self) -> tuple[Check, ...]:
         """How far to trust the answer, the gravest first."""
         return checks_of_answer(self)
 
     @cached_property
+    @in_labels
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.facts, self.checks)
@@ -146,22 +153,31 @@ class Analysis(FittedQuestion):
             Whether an existing file may be replaced.
         """
         check_table_path(path)
-        refuse_clashes({"the analysis": self.question.data}, {"path": path})
+        labels = self.question.labels
+        reads = {"the analysis": self.question.data}
+        reads |= {"labels": labels} if isinstance(labels, str) else {}
+        refuse_clashes(reads, {"path": path})
         with replacing(path, force=force) as part:
             write_saved(self._saved_table(), part)
 
+    @in_labels
     def _saved_table(self) -> SavedTable:
         estimates = self.estimates
+        selection = estimates[estimates["equation"] == "selection"].drop(columns="equation")
         sheets = {
             "Features": feature_frame(self.pictures()),
-            "Coefficients": self.coefficients.dropna(axis=1, how="all"),
-            "Selection": estimates[estimates["equation"] == "selection"].drop(columns="equation"),
+            "Coefficients": with_labels(self.coefficients.dropna(axis=1, how="all")),
+            "Selection": with_labels(selection.dropna(axis=1, how="all")),
             "Answer": pd.DataFrame({"answer": self.answer.sentences}),
         }
-        sheets["Selection"] = sheets["Selection"].dropna(axis=1, how="all")
         filled = {title: frame for title, frame in sheets.items() if len(frame)}
-        return SavedTable(filled, partial(table_blocks, self.reported))
+        return SavedTable(filled, self._table_blocks)
 
+    @in_labels
+    def _table_blocks(self) -> list[Block]:
+        return table_blocks(self.reported())
+
+    @in_labels
     def reported(self) -> Reported:
         """Return what the page of `heckmanfa.report.write_report` shows."""
         held = self.held_out
@@ -177,8 +193,10 @@ class Analysis(FittedQuestion):
             pictures=self.pictures(),
             comparison=self.comparison,
             outcome_column=self.question.outcome,
-            title=f"{shown(self.question.fitted)}: a selection model of "
-            f"{shown(self.question.called)}",
+            title=self.question.title
+            or f"{said(self.question.fitted)}: a selection model of {shown(self.question.called)}",
+            heading=self.question.title or "",
+            labels=self.labels,
             called=self.question.called,
             row_counts=self.row_counts,
             n_features=len(self.feature_columns),

@@ -44,7 +44,7 @@ def run(options: FitOptions, **asked: Any) -> None:
     files["--json"] = None if piped else json_out
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.
-    reads = {"DATA": question.data}
+    reads = {"DATA": question.data, "--labels": question.labels}
     with saying(quiet=quiet) as say, outputs(files, reads, force=options.force) as places:
         analysis = analyse(question, say)
         say("checking the answer")

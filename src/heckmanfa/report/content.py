@@ -15,8 +15,8 @@ from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.results.summary import likelihood_name
+from heckmanfa.text.labels import said, said_all, with_name
 from heckmanfa.text.option_words import outside_options, told
-from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import (
     chance_text,
@@ -121,11 +121,11 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
             kind = str(row["kind"])
             rows.append(_part_title(reported, kind))
         name = str(row["term"])
-        label = _TERMS.get(name, name) if kind in ("errors", "fit") else name
+        label = _TERMS.get(name, name) if kind in ("errors", "fit") else with_name(name)
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         cells += [interval(*ends.get((kind, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
-    outcome = shown(reported.outcome)
+    outcome = said(reported.outcome)
     meaning = (
         f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
         "for anyone, selected or not, with the other features of the equation held equal."
@@ -226,7 +226,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         groups["All features"] = whole.coef
     rows = [
         [
-            labels[column],
+            with_name(labels[column]),
             *(
                 cell
                 for series in groups.values()
@@ -246,7 +246,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
     columns = [Column("Term", False)]
     for group in groups:
         columns += [Column("Estimate", group=group), Column("95% interval", group=group)]
-    names = ", ".join(map(shown, best.names)) or "none"
+    names = ", ".join(said_all(best.names)) or "none"
     return [
         Table(tuple(columns), tuple(rows), "The best assignment by BIC", "best-table"),
         Notes(
@@ -275,7 +275,7 @@ def selection_blocks(reported: Reported) -> list[PageBlock]:
         return []
     tidy = reported.evidence.effects.table
     rows = [
-        [str(row["term"]), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
+        [with_name(str(row["term"])), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
     ]
     counts = reported.row_counts

@@ -20,8 +20,8 @@ from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEviden
 from heckmanfa.results.headline import LITTLE_RHO, headline, interval_words, verdict
 from heckmanfa.results.judgement import VerdictKind
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, with_unit
 from heckmanfa.text.passage import Name, Passage, join, passage
-from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
     NO_EXCLUSION,
     ONLY_NORMALITY,
@@ -151,7 +151,7 @@ def answer_of(
     return Answer(
         headline=headline(evidence),
         lede=judged.sentence,
-        which=Tile(f"Which features predict {shown(evidence.outcome)}?", "", "", _which(evidence)),
+        which=Tile(f"Which features predict {said(evidence.outcome)}?", "", "", _which(evidence)),
         how_much=_how_much(evidence, bounds),
         selection=Tile("Did selection matter?", judged.title, kind, judged.words),
         trust=_trust(checks),
@@ -312,7 +312,8 @@ def _range(
     ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
     low, high = effects(*ends)
     more = "more" if bound.high > 0.0 else "less"
-    heading = passage(f"{low} to {high} {more} ", y, " for ", change)
+    amount = f"{low} to {with_unit(high, evidence.outcome)}"
+    heading = passage(f"{amount} {more} ", y, " for ", change)
     if evidence.fit.family.has_classes:
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")

@@ -9,6 +9,7 @@ from heckmanfa import errors
 from heckmanfa.fit import Fit
 from heckmanfa.results.fact_words import FACT_WORDS, chosen
 from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Level, Text
+from heckmanfa.text.labels import label, said_all
 from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import capitalised, listed, plural, typeset
@@ -165,7 +166,7 @@ def check_of(fact: Fact, fit: Fit, outcome: str) -> list[Check]:
     """Return a fact about a table with this outcome as a check; none if it checks nothing."""
     about, untested = FACT_WORDS[fact.key], fact.case == UNTESTED
     values = asdict(fit.family.words) | dict(fact.values or {})
-    values |= {"outcome": shown(outcome), "names": listed(fact.names)}
+    values |= {"outcome": shown(label(outcome)), "names": listed(said_all(fact.names))}
 
     def said(text: Text) -> str:
         words = chosen(text, fact.case, fact.level).format(**values)

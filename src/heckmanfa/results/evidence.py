@@ -228,7 +228,7 @@ def evidence_of(
     never: Sequence[str] = (),
     effort: Effort = "rough",
 ) -> Evidence:
-    """Collect the numbers of a first screen from a fit.
+    """Collect the numbers of a first screen from a fit, which are about one outcome equation.
 
     Parameters
     ----------
@@ -240,6 +240,7 @@ def evidence_of(
     effort : {"quick", "rough", "full"}
         How long weighing the sets of features behind a search may take.
     """
+    fit.family.require("single outcome equation")
     naming = naming or Naming.of(fit)
     effects, weights = effects_of(fit), weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)

@@ -20,6 +20,7 @@ from heckmanfa.results.document import (
     Paragraph,
     Part,
 )
+from heckmanfa.text.labels import label
 from heckmanfa.text.option_words import told
 from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import cut, printable, shown
@@ -83,7 +84,7 @@ def marked(words: Passage | str) -> str:
 
 def cut_name(name: Name) -> str:
     """Escape a name as sentences of the page show it."""
-    return escape(cut(name.text, _MOST_OF_NAME))
+    return escape(cut(name.label, _MOST_OF_NAME))
 
 
 def _mark(name: Name) -> str:
@@ -183,9 +184,16 @@ def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
         for column, cell in zip(columns[1:], row[1:], strict=True)
     )
     if columns[0].is_feature:
-        name = escape(row[0])
-        return f'<tr data-f="{name}"><th scope="row">{name}</th>{cells}</tr>'
+        return f'<tr data-f="{escape(row[0])}"><th scope="row">{_head(row[0])}</th>{cells}</tr>'
     return f'<tr><th scope="row">{escape(shown(row[0]))}</th>{cells}</tr>'
+
+
+def _head(name: str) -> str:
+    """Render the name of a feature, after its label if it has one."""
+    words = label(name)
+    if words == name:
+        return escape(name)
+    return f'{escape(cut(words, _MOST_OF_NAME))} <span class="column">{escape(name)}</span>'
 
 
 def _cell(tag: str, column: Column, text: str, page: bool, scope: str = "") -> str:
