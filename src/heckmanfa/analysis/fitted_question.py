@@ -159,7 +159,7 @@ class FittedQuestion(Prepared):
     @cached_property
     def coefficients(self) -> pd.DataFrame:
         """That comparison with standard errors; see `SideBySide.with_errors`."""
-        return self.comparison.with_errors(self.estimates)
+        return self.comparison.with_errors(self.estimates, self.evidence.averaged_least_squares)
 
     @cached_property
     @in_labels

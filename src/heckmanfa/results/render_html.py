@@ -32,6 +32,8 @@ MOST_ROWS = 500
 
 # Characters of a name in a sentence.
 _MOST_OF_NAME = 40
+# Characters of a cell that stays on one line.
+_ONE_LINE = 32
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -122,7 +124,7 @@ def _page_block(block: PageBlock, most: int) -> str:
 
 def _page_table(table: Table, most: int) -> str:
     """Render a table in a box of its own, which scrolls if the page is too narrow."""
-    note = ""
+    note, table = "", table.without_empty()
     if table.n_rows > most:
         note = (
             f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; '
@@ -195,6 +197,8 @@ def _head(name: str) -> str:
 
 
 def _cell(tag: str, column: Column, text: str, page: bool, scope: str = "") -> str:
-    # Most cells of a page are numbers, so text is what has a class.
-    kind = {("th", True): "n", ("td", False): "t"}.get((tag, column.is_number), "") if page else ""
+    # Most cells of a page are numbers, so text is what has a class; long text may wrap.
+    words = "t" if len(text) <= _ONE_LINE else "t long"
+    kind = {("th", True): "n", ("td", False): words}.get((tag, column.is_number), "")
+    kind = kind if page else ""
     return f"<{tag}{scope}{_class(kind)}>{escape(text)}</{tag}>"
