@@ -22,9 +22,10 @@ from heckmanfa.data.rows import Block
 from heckmanfa.errors import InputError, NoExclusionWarning
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import LINEAR, Family, Fit, Inputs
-from heckmanfa.fit.family import IMR, RHO, SIGMA, ErrorTerm, Transform, register
+from heckmanfa.fit.family import register
 from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.fit.making import error_estimates, fit_of_equations
+from heckmanfa.model.error_terms import IMR, RHO, SIGMA, ErrorTerm, Transform
 from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.two_step import solve_two_step
@@ -89,8 +90,9 @@ def _estimate(inputs: Inputs) -> Fit:
     for (term, value), on_scale, error in zip(_terms(best.x[n:]), best.x[n:], spread, strict=True):
         errors[term.name] = ErrorEstimate(value, (float(on_scale), float(error)))
     aic, bic = likelihood_criteria(-best.fun, len(best.x), inputs.n_obs)
+    equations = {"prediction": best.x[:j], "selection": best.x[j:n]}
     return fit_of_equations(
-        *(inputs, features, best.x[:j], best.x[j:n], errors, spec.error_terms),
+        *(inputs, features, equations, errors, spec.error_terms),
         adjusted_r2=float("nan"),
         aic=aic,
         bic=bic,

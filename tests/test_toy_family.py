@@ -26,9 +26,10 @@ from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import LINEAR, Family, Inputs
-from heckmanfa.fit.family import IMR, RHO, Beginning, register
+from heckmanfa.fit.family import Beginning, register
 from heckmanfa.fit.making import fit_of_maximum
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.error_terms import IMR, RHO, ErrorTerm
 from heckmanfa.model.joint_problem import LinearProblem, State, index_range
 from heckmanfa.model.likelihood import (
     Doubt,
@@ -52,7 +53,7 @@ SIGMA_KNOWN = 1.3
 class KnownScaleProblem(LinearProblem):
     """The linear likelihood without its log sigma, which is known."""
 
-    ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
+    ends: ClassVar[tuple[ErrorTerm, ...]] = (RHO,)
 
     def _with_scale(self, theta: Floats) -> Floats:
         return np.insert(theta, -1, np.log(SIGMA_KNOWN / self.scale))

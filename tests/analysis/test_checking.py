@@ -18,7 +18,7 @@ from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.checks import badge, fine_words
 from heckmanfa.results.fact_words import FACT_WORDS
 from heckmanfa.results.facts import LEVELS
-from heckmanfa.text.wording import chance_text
+from heckmanfa.text.wording import chance_text, typeset
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
@@ -96,10 +96,10 @@ def test_what_the_model_assumes_is_tested_at_the_best_assignment(mroz):
     found = by_key(analysis)
     assert analysis.best_model.prediction_features_ == ["educ", "exper"]
     for test in tests:
-        assert found[test.name].value == test.result
+        assert found[test.name].value == typeset(test.result)
         assert (found[test.name].level == "ok") == (test.p_value >= 0.05)
     assert found["normality_prediction"].title == "The errors of lwage are not normal."
-    assert f"({tests.correction_form.result})" in found["normality_prediction"].do
+    assert f"({typeset(tests.correction_form.result)})" in found["normality_prediction"].do
     chosen = mroz(search="best-subset")
     assert chosen.best_model is chosen.model
 
@@ -131,7 +131,7 @@ def test_no_two_checks_say_the_same(mroz):
     found = by_key(mroz(search="best-subset"))
     assert "near_ties" not in found
     assert found["exclusions"].title == "The exclusions drive selection weakly for their number."
-    assert found["exclusions"].value == "chi2 = 101 for 13 features; 130 would be strong"
+    assert found["exclusions"].value == "χ² = 101 for 13 features; 130 would be strong"
     assert found["what_if"].title == "An excluded feature appears to predict."
 
 

@@ -156,7 +156,7 @@ def test_the_paragraph_about_an_average_names_its_weights_and_numbers(mroz):
     ends = f"95% interval {MINUS}{abs(imr['ci_low']):.2f} to"
     assert f"lambda {MINUS}{abs(imr['estimate']):.2f}, {ends}" in said
     assert "The data do not tell whether selection on what was not observed took place (" in said
-    assert said.endswith("The errors of lwage are not normal (chi2(2) = 299.4, p < 0.001).")
+    assert said.endswith("The errors of lwage are not normal (χ²(2) = 299.4, p < 0.001).")
     assert {"educ", "exper", "lwage"} <= names_of(analysis.answer.may_write)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.analysis.pipeline import feature_frame
+from heckmanfa.analysis.feature_table import feature_frame
 
 
 def table(n=600):

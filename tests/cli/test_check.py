@@ -213,7 +213,9 @@ def test_parquet_files_are_checked_in_memory_only(shell, women):
 
 def test_python_gets_findings_options_and_the_call(women):
     table = women.fillna({"lwage": -99}).assign(area=spelled(women["area"]))
+    before = table.copy()
     check = check_table(table, outcome="lwage", search="none", select_only=["kids5"])
+    pd.testing.assert_frame_equal(table, before)
     assert check.findings["key"].tolist() == ["missing_codes", "mixed_case"]
     assert check.findings["columns"].tolist() == [["lwage"], ["area"]]
     assert check.options["na_values"] == ["lwage=-99"]

@@ -197,7 +197,12 @@ def test_what_a_killed_run_left_is_removed_by_the_next_run(shell, table):
 def test_fit_writes_the_table_of_features_in_formats_of_tables(shell, table):
     shell.runs(*FIT, "--save-table", "features.csv")
     assert list(pd.read_csv("features.csv")["feature"]) == ["x0", "x1", "x2"]
-    assert "must end in .csv or .parquet" in shell.refuses(*FIT, "--save-table", "features.xlsx")
+    shell.runs(*FIT, "--save-table", "features.docx")
+    before = shell.files()
+    said = shell.refuses(*FIT, "--save-table", "features.pdf")
+    assert "must end in .csv, .xlsx, .docx, .tex, .md or .parquet" in said
+    assert "features.docx exists" in shell.refuses(*FIT, "--save-table", "features.docx")
+    assert shell.files() == before
 
 
 def test_a_full_standard_output_gets_one_sentence(shell, monkeypatch):

@@ -99,6 +99,12 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
             "Robust, as sampling weights need: the variance of the errors",
         ),
         (
+            ("--search", "average"),
+            "robust",
+            "Standard errors: robust, the default of an average",
+            "Robust, the default of an average",
+        ),
+        (
             ("--cluster", "town"),
             "cluster",
             "Standard errors: cluster (5 clusters of town)",

@@ -18,7 +18,7 @@ def parabola(theta: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def test_a_start_without_a_likelihood_has_no_step_to_shorten() -> None:
-    run = _QuasiNewton(np.zeros(3), np.eye(3), np.eye(3))
+    run = _QuasiNewton(2, np.zeros(3), np.eye(3), np.eye(3))
     run.learn(float("nan"), np.zeros(3))
     assert run.done
     assert not run.converged
@@ -26,7 +26,7 @@ def test_a_start_without_a_likelihood_has_no_step_to_shorten() -> None:
 
 def test_a_step_that_does_not_rise_is_halved_a_few_times() -> None:
     # One direction is at its best already, and has no step.
-    run = _QuasiNewton(np.zeros(3), np.eye(3), 0.1 * np.eye(3))
+    run = _QuasiNewton(2, np.zeros(3), np.eye(3), 0.1 * np.eye(3))
     run.learn(-1.0, np.array([1.0, 0.0, 2.0]))
     first = run.trial - run.theta
     assert np.any(first)
@@ -41,7 +41,7 @@ def test_a_step_that_does_not_rise_is_halved_a_few_times() -> None:
 
 def test_steps_learn_the_curvature() -> None:
     """After each step the inverse information maps what the gradient lost to the step (BFGS)."""
-    run = _QuasiNewton(np.zeros(3), np.eye(3), 0.2 * np.eye(3))
+    run = _QuasiNewton(2, np.zeros(3), np.eye(3), 0.2 * np.eye(3))
     run.learn(*parabola(run.trial))
     for _ in range(12):
         before, theta = parabola(run.theta)[1], run.theta
@@ -57,10 +57,10 @@ def test_steps_learn_the_curvature() -> None:
 
 
 def test_steps_that_end_beyond_the_boundary_of_rho_has_not_converged() -> None:
-    run = _QuasiNewton(np.array([0.0, 0.0, BOUNDARY_ATANH + 1.0]), np.eye(3), np.eye(3))
+    run = _QuasiNewton(2, np.array([0.0, 0.0, BOUNDARY_ATANH + 1.0]), np.eye(3), np.eye(3))
     run.learn(-1.0, np.zeros(3))
     assert run.done
     assert not run.converged
-    inside = _QuasiNewton(np.array([0.0, 0.0, BOUNDARY_ATANH - 1.0]), np.eye(3), np.eye(3))
+    inside = _QuasiNewton(2, np.array([0.0, 0.0, BOUNDARY_ATANH - 1.0]), np.eye(3), np.eye(3))
     inside.learn(-1.0, np.zeros(3))
     assert inside.converged

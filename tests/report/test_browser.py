@@ -191,6 +191,47 @@ def test_the_headline_is_in_view_on_a_phone(browser, file_of, name):
         assert page.evaluate(IN_VIEW, "h1, .lede, .pill") == [True] * 3
 
 
+@pytest.mark.parametrize("name", ["category", "clear", "crowded", "honest"])
+def test_the_trust_tile_is_in_view_however_long_the_others_are(browser, file_of, name):
+    with Visit(browser, file_of(name)) as page:
+        *_, trust = page.evaluate(IN_VIEW, ".tile")
+        assert trust
+
+
+def test_on_a_phone_the_pill_keeps_off_the_headline_and_the_links_show_that_they_scroll(
+    browser, file_of
+):
+    arrow = "() => getComputedStyle(document.querySelector('nav'), '::after').opacity"
+    gap = """() => document.querySelector('h1').getBoundingClientRect().top
+      - document.querySelector('.pill').getBoundingClientRect().bottom"""
+    with Visit(browser, file_of("average"), 390, 844, is_mobile=True, has_touch=True) as page:
+        assert page.evaluate(gap) >= 8
+        assert page.evaluate(arrow) == "1"
+        page.evaluate("document.querySelector('nav ul').scrollLeft = 9999")
+        page.wait_for_timeout(200)
+        assert page.evaluate(arrow) == "0"
+    with Visit(browser, file_of("average")) as page:
+        assert page.evaluate(arrow) == "0"
+
+
+def test_names_steps_and_the_command_fit_their_lines(browser, file_of):
+    lines = """() => [...document.querySelectorAll('#answer td.t:not(.long), #answer tbody th')]
+      .filter((cell) => cell.getClientRects().length && cell.clientHeight > 40)
+      .map((cell) => cell.textContent)"""
+    unwrapped = """() => document.querySelectorAll('td.long').forEach((cell) => {
+      cell.style.whiteSpace = 'nowrap'; })"""
+    sideways = """() => [...document.querySelectorAll('pre')]
+      .filter((one) => one.scrollWidth > one.clientWidth).length"""
+    for width in (390, 1200):
+        with Visit(browser, file_of("average"), width) as page:
+            page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            assert page.locator("#answer td.t").count()
+            # A row with a role that wraps is two lines high; nothing else makes it so.
+            page.evaluate(unwrapped)
+            assert page.evaluate(lines) == []
+            assert page.evaluate(sideways) == 0
+
+
 def test_without_script_nothing_is_missing(browser, file_of):
     path = file_of("average")
     with Visit(browser, path) as page:

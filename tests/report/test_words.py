@@ -166,7 +166,7 @@ def test_streamed_rows_say_what_was_not_checked(case):
 def test_of_150_features_few_are_named(case, page_of):
     analysis, page = case("crowded"), page_of("crowded")
     assert len(analysis.roles) == 150
-    assert len(page.with_class("chip")) <= 11
+    assert len(page.with_class("chip")) <= 12
     rows = {one["data-f"] for one in page.with_class("row") if "data-f" in one}
     assert 15 <= len(rows) <= 60
     assert len(page.tables["margins-table"]) >= 150

@@ -111,7 +111,7 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
         ("huseduc", "29%"),
         ("city", "27%"),
     ]
-    assert answer.n_more == 7
+    assert (answer.more_sure, answer.more_unsure) == (0, 7)
     assert str(answer.which.words) == (
         "Chance that it predicts: its share of the weight (by BIC) of all 131,040 models. "
         "The best set, educ + exper, has 7%."
@@ -159,7 +159,8 @@ def test_the_clearest_names_get_chips_and_the_others_are_counted(averaged):
         )
     )
     answer = answer_of(replace(averaged, features=many))
-    assert (len(answer.sure), len(answer.unsure), answer.n_more) == (3, 7, 4)
+    assert (len(answer.sure), answer.more_sure) == (3, 2)
+    assert (len(answer.unsure), answer.more_unsure) == (7, 2)
 
 
 def test_no_search_gives_an_effect_and_no_chance(rows):

@@ -22,8 +22,9 @@ from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import ratio_facts
 from heckmanfa.results.fit_tests import ENOUGH_ROWS, is_crowded, rows_per_feature
 from heckmanfa.results.weight_facts import kinds_fact
+from heckmanfa.text.labels import label, level_label, said, said_all
 from heckmanfa.text.option_words import option, told
-from heckmanfa.text.printable import quoted, quoted_list, shown
+from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import chance_text, count, listed, plural
 
 # Comparisons with so few rows, or with so small a share of them, are hardly known.
@@ -43,7 +44,8 @@ def _of_references(encoding: Encoding) -> list[Fact]:
         reference = encoding.levels[name][0]
         said.append(
             f"{plural(few, 'row')} of {count(total)} {'has' if few == 1 else 'have'} "
-            f"{quoted(reference)}, which the other levels of {quoted(name)} are compared with."
+            f"{quoted(level_label(name, reference))}, which the other levels of "
+            f"{quoted(label(name))} are compared with."
         )
         most = max(range(len(rows)), key=rows.__getitem__)
         item = f"{name}={encoding.levels[name][most]}"
@@ -72,8 +74,8 @@ def _of_spellings(encoding: Encoding) -> list[Fact]:
     said = []
     for name, groups in list(spellings.items())[:_NAMED]:
         pairs = listed([quoted_list(group, _LEVELS_LISTED) for group in groups[:_LEVELS_LISTED]])
-        said.append(f"{pairs} are different levels of {quoted(name)}.")
-    value = listed([shown(name) for name in spellings])
+        said.append(f"{pairs} are different levels of {quoted(label(name))}.")
+    value = listed(said_all(list(spellings)))
     return [Fact("level_spellings", "caution", value, " ".join(said))]
 
 
@@ -83,7 +85,7 @@ def _of_coded_numbers(columns: Sequence[CodedNumbers]) -> list[Fact]:
         return []
     first = columns[:_NAMED]
     said = [
-        f"{quoted(column.column)} holds {column.n_values:,} integers from {column.low:g} to "
+        f"{quoted(label(column.column))} holds {column.n_values:,} integers from {column.low:g} to "
         f"{column.high:g}."
         for column in first
     ]
@@ -91,7 +93,7 @@ def _of_coded_numbers(columns: Sequence[CodedNumbers]) -> list[Fact]:
     do = f"If its numbers name things, pass {named}."
     if any(column.n_values > MOST_LEVELS for column in columns):
         do += f" Merge rare levels with {option('min_level_rows')}."
-    value = listed([shown(column.column) for column in columns])
+    value = listed(said_all([column.column for column in columns]))
     return [Fact("coded_numbers", "caution", value, " ".join(said), values={"advice": do})]
 
 
@@ -326,4 +328,4 @@ def _of_derived(fitted: FittedQuestion) -> list[Fact]:
 
 def _made_from(name: str, others: Sequence[str]) -> str:
     what = "square" if len(others) == 1 else "product"
-    return f"{shown(name)} is the {what} of {listed(others)}"
+    return f"{said(name)} is the {what} of {listed(said_all(others))}"

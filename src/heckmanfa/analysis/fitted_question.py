@@ -27,6 +27,7 @@ from heckmanfa.inference.assessment import (
     uncertainty_or_why,
     what_if_or_why,
 )
+from heckmanfa.report.settings import why_robust
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
@@ -34,8 +35,10 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.labelling import labels_of
 from heckmanfa.results.naming import Naming, name_dummies
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
+from heckmanfa.text.labels import Labels, in_labels, said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import plural
 
@@ -61,13 +64,20 @@ class FittedQuestion(Prepared):
     """the kind of each of them"""
 
     @cached_property
+    @in_labels
     def evidence(self) -> Evidence:
         """The numbers behind the answer: chances, roles and effects of the table's columns."""
         evidence = evidence_of(self.model.fit_, self._naming, never=self._never)
         if not any(code.is_outcome for code in self.suspicions):
             return evidence
-        why = f"{shown(self.question.outcome)} has values that look like codes for missing"
+        why = f"{said(self.question.outcome)} has values that look like codes for missing"
         return replace(evidence, judgement=evidence.judgement.doubted(why))
+
+    @cached_property
+    def labels(self) -> Labels:
+        """What readers call the columns, where that is not their name."""
+        fit, outcome = self.model.fit_, self.question.outcome
+        return labels_of(self.codebook, fit, self._naming, outcome)
 
     @property
     def _naming(self) -> Naming:
@@ -89,6 +99,7 @@ class FittedQuestion(Prepared):
         )
 
     @cached_property
+    @in_labels
     def uncertainty(self) -> UncertaintyInterval | Untested | None:
         """Where each coefficient lies for rho in a range; None without a selection equation.
 
@@ -106,6 +117,7 @@ class FittedQuestion(Prepared):
         )
 
     @cached_property
+    @in_labels
     def what_if(self) -> WhatIf | Untested | None:
         """Estimates under other exclusions; None for averages and for a fixed rho.
 
@@ -122,6 +134,7 @@ class FittedQuestion(Prepared):
         return what_if_or_why(self.model.what_if, rows.X, self.outcome, **rows.roles)
 
     @cached_property
+    @in_labels
     def diagnostics(self) -> Diagnostics:
         """Diagnostics of the model, for the rows of the fit if these are in memory."""
         X = None if self.loaded is None else self.loaded.X
@@ -146,9 +159,10 @@ class FittedQuestion(Prepared):
     @cached_property
     def coefficients(self) -> pd.DataFrame:
         """That comparison with standard errors; see `SideBySide.with_errors`."""
-        return self.comparison.with_errors(self.estimates)
+        return self.comparison.with_errors(self.estimates, self.evidence.averaged_least_squares)
 
     @cached_property
+    @in_labels
     def facts(self) -> list[Fact]:
         """Everything worth telling about the answer, in reading order."""
         table = TableFacts(
@@ -315,8 +329,8 @@ class FittedQuestion(Prepared):
         if self.model.n_clusters_ is not None:
             n = plural(self.model.n_clusters_, "cluster")
             return f"{self.errors_kind} ({n} of {shown(self.question.cluster)})"
-        if self.errors_kind == "robust" and not self.question.robust:
-            return "robust, as sampling weights need"
+        if self.errors_kind == "robust":
+            return f"robust{why_robust(self.model.fit_, asked=self.question.robust)}"
         return self.errors_kind
 
     @property

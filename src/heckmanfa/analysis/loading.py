@@ -19,6 +19,7 @@ from heckmanfa.analysis.column_roles import (
     read_outcome,
     read_roles,
 )
+from heckmanfa.analysis.labelling import codebook_of
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -73,6 +74,7 @@ from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
+from heckmanfa.tables.codebook import Codebook, schema_codebook, stored_codebook
 from heckmanfa.tables.reading import Table, is_piped, open_table
 from heckmanfa.tables.streamed import (
     GIGABYTE,
@@ -127,9 +129,11 @@ def _prepare(
     size = table.size(needed)
     if size <= most_bytes:
         tell(f"reading {question.called}")
+        codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
         loaded = table.load([name for name in table.columns if name in needed])
         data = typed_table(question, loaded)
-        return _encode(question, data, names, table.columns, table.paths, tell)
+        read = data, names, table.columns, table.paths
+        return _encode(question, *read, codebook, tell)
     if question.device != "cpu":
         raise InputError(
             f"{option('device', question.device)} needs the rows loaded, which would take about "
@@ -158,7 +162,9 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         [question.outcome, *([question.weights] if question.weights else []), *numbers]
     )
     files = () if piped else (Path(question.data),)
-    return _encode(question, table, names, columns, files, tell)
+    stored = Codebook() if piped else stored_codebook(question.data)
+    codebook = codebook_of(question, columns, stored)
+    return _encode(question, table, names, columns, files, codebook, tell)
 
 
 def open_text(
@@ -213,18 +219,29 @@ def as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
         return table.to_pandas()
 
 
-def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
-    """Encode a frame, whose dtypes say what its columns hold."""
+def take_frame(frame: IntoDataFrame) -> pd.DataFrame:
+    """Return a frame of any library as one of pandas, with distinct names that are text."""
     frame = as_pandas(frame)
     columns = [str(name) for name in frame.columns]
     if twice := repeated(columns):
         raise InputError(
             f"the frame has several columns {quoted(twice[0])}; give each its own name"
         )
+    return frame.set_axis(columns, axis="columns").reset_index(drop=True)
+
+
+def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
+    """Encode a frame, whose dtypes say what its columns hold."""
+    schema = getattr(frame, "schema", None)
+    # Of the frames with a schema, only those of Arrow have metadata.
+    stored = schema_codebook(schema) if hasattr(schema, "metadata") else None
+    frame = take_frame(frame)
+    columns = list(frame.columns)
     refuse_text_options(vars(question), "a frame")
     names = feature_names(question, columns)
-    frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
-    return _encode(question, typed_table(question, frame), names, columns, (), tell)
+    codebook = codebook_of(question, columns, stored)
+    table = typed_table(question, frame)
+    return _encode(question, table, names, columns, (), codebook, tell)
 
 
 def typed_table(question: Question, frame: pd.DataFrame) -> Table:
@@ -239,6 +256,7 @@ def _encode(
     names: list[str],
     columns: list[str],
     files: tuple[Path, ...],
+    codebook: Codebook,
     tell: Callable[[str], None],
 ) -> Prepared:
     """Encode the features ``names`` of a table in memory; leave out rows that lack one."""
@@ -298,6 +316,7 @@ def _encode(
         total_rows=totals,
         target=target,
         lost=lost,
+        codebook=codebook,
     )
 
 
@@ -390,6 +409,7 @@ def _prepare_stream(
     stored = "store missing values as null, dates as numbers and only rows of data"
     store = f"{needed} {stored}, or {larger}"
     refuse_given(question, ["na_values", "dates", "drop_rows"], store)
+    codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
     learned = learn_streamed(
         table,
         names,
@@ -446,6 +466,7 @@ def _prepare_stream(
         target=target,
         total_rows=(),
         lost=None,
+        codebook=codebook,
     )
 
 

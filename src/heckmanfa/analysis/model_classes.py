@@ -157,8 +157,8 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "2 K + 9",
-    "P": "2 K + 8",
+    "T": "3 K + 12",
+    "P": "3 K + 11",
     "d": "2 K + 5",
     "q": "K + 2",
     "f": "2 K + 1",

@@ -200,7 +200,9 @@ def _check_fit(fit: Fit) -> None:
     """Refuse a fit whose equations have other columns or parameters than its estimates."""
     named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
     _require(named, "it has other equations")
-    _require(np.isfinite(fit.intercept), "its intercept is not finite")
+    predicting = [each.name for each in fit.family.equations if each.columns == "prediction"]
+    known_intercepts = all(np.isfinite(fit.equations[name].intercept) for name in predicting)
+    _require(known_intercepts, "its intercept is not finite")
     _require(fit.errors.keys() >= {*fit.spec.error_terms}, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features
@@ -212,7 +214,7 @@ def _check_fit(fit: Fit) -> None:
     possible = [("errors", term) for term in fit.spec.error_terms]
     _require([*shown] == possible[: len(shown)], "its covariance has other terms of the errors")
     sizes = (1 + len(equation), 0 if fit.probit is None else 1 + len(selection))
-    n_params = sum(sizes) + len(fit.family.likelihood_terms)
+    n_params = len(terms) + len(fit.family.likelihood_terms)
     if fit.params is not None:
         # A held rho is not a parameter.
         _require(0 <= n_params - len(fit.params) <= 1, "it has other parameters")

@@ -26,6 +26,7 @@ from heckmanfa.text.option_types import (
 
 TABLE, OUTCOME, FEATURES, SEARCH = "Table", "Outcome", "Features", "Search"
 MODEL, READING = "Model", "Reading the table"
+WORDS = "Words for readers"
 COMPARE, PREDICT = frozenset(["compare"]), frozenset(["predict"])
 
 Names = tuple[str, ...]
@@ -299,6 +300,25 @@ class Options:
             OUTCOME,
         ),
     ] = None
+    labels: Annotated[
+        str | Any | None,
+        About(
+            "A codebook, such as codebook.csv: a table with column, and any of label, unit and "
+            "levels (0=country; 1=city). Readers see labels in place of names.",
+            WORDS,
+        ),
+    ] = None
+    """also a dictionary of labels by column, or a `heckmanfa.tables.Codebook`"""
+    units: Annotated[
+        Names,
+        About(
+            "Unit of a column, as in educ=years; it counts more than that of a codebook.",
+            WORDS,
+            metavar="COLUMN=UNIT",
+        ),
+    ] = ()
+    """also a dictionary of units by column"""
+    title: Annotated[str | None, About("Title of the report.", WORDS)] = None
 
 
 @dataclass(frozen=True)

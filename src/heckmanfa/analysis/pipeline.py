@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
 from heckmanfa.analysis.checking import checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources
+from heckmanfa.analysis.feature_table import feature_frame, table_blocks, with_labels
 from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Loaded, fit_question
@@ -23,26 +24,25 @@ from heckmanfa.analysis.question_words import describe_question, row_blocks, run
 from heckmanfa.analysis.refits import HeldOut, hold_out
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
 from heckmanfa.analysis.table_check import explaining_table
+from heckmanfa.data.files.outputs import replacing
+from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.uncertainty import bounds_of
-from heckmanfa.plots.selection_rows import SelectionDriver
 from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
-from heckmanfa.results.effects import UNKNOWN, Effect
-from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
+from heckmanfa.results.document import Block
 from heckmanfa.results.may_write import may_write
+from heckmanfa.results.table_files import SavedTable, check_table_path, write_saved
+from heckmanfa.text.labels import in_labels, said
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,12 @@ class Analysis(FittedQuestion):
     def _repr_html_(self) -> str:
         return card_or_summary(self._card, self.model.summary)
 
+    @in_labels
     def _card(self) -> str:
         return card_html(self.answer, self.pictures().forest, self.question.fitted)
 
     @cached_property
+    @in_labels
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
         asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
@@ -104,6 +106,7 @@ class Analysis(FittedQuestion):
         return roles_frame(self.evidence)
 
     @cached_property
+    @in_labels
     def held_out(self) -> HeldOut | str | None:
         """Scores of selected rows by fits without them, or why not; None without classes."""
         if not self.target.family.has_classes or not self.is_corrected:
@@ -119,22 +122,63 @@ class Analysis(FittedQuestion):
         rows = self.rows
         picture_rows = partial(PictureRows, self.model.fit_, self.evidence.naming)
         if not isinstance(rows, Loaded):
-            return Pictures(self.evidence, picture_rows(rows))
+            return Pictures(self.evidence, picture_rows(rows), self.labels)
         made = picture_rows(
             rows.X, self.outcome, rows.selected, rows.weight, derived=self.derived_columns
         )
-        return Pictures(self.evidence, made)
+        return Pictures(self.evidence, made, self.labels)
 
     @cached_property
+    @in_labels
     def checks(self) -> tuple[Check, ...]:
         """How far to trust the answer, the gravest first."""
         return checks_of_answer(self)
 
     @cached_property
+    @in_labels
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.facts, self.checks)
 
+    def save_table(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write roles and coefficients to a file; the ending of its name decides the format.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.csv`` and ``.parquet`` hold chances, roles and effects of all features and levels.
+            ``.xlsx`` has sheets for these, for the coefficients of both equations, and for the
+            answer. ``.docx``, ``.tex`` and ``.md`` hold the answer with tables to read. Excel needs
+            the extra ``excel``, and Parquet ``parquet``.
+        force : bool
+            Whether an existing file may be replaced.
+        """
+        check_table_path(path)
+        labels = self.question.labels
+        reads = {"the analysis": self.question.data}
+        reads |= {"labels": labels} if isinstance(labels, str) else {}
+        refuse_clashes(reads, {"path": path})
+        with replacing(path, force=force) as part:
+            write_saved(self._saved_table(), part)
+
+    @in_labels
+    def _saved_table(self) -> SavedTable:
+        estimates = self.estimates
+        selection = estimates[estimates["equation"] == "selection"].drop(columns="equation")
+        sheets = {
+            "Features": feature_frame(self.pictures()),
+            "Coefficients": with_labels(self.coefficients.dropna(axis=1, how="all")),
+            "Selection": with_labels(selection.dropna(axis=1, how="all")),
+            "Answer": pd.DataFrame({"answer": self.answer.sentences}),
+        }
+        filled = {title: frame for title, frame in sheets.items() if len(frame)}
+        return SavedTable(filled, self._table_blocks)
+
+    @in_labels
+    def _table_blocks(self) -> list[Block]:
+        return table_blocks(self.reported())
+
+    @in_labels
     def reported(self) -> Reported:
         """Return what the page of `heckmanfa.report.write_report` shows."""
         held = self.held_out
@@ -150,8 +194,10 @@ class Analysis(FittedQuestion):
             pictures=self.pictures(),
             comparison=self.comparison,
             outcome_column=self.question.outcome,
-            title=f"{shown(self.question.fitted)}: a selection model of "
-            f"{shown(self.question.called)}",
+            title=self.question.title
+            or f"{said(self.question.fitted)}: a selection model of {shown(self.question.called)}",
+            heading=self.question.title or "",
+            labels=self.labels,
             called=self.question.called,
             row_counts=self.row_counts,
             n_features=len(self.feature_columns),
@@ -241,59 +287,3 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
         warnings=tuple(messages),
         warning_kinds=tuple(messages.values()),
     )
-
-
-def feature_frame(pictures: Pictures) -> pd.DataFrame:
-    """Return a row for each feature, and for each level of a category.
-
-    Features come in the order of `Analysis.roles`. Chances are shares of BIC, AIC and EBIC weight,
-    and of BIC weight without lambda; effects are per unit, those on selection in percentage points
-    for the change that the table names. Effects on a binary outcome are on its probability, from 0
-    to 1, beside a naive probit in place of least squares.
-    """
-    margins, evidence = pictures.margins, pictures.evidence
-    drivers = {} if margins is None else {driver.name: driver for driver in margins.drivers}
-    naive = evidence.words.naive_short.replace(" ", "_")
-    lines = [
-        line
-        for feature in evidence.ordered()
-        for line in _lines(feature, drivers.get(feature.name), naive)
-    ]
-    return pd.DataFrame(lines)
-
-
-def _lines(
-    feature: FeatureEvidence, driver: SelectionDriver | None, naive: str
-) -> list[dict[str, Any]]:
-    """Return the lines of one feature: one, or one for each level of a category.
-
-    ``naive`` names the model that ignores selection.
-    """
-    common = {
-        "chance": feature.chance,
-        "chance_aic": feature.by_aic,
-        "chance_ebic": feature.by_ebic,
-        f"chance_{naive}": feature.chance_least_squares,
-        "role": feature.role,
-    }
-    items: tuple[FeatureEvidence | LevelEvidence, ...] = feature.levels or (feature,)
-    changes = () if driver is None else driver.changes
-    # Both are in the order of the columns, unless the selection equation lacks one of these.
-    in_order = len(changes) == len(items)
-    lines = []
-    for place, item in enumerate(items):
-        level = item.name if feature.levels else feature.level
-        effects: list[Effect | None] = [item.effect, item.least_squares, item.all_features]
-        line: dict[str, Any] = {"feature": feature.name, "level": level}
-        line |= {"reference": feature.reference, **common}
-        for name, effect in zip(("effect", naive, "all_features"), effects, strict=True):
-            known = effect or UNKNOWN
-            line |= {name: known.estimate, f"{name}_low": known.low, f"{name}_high": known.high}
-        line["selection_p_value"] = feature.selection_p
-        line["selection_chance"] = feature.selection_chance
-        change = changes[place] if in_order else None
-        line["selection_change"] = "" if change is None else change.words
-        for end in ("estimate", "low", "high"):
-            line[f"selection_points_{end}"] = getattr(change, end, float("nan"))
-        lines.append(line)
-    return lines

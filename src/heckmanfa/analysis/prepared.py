@@ -32,6 +32,7 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
 from heckmanfa.model.equations import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
+from heckmanfa.tables.codebook import Codebook
 from heckmanfa.tables.streamed import StoredTable
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
@@ -93,6 +94,8 @@ class Prepared:
     """rows that look like totals or notes; none of rows read in passes"""
     lost: LostRows | None
     """rows left out because they lack a feature; of rows read in passes, only the fit knows"""
+    codebook: Codebook
+    """what readers call the columns: as the user says, or as the table has it"""
 
     @property
     def missing_counts(self) -> dict[str, int]:

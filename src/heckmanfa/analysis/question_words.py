@@ -20,6 +20,7 @@ from heckmanfa.report.settings import (
 from heckmanfa.results.document import Code, Notes, PageBlock, Paragraph
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, with_name, with_names
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import lay_out
 from heckmanfa.text.wording import CRITERIA, CRITERION_ENDS, count, listed, plural, some, true_minus
@@ -50,13 +51,13 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
     """Return what was asked, as pairs of a label and a sentence."""
     question, model, evidence = fitted.question, fitted.model, fitted.evidence
     fit = evidence.fit
-    outcome, table = shown(question.outcome), shown(question.called)
+    outcome, table = said(question.outcome), shown(question.called)
     size = f"{count(fitted.n_rows)} rows, {plural(fitted.n_columns, 'column')}"
     who = f"{outcome} is not missing"
     if question.selected is not None:
-        who = f"{shown(question.selected)} says so"
+        who = f"{said(question.selected)} says so"
     facts = {
-        "Outcome": f"{shown(question.fitted)}, in {table} ({size}).",
+        "Outcome": f"{with_name(question.fitted)}, in {table} ({size}).",
         "Who is selected": f"The rows in which {who}.",
         "Features": _features(question, fitted.feature_columns, evidence),
     }
@@ -75,10 +76,10 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
         start = true_minus(f"{question.start:g}")
         facts["Start"] = f"Maximum likelihood starts from rho = {start}."
     facts["Standard errors"] = errors_words(
-        model.cov_type, shown(question.cluster or ""), model.n_clusters_, asked=question.robust
+        model.fit_, said(question.cluster or ""), asked=question.robust
     )
     if question.weights is not None:
-        facts["Weights"] = f"{shown(question.weights)} {weight_words(model.weight_kind)}"
+        facts["Weights"] = f"{said(question.weights)} {weight_words(model.weight_kind)}"
     facts["Missing features"] = "Rows that lack one are left out."
     if question.missing == "mean":
         facts["Missing features"] = "Filled in with the average of the column."
@@ -93,25 +94,26 @@ def _features(question: Question, names: Sequence[str], evidence: Evidence) -> s
     if not evidence.fit.way.is_corrected:
         where = "the regression"
     which = "the columns named" if question.features else "all columns that have no other role"
-    without = f" but {listed(question.exclude)}" if question.exclude else ""
-    return (
-        f"{plural(len(names), 'column')} ({which}{without}) {verb} in {where}: {some(names, 60)}."
-    )
+    without = f" but {listed(with_names(question.exclude))}" if question.exclude else ""
+    columns = some(with_names(names), 60)
+    return f"{plural(len(names), 'column')} ({which}{without}) {verb} in {where}: {columns}."
 
 
 def _roles(question: Question) -> dict[str, str]:
     may = "Each of these, unless kept out below." if question.select_only else "Each of these."
     if question.predict_with:
-        may = f"Only {listed(question.predict_with)}."
+        may = f"Only {listed(with_names(question.predict_with))}."
     facts = {"Predict" if question.searched == "none" else "May predict": may}
     if question.always:
-        facts["Always predict"] = f"{listed(question.always)}."
+        facts["Always predict"] = f"{listed(with_names(question.always))}."
     if question.select_only:
-        facts["Kept out of prediction"] = f"{listed(question.select_only)}."
+        facts["Kept out of prediction"] = f"{listed(with_names(question.select_only))}."
     if question.selection_always:
-        facts["Always in the selection equation"] = f"{listed(question.selection_always)}."
+        facts["Always in the selection equation"] = (
+            f"{listed(with_names(question.selection_always))}."
+        )
     if question.selection_never:
-        facts["Kept out of selection"] = f"{listed(question.selection_never)}."
+        facts["Kept out of selection"] = f"{listed(with_names(question.selection_never))}."
     return facts
 
 

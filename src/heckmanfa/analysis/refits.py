@@ -28,7 +28,7 @@ from heckmanfa.results.assignment_weights import (
 from heckmanfa.results.average_tables import has_pseudo_weights
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import level_label, said_all
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
 N_BOOT = 50
@@ -142,7 +142,7 @@ def set_words(names: Sequence[str]) -> str:
     """Name a set of features, as in 'a + b'."""
     if not names:
         return "The empty set"
-    first = [shown(name) for name in names[:MAX_NAMES]]
+    first = said_all(names[:MAX_NAMES])
     more = f" + {len(names) - len(first)} more" if len(names) > len(first) else ""
     return f"{' + '.join(first)}{more}"
 
@@ -258,7 +258,7 @@ def hold_out(fitted: FittedQuestion) -> HeldOut | str:
         probability[known],
         rows.y[known],
         weight,
-        positive=label_of(classes[1]),
+        positive=level_label(fitted.question.outcome, label_of(classes[1])),
         outcome_name=fitted.question.outcome,
         held_out=f"{N_FOLDS} folds",
         weight_kind=fitted.question.weight_kind,

@@ -52,9 +52,11 @@ class Question(Options):
         object.__setattr__(self, "data", local_path(self.data))
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "reference" and isinstance(value, Mapping):
+            if field.name in ("reference", "units") and isinstance(value, Mapping):
                 value = tuple(f"{name}={label_of(level)}" for name, level in value.items())
                 object.__setattr__(self, field.name, value)
+            if field.name == "labels" and isinstance(value, PathLike):
+                object.__setattr__(self, field.name, fspath(value))
             if field.default == () and not isinstance(value, tuple):
                 names = () if value is None else (value,) if isinstance(value, str) else value
                 object.__setattr__(self, field.name, tuple(names))
@@ -122,6 +124,9 @@ class Question(Options):
         for field in fields(self):
             value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
+                continue
+            if field.name == "labels" and not isinstance(value, str):
+                # Labels in memory change no number, and no command can name them.
                 continue
             named = flag(field.name)
             if isinstance(value, bool):
@@ -379,16 +384,23 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
 
 def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
     """Return the reference that a question names for each of some categories."""
-    levels: dict[str, str] = {}
-    for item in question.reference:
-        pair = split_item(item, columns, option("reference"))
+    return _pairs(question, "reference", columns, "a column and its level, as in region=north")
+
+
+def units_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
+    """Return the unit that a question names for each of some columns."""
+    return _pairs(question, "units", columns, "a column and its unit, as in educ=years")
+
+
+def _pairs(question: Question, name: str, columns: Sequence[str], what: str) -> dict[str, str]:
+    """Read ``column=value`` of an option, whose items are ``what``."""
+    values: dict[str, str] = {}
+    for item in getattr(question, name):
+        pair = split_item(item, columns, option(name))
         if pair is None or not pair[1]:
-            raise InputError(
-                f"{option('reference')} names a column and its level, as in region=north; got "
-                f"{quoted(item)}"
-            )
-        levels[pair[0]] = pair[1]
-    return levels
+            raise InputError(f"{option(name)} names {what}; got {quoted(item)}")
+        values[pair[0]] = pair[1]
+    return values
 
 
 def _refuse_unknown(

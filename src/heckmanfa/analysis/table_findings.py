@@ -16,12 +16,12 @@ import pandas as pd
 
 from heckmanfa.analysis.column_roles import number_tally, read_outcome, read_roles
 from heckmanfa.analysis.loading import (
-    as_pandas,
     blanked,
     find_codes,
     learn,
     load,
     open_text,
+    take_frame,
     typed_table,
 )
 from heckmanfa.analysis.prepared import Prepared, fit_question
@@ -156,8 +156,7 @@ class Walk:
         if stored is not None:
             self._set_stored(stored)
         elif self.frame is not None:
-            self.frame = as_pandas(self.frame)
-            self.frame.columns = self.frame.columns.map(str)
+            self.frame = take_frame(self.frame)
         table = self._open()
         tell("checking its rows and columns")
         for look in (self._totals, self._marks, self._words, self._numbers):

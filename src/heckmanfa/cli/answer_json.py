@@ -48,6 +48,9 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "rows_missing": analysis.missing_counts,
         "columns_left_out": analysis.left_out,
         "reference_levels": analysis.encoding.references,
+        "codebook": {
+            name: dataclasses.asdict(words) for name, words in analysis.codebook.columns.items()
+        },
         "reading": list(analysis.notes),
         "predict": analysis.predicting,
         "only_select": analysis.driving_selection,

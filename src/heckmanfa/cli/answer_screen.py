@@ -16,6 +16,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.chances import NO_SIGN_BELOW
+from heckmanfa.text.labels import label, labelled, said, said_level
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, plural, rest_text
 
@@ -101,8 +102,10 @@ def _rest(rest: Sequence[FeatureEvidence]) -> str:
 
 def _name(feature: FeatureEvidence) -> str:
     """Name a feature; of a category, with the level whose effect is shown."""
-    level = f" = {shown(feature.level)}" if feature.level else ""
-    return f"{shown(feature.name)}{level}"
+    if feature.level:
+        is_is = " = " if label(feature.name) == feature.name else ": "
+        return f"{said(feature.name)}{is_is}{said_level(feature.name, feature.level)}"
+    return said(feature.name)
 
 
 def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_Column]:
@@ -160,6 +163,11 @@ _NARROWEST = 20
 
 def show(analysis: Analysis, console: Console) -> None:
     """Print the answer first, then what it rests on."""
+    with labelled(analysis.labels):
+        _show(analysis, console)
+
+
+def _show(analysis: Analysis, console: Console) -> None:
     first, *others = analysis.answer.lines()
     console.print(Text(first, style="bold"))
     for line in others:
@@ -189,23 +197,23 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
         f"selected, {counts['unselected']:,} not, {left_out:,} left out."
     )
     lacking = [
-        f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {shown(name)}."
+        f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {said(name)}."
         for name, count in analysis.missing_counts.items()
     ]
-    said = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
-    said += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
+    notes = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
+    notes += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
     if left_out:
         console.print(Text(" ".join([rows, *lacking])))
-        console.print(Text(" ".join(said), style="dim"))
+        console.print(Text(" ".join(notes), style="dim"))
     else:
-        console.print(Text(" ".join([rows, *said]), style="dim"))
+        console.print(Text(" ".join([rows, *notes]), style="dim"))
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:
     """Say how rows are weighted, if at all, and which standard errors are used."""
     model, sentences = analysis.model, []
     if analysis.question.weights is not None:
-        name = shown(analysis.question.weights)
+        name = said(analysis.question.weights)
         sentences.append(
             f"Weights {name} count rows: {model.n_obs_:,} in all."
             if model.weight_kind == "frequency"

@@ -120,7 +120,9 @@ class FitOptions:
     ] = None
     save_table: Annotated[
         Path | None,
-        _result(help="Write chances, roles and effects of all features here: .csv or .parquet."),
+        _result(
+            help="Write roles and coefficients here: .csv, .xlsx, .docx, .tex, .md or .parquet."
+        ),
     ] = None
     quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False
     force: Annotated[bool, _result("--force", help="Replace existing files.")] = False

@@ -10,14 +10,12 @@ from typing import Any
 import typer
 
 from heckmanfa.analysis import Question, analyse, save_model
-from heckmanfa.analysis.pipeline import feature_frame
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
 from heckmanfa.cli.commands import DemoOptions, FitOptions
 from heckmanfa.cli.console import MOST_WIDE, output, saying
 from heckmanfa.data.files.outputs import (
-    check_ending,
     check_format,
     make_folder,
     outputs,
@@ -25,6 +23,7 @@ from heckmanfa.data.files.outputs import (
 )
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import write_report
+from heckmanfa.results.table_files import check_table_path
 from heckmanfa.text.printable import called, shown
 
 _STANDARD = Path("-")
@@ -40,12 +39,12 @@ def run(options: FitOptions, **asked: Any) -> None:
     check_format(save, ".heckmanfa", "--save")
     check_format(None if piped else json_out, ".json", "--json")
     if save_table is not None:
-        check_ending(save_table)
+        check_table_path(save_table)
     files = {"--report": report, "--save": save, "--save-table": save_table}
     files["--json"] = None if piped else json_out
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.
-    reads = {"DATA": question.data}
+    reads = {"DATA": question.data, "--labels": question.labels}
     with saying(quiet=quiet) as say, outputs(files, reads, force=options.force) as places:
         analysis = analyse(question, say)
         say("checking the answer")
@@ -58,8 +57,8 @@ def run(options: FitOptions, **asked: Any) -> None:
             place = places["--save"].part
             save_model(place, analysis.model, analysis.encoding, about, force=True)
         if "--save-table" in places:
-            with places["--save-table"].writing() as place:
-                write_table(feature_frame(analysis.pictures()), place)
+            say("writing the table")
+            analysis.save_table(places["--save-table"].part)
         text = "" if json_out is None else json_text(analysis)
         if "--json" in places:
             with places["--json"].writing() as place:

@@ -379,7 +379,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
         outcome = read_on_fit_scale(outcome, seen, fit.spec.outcome_transform)
         count = float(weight.sum())
-        if not abs(fit.rho) < 1:
+        if fit.family.can("single rho") and not abs(fit.rho) < 1:
             return float("-inf"), count
         missing = ~np.isfinite(index) | (seen & ~np.isfinite(mean))
         if missing.any():

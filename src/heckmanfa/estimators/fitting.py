@@ -180,6 +180,8 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    if getattr(estimator, "rho", None) is not None:
+        estimator.family.require("single rho")
     if estimator.start is not None and getattr(estimator, "rho", None) is not None:
         raise InputError(
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
@@ -254,11 +256,6 @@ def attributes(fit: Fit) -> dict[str, Any]:
     columns, classes = fit.spec.columns, fit.classes
     known = {
         "_fit": fit,
-        "coef_": fit.coef,
-        "intercept_": fit.intercept,
-        "imr_coef_": fit.imr_coef,
-        "rho_": fit.rho,
-        "sigma_": fit.sigma,
         "selection_coef_": fit.selection_coef,
         "selection_intercept_": fit.selection_intercept,
         "adjusted_r2_": fit.adjusted_r2,
@@ -277,6 +274,10 @@ def attributes(fit: Fit) -> dict[str, Any]:
         "converged_": fit.converged,
         **columns.attributes(fit.labels),
     }
+    if fit.family.can("single outcome equation"):
+        known |= {"coef_": fit.coef, "intercept_": fit.intercept}
+    if fit.family.can("single rho"):
+        known |= {"imr_coef_": fit.imr_coef, "rho_": fit.rho, "sigma_": fit.sigma}
     if fit.spec.outcome_transform is not None:
         known["transform_ratio_"] = fit.transform_ratio
     if classes is not None:

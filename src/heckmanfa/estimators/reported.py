@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,12 @@ from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.labelling import given_codebook, labels_of
+from heckmanfa.results.naming import Naming
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary, summarize
+from heckmanfa.tables.codebook import Codebook
+from heckmanfa.text.labels import labelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,9 +260,11 @@ class Reported:
             Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
             `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
-        evidence = evidence_of(self.fit_, effort="quick")
-        facts = facts_of_fit(self.fit_, weights=evidence.weights)
-        return summarize(evidence, conf_level, read_reports(include), facts)
+        fit = self.fit_
+        evidence = evidence_of(fit, effort="quick") if fit.way.searched else None
+        weights = weights_of(fit, "quick") if evidence is None else evidence.weights
+        facts = facts_of_fit(fit, weights=weights)
+        return summarize(fit, evidence, conf_level, read_reports(include), facts)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
@@ -301,6 +308,7 @@ class Reported:
         sample_weight: Any = None,
         groups: Any = None,
         title: str | None = None,
+        labels: Mapping[str, str] | str | PathLike[str] | Codebook | None = None,
         force: bool = False,
     ) -> None:
         """Write a report of the model: the answer, pictures and checks, in one HTML file.
@@ -313,7 +321,11 @@ class Reported:
             As passed to `fit`. Without them, pictures and tests that need rows are left out, and
             the report says so.
         title : str, optional
-            Title of the window; names the outcome and the model by default.
+            Title of the window, and above the first sentence; names the outcome and the model by
+            default.
+        labels : dict, path or Codebook, optional
+            What readers call columns: labels by column, or a codebook, which may also have units
+            and what levels mean (`heckmanfa.tables.Codebook`).
         force : bool
             Whether an existing file may be replaced.
         """
@@ -321,7 +333,13 @@ class Reported:
         rows_given = {"y": y, "selected": selected, "sample_weight": sample_weight}
         match_rows({"X": X, **rows_given, "groups": groups})
         fit = self.fit_
+        naming = Naming.of(fit)
+        outcome = fit.origin.outcome or naming.outcome
+        words = given_codebook(labels)
+        words.refuse_absent([*naming.sources, outcome], "labels: the model")
+        known = labels_of(words, fit, naming, outcome)
 
+        @labelled(known)
         def reported() -> ReportedFit:
             evidence = evidence_of(fit)
             status = {"selected": selected, "sample_weight": sample_weight}
@@ -331,7 +349,7 @@ class Reported:
                 if rows.in_memory and fit.probit is not None:
                     reports = _reports_of_rows(self, X, y, groups, status)
             name = type(self).__name__
-            return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports)
+            return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports, known)
 
         write_page(reported, path, title=title, force=force)
 

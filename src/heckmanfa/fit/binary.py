@@ -12,9 +12,7 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import ConvergenceWarning, NotIdentifiedError, warn
 from heckmanfa.fit.family import (
-    PREDICTION,
-    RHO,
-    SELECTION,
+    BOTH,
     Beginning,
     Details,
     Family,
@@ -33,11 +31,12 @@ from heckmanfa.fit.making import (
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
+from heckmanfa.model.error_terms import RHO
 from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.likelihood import likelihood_criteria, warn_of_likelihood
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.newton import ProbitStarts, Start, read_start
+from heckmanfa.model.newton import ProbitStarts, Start
 from heckmanfa.model.outcome_probit import (
     OutcomeRows,
     fit_binary_selection,
@@ -127,7 +126,7 @@ def fit_binary(inputs: Inputs) -> Fit:
     naive = inputs.selection.outcome
     if naive is None or naive.features != inputs.features:
         naive = fit_outcome_probit(moments, rows, inputs.features)
-    start, alone = read_start(spec.start, spec.method), not spec.guarded
+    start, alone = spec.starting_point, not spec.guarded
     fitted = moments, probit, naive, kind, rows
     maximum = fit_probit_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
     if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
@@ -341,7 +340,7 @@ BINARY = register(
             factor=100.0,
             separates="selection or the outcome",
         ),
-        equations=(PREDICTION, SELECTION),
+        equations=BOTH,
         error_terms=(RHO,),
         dependence="rho",
         methods=("ml",),

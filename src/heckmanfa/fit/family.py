@@ -14,8 +14,9 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
+from heckmanfa.model.error_terms import IMR, SIGMA, ErrorTerm, single_correlation
 from heckmanfa.model.expectation_parts import Parts
-from heckmanfa.model.joint_problem import JointProblem
+from heckmanfa.model.joint_problem import SelectionProblem
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.newton import StartsByRho
@@ -34,6 +35,8 @@ Capability = Literal[
     "lambda",
     "profiles",
     "refits",
+    "single outcome equation",
+    "single rho",
 ]
 """what only some families support; see `Family.can`"""
 
@@ -48,44 +51,14 @@ class Equation:
     """above its rows of a table; ``{outcome}`` stands for the name of the outcome"""
     columns: Literal["prediction", "selection"]
     """which columns it has: those that predict, or those that drive selection"""
-    rows: Literal["selected", "all"]
+    rows: Literal["selected", "unselected", "all"]
     """which rows it is about: its columns must be known there"""
 
 
 PREDICTION = Equation("prediction", "Prediction equation ({outcome})", "prediction", "selected")
 SELECTION = Equation("selection", "Selection equation (probit)", "selection", "all")
-
-
-@dataclass(frozen=True)
-class Transform:
-    """A scale without bounds on which a parameter is estimated."""
-
-    to: Callable[[float], float]
-    back: Callable[..., Any]
-    slope: Callable[[float], float]
-    """derivative of the parameter in its transform, at a value of the parameter"""
-
-
-ATANH = Transform(lambda rho: float(np.arctanh(rho)), np.tanh, lambda rho: 1.0 - rho**2)
-LOG = Transform(lambda sigma: float(np.log(sigma)), np.exp, lambda sigma: sigma)
-
-
-@dataclass(frozen=True)
-class ErrorTerm:
-    """A parameter of the errors, as tables show it."""
-
-    name: str
-    lowest: float = -np.inf
-    highest: float = np.inf
-    transform: Transform | None = None
-    """the scale on which the likelihood has it"""
-    tested: bool = True
-    """whether anyone tests that it is zero"""
-
-
-IMR = ErrorTerm("imr")
-RHO = ErrorTerm("rho", -1.0, 1.0, ATANH)
-SIGMA = ErrorTerm("sigma", 0.0, transform=LOG, tested=False)
+BOTH = (PREDICTION, SELECTION)
+"""the equations of a selection model"""
 
 
 class Details:
@@ -182,7 +155,7 @@ class Beginning:
 
     first: TwoStep | Probit
     """estimates of the first step"""
-    problem: JointProblem
+    problem: SelectionProblem
     starts: StartsByRho
     usual: Floats
     """the usual start"""
@@ -247,8 +220,19 @@ class Family:
 
     @property
     def likelihood_terms(self) -> tuple[ErrorTerm, ...]:
-        """Error terms that the likelihood has as parameters, in its order: rho is last."""
+        """Error terms that the likelihood has as parameters, in its order: tables reverse it."""
         return tuple(term for term in reversed(self.error_terms) if term.transform is not None)
+
+    @property
+    def correlation(self) -> str | None:
+        """Name of the one correlation of the errors; None if there are several or none."""
+        return single_correlation(self.error_terms)
+
+    @property
+    def rho_in_params(self) -> int | None:
+        """Where the parameters of the likelihood have that correlation, counted from their end."""
+        names = [term.name for term in self.likelihood_terms]
+        return None if self.correlation is None else names.index(self.correlation) - len(names)
 
     @property
     def has_imr(self) -> bool:
@@ -266,6 +250,8 @@ class Family:
             "lambda": self.has_imr,
             "profiles": self.begin is not None,
             "refits": self.refit is not None,
+            "single outcome equation": PREDICTION.name in {each.name for each in self.equations},
+            "single rho": self.correlation is not None,
         }
         return follows.get(capability, capability in self.supports)
 

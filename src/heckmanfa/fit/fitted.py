@@ -23,7 +23,7 @@ from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.likelihood import Doubt
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import elsewhere, read_start
+from heckmanfa.model.newton import Start, elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.averaging.result import AverageOutcome
@@ -86,9 +86,12 @@ class Spec:
     @property
     def required(self) -> list[int]:
         """Columns of equations that are about every row, so that none may miss them."""
-        columns = {"prediction": self.prediction, "selection": self.selection}
-        about_all = (equation for equation in self.family.equations if equation.rows == "all")
-        return sorted({column for equation in about_all for column in columns[equation.columns]})
+        required: set[int] = set()
+        for kind, columns in (("prediction", self.prediction), ("selection", self.selection)):
+            about = {each.rows for each in self.family.equations if each.columns == kind}
+            if "all" in about or about == {"selected", "unselected"}:
+                required |= {*columns}
+        return sorted(required)
 
     @property
     def error_terms(self) -> tuple[str, ...]:
@@ -107,15 +110,27 @@ class Spec:
         """
         return self.columns.names_of(columns)
 
+    @property
+    def starting_point(self) -> Start:
+        """Where maximum likelihood starts, as the user says; from a rho only if there is one."""
+        start = read_start(self.start, self.method)
+        if isinstance(start, float):
+            self.family.require("single rho")
+        return start
+
+    @property
+    def start_elsewhere(self) -> float | None:
+        """Where it starts for other rows or features, which have other parameters."""
+        return elsewhere(self.starting_point, self.family.rho_in_params)
+
     def for_replicates(self, *, by_covariance: bool = False) -> Spec:
         """Return the same model for many fits of which only the estimates are used.
 
         ``by_covariance`` is whether these depend on the covariance, as `Choose` has it.
         """
-        start = elsewhere(read_start(self.start, self.method))
         # A cluster that is drawn twice is two; its sandwich would take it for one, twice as heavy.
         cov_type: CovType | None = "robust" if by_covariance and self.errors_differ else None
-        return replace(self, cov_type=cov_type, start=start, guarded=False)
+        return replace(self, cov_type=cov_type, start=self.start_elsewhere, guarded=False)
 
 
 @dataclass(frozen=True)
@@ -240,11 +255,13 @@ class Fit:
     @property
     def coef(self) -> Floats:
         """(K,) coefficients of the prediction equation, zero where a column does not predict."""
+        self.family.require("single outcome equation")
         return self.equations["prediction"].coef
 
     @property
     def intercept(self) -> float:
         """Intercept of the prediction equation."""
+        self.family.require("single outcome equation")
         return self.equations["prediction"].intercept
 
     @property
@@ -269,7 +286,8 @@ class Fit:
 
     @property
     def rho(self) -> float:
-        """The correlation of the errors."""
+        """The one correlation of the errors."""
+        self.family.require("single rho")
         return self.errors["rho"].value
 
     @property
@@ -280,6 +298,7 @@ class Fit:
     @property
     def atanh_rho(self) -> tuple[float, float] | None:
         """Its estimate by maximum likelihood, with its standard error."""
+        self.family.require("single rho")
         return self.errors["rho"].transformed
 
     @property

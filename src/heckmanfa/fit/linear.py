@@ -13,11 +13,7 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import RhoOutsideWarning, warn
 from heckmanfa.fit.family import (
-    IMR,
-    PREDICTION,
-    RHO,
-    SELECTION,
-    SIGMA,
+    BOTH,
     Beginning,
     Details,
     Family,
@@ -36,6 +32,7 @@ from heckmanfa.fit.making import (
 )
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather, refuse_leakage
+from heckmanfa.model.error_terms import IMR, RHO, SIGMA
 from heckmanfa.model.expectation_parts import linear_parts
 from heckmanfa.model.held_two_step import fit_held_two_step, gather_rho_scores
 from heckmanfa.model.joint_problem import LinearProblem
@@ -48,7 +45,7 @@ from heckmanfa.model.likelihood import (
 )
 from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.newton import ProfileStarts, Start, read_start, starting_point
+from heckmanfa.model.newton import ProfileStarts, Start, starting_point
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import (
     OwnScale,
@@ -130,7 +127,7 @@ def _fit_free(inputs: Inputs) -> Fit:
     two_step = fit_two_step(moments, probit, choice.features, first, rows, largest_rho=largest)
     solution = two_step.solution
     if spec.method == "ml":
-        start = read_start(spec.start, spec.method)
+        start = spec.starting_point
         maximum = fit_likelihood(moments, probit, two_step, kind, rows, start)
         warn_of_likelihood(maximum, start)
         fit = _fit_of_maximum(inputs, maximum, float(solution.adjusted_r2))
@@ -143,8 +140,7 @@ def _fit_free(inputs: Inputs) -> Fit:
     fit = fit_of_equations(
         inputs,
         two_step.features,
-        two_step.coef[:-1],
-        probit.coef,
+        {"prediction": two_step.coef[:-1], "selection": probit.coef},
         error_estimates(imr=two_step.coef[-1], rho=solution.rho, sigma=solution.sigma),
         ["imr"],
         adjusted_r2=float(solution.adjusted_r2),
@@ -189,8 +185,9 @@ def _fit_held(inputs: Inputs, rho: float) -> Fit:
     errors = error_estimates(imr=two_step.imr_coef, rho=rho)
     log_sigma_error = float(np.sqrt(two_step.covariance[-1, -1])) / sigma
     errors["sigma"] = ErrorEstimate(sigma, (float(np.log(sigma)), log_sigma_error))
+    equations = {"prediction": two_step.coef, "selection": probit.coef}
     fit = fit_of_equations(
-        *(inputs, features, two_step.coef, probit.coef, errors, spec.error_terms),
+        *(inputs, features, equations, errors, spec.error_terms),
         adjusted_r2=two_step.adjusted_r2,
         aic=two_step.aic,
         bic=two_step.bic,
@@ -310,7 +307,7 @@ LINEAR = register(
             f"{option('cov_type', 'robust')}) in its place.",
             lacking={"calibration": "no probabilities, and so no calibration: use plots.residuals"},
         ),
-        equations=(PREDICTION, SELECTION),
+        equations=BOTH,
         error_terms=(IMR, RHO, SIGMA),
         dependence="imr",
         methods=("two-step", "ml"),

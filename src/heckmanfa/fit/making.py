@@ -6,7 +6,7 @@ prediction features, and has the family estimate their coefficients, given its `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -239,17 +239,17 @@ def _spread_over(spec: Spec, columns: Positions, coef: Floats) -> EquationEstima
 def fit_of_equations(
     inputs: Inputs,
     features: Positions,
-    coef: Floats,
-    selection_coef: Floats,
+    equations: Mapping[str, Floats],
     errors: dict[str, ErrorEstimate],
     error_terms: Sequence[str],
     **known: Any,
 ) -> Fit:
-    """Return the fit of both equations, (1 + J,) and (1 + p,), and what else is known of it.
+    """Return the fit of the family's equations, (1 + J,) or (1 + p,), and what else is known of it.
 
     ``error_terms`` are those that the covariance has.
     """
     spec, probit = inputs.spec, inputs.probit
+    columns = {"prediction": features, "selection": probit.features}
     return Fit(
         spec=spec,
         row_counts=inputs.counts,
@@ -259,8 +259,8 @@ def fit_of_equations(
         dropped=tuple(dict.fromkeys([*inputs.selection.dropped, *inputs.choice.dropped])),
         support=np.isin(np.arange(len(spec.labels)), features),
         equations={
-            "prediction": _spread_over(spec, features, coef),
-            "selection": _spread_over(spec, probit.features, selection_coef),
+            equation.name: _spread_over(spec, columns[equation.columns], equations[equation.name])
+            for equation in spec.family.equations
         },
         errors=errors,
         terms=label_terms(spec, features, probit, error_terms),
@@ -273,11 +273,12 @@ def fit_of_equations(
 def fit_of_maximum(inputs: Inputs, maximum: JointMaximum) -> Fit:
     """Return the fit of maximum-likelihood estimates, by any family."""
     aic, bic = maximum.criteria(inputs.n_obs)
+    # The covariance has the order of the likelihood, and its labels that of the family.
+    assert [*maximum.equations] == [equation.name for equation in inputs.spec.family.equations]
     return fit_of_equations(
         inputs,
         maximum.features,
-        maximum.coef,
-        maximum.selection_coef,
+        maximum.equations,
         _errors_of_maximum(inputs.spec, maximum),
         inputs.spec.error_terms,
         adjusted_r2=float("nan"),
@@ -296,13 +297,15 @@ def fit_of_maximum(inputs: Inputs, maximum: JointMaximum) -> Fit:
 
 def _errors_of_maximum(spec: Spec, maximum: JointMaximum) -> dict[str, ErrorEstimate]:
     """Return the estimates of the errors; what is held was not estimated, and keeps its digits."""
-    terms = spec.family.likelihood_terms
-    imr = {"imr": maximum.rho * maximum.sigma} if spec.family.has_imr else {}
-    errors = error_estimates(**imr, rho=maximum.rho, sigma=maximum.sigma)
-    spread = np.sqrt(np.diag(maximum.covariance))[-len(terms) :]
-    for term, value, error in zip(terms, maximum.ends, spread, strict=True):
-        transformed = float(value), float(error)
-        errors[term.name] = replace(errors[term.name], transformed=transformed)
+    values = maximum.values
+    if spec.family.can("single rho"):
+        values |= {"imr": maximum.rho * maximum.sigma} if spec.family.has_imr else {}
+        values |= {"sigma": maximum.sigma}
+    errors = error_estimates(**{name: values[name] for name in (*spec.error_terms, *values)})
+    spread = np.sqrt(np.diag(maximum.covariance))
+    spread = spread[len(spread) - len(maximum.errors) :]
+    for (name, value), error in zip(maximum.errors.items(), spread, strict=True):
+        errors[name] = replace(errors[name], transformed=(value, float(error)))
     return errors | error_estimates(**spec.held)
 
 
@@ -314,8 +317,9 @@ def _likelihood_covariance(inputs: Inputs, maximum: JointMaximum) -> Floats:
     """
     covariance = maximum.reported_covariance()
     if not maximum.errors_hold:
-        n = len(maximum.coef)
-        own = slice(n, n + len(maximum.selection_coef))
+        # On the input's scale, the selection equation comes last.
+        n = sum(map(len, maximum.equations.values()))
+        own = slice(n - len(maximum.equations["selection"]), n)
         covariance[own, own] = probit_covariance(inputs.rows, inputs.probit, inputs.kind)
     return covariance
 

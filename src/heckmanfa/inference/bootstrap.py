@@ -21,6 +21,7 @@ from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, PassedRows
+from heckmanfa.fit.family import BOTH, Equation
 from heckmanfa.inference.replicates import (
     Plan,
     Refit,
@@ -73,6 +74,8 @@ class Bootstrap(Report):
     """how weights count what was resampled, in words"""
     error_terms: tuple[str, ...] = ("imr", "rho", "sigma")
     """what is estimated of the errors"""
+    equations: tuple[Equation, ...] = BOTH
+    """of the model, in the order of the estimates"""
 
     @property
     def n_failed(self) -> int:
@@ -147,16 +150,16 @@ class Bootstrap(Report):
         """Return equation, term, position in the estimates, and column of X if it may predict."""
         k = len(self.support)
         names = [f"x{name}" if isinstance(name, int) else name for name in self.columns.each_name()]
-        predicting, selecting = (
-            np.flatnonzero(mask).tolist() for mask in (self.candidates, self.selecting)
-        )
-        return [
-            ("prediction", "Intercept", 0, None),
-            *(("prediction", names[column], 1 + column, column) for column in predicting),
-            ("selection", "Intercept", k + 1, None),
-            *(("selection", names[column], k + 2 + column, None) for column in selecting),
-            *(("errors", term, 2 * k + 2 + i, None) for i, term in enumerate(self.error_terms)),
-        ]
+        terms: list[tuple[str, str, int, int | None]] = []
+        for place, equation in enumerate(self.equations):
+            first, predicts = place * (k + 1), equation.columns == "prediction"
+            terms.append((equation.name, "Intercept", first, None))
+            for column in np.flatnonzero(self.candidates if predicts else self.selecting).tolist():
+                chosen = column if predicts else None
+                terms.append((equation.name, names[column], first + 1 + column, chosen))
+        first = len(self.equations) * (k + 1)
+        terms += [("errors", term, first + i, None) for i, term in enumerate(self.error_terms)]
+        return terms
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
@@ -283,6 +286,7 @@ def bootstrap(
         caveats=tuple(search_notes(fit, "bootstrap")),
         weighing=_weighing(fit, rows, grouped=codes is not None),
         error_terms=fit.spec.error_terms,
+        equations=fit.family.equations,
     )
 
 

@@ -32,7 +32,6 @@ from heckmanfa.fit.fitted import ErrorEstimate
 from heckmanfa.inference.choosing import GivenFeatures, Searching, choice_of
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.model.covariance import check_clusters, count_clusters
-from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.document import Section
 from heckmanfa.results.fact_words import tell
@@ -199,7 +198,7 @@ def _split(
             chosen = replace(
                 spec,
                 prediction=tuple(first.features),
-                start=elsewhere(read_start(spec.start, spec.method)),
+                start=spec.start_elsewhere,
             )
             second = fit_model(chosen, _part(rows, ~half), GivenFeatures())
         except HeckmanfaError as error:
@@ -257,7 +256,7 @@ def _with_medians(fit: Fit) -> Fit:
         # A rho that is held has no error, nor has one of two steps.
         if fit.errors[name].transformed is not None and transform is not None:
             value, error = estimates[name].value, float(errors[positions[name]])
-            transformed = transform.to(value), error / transform.slope(value)
+            transformed = float(transform.to(value)), error / transform.slope(value)
             estimates[name] = ErrorEstimate(value, transformed)
     fit = replace(
         fit.with_equation("prediction", coef, float(level - coef @ means)).with_errors(**estimates),

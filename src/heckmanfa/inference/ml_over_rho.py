@@ -226,15 +226,16 @@ def _at_maximum(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return theta; the coefficients, their slopes in atanh rho, and covariance given rho."""
     state, problem = point.state, likelihood.problem
-    free = len(state.theta) - 1
+    rho = likelihood.rho
+    free = problem.all_but(rho)
     theta = state.theta + newton_step(state, free)
-    half = sla.cho_factor(-state.hessian[:free, :free])
-    slope = sla.cho_solve(half, state.hessian[:free, -1])
-    inverse = sla.cho_solve(half, np.eye(free))
+    half = sla.cho_factor(-state.hessian[np.ix_(free, free)])
+    slope = sla.cho_solve(half, state.hessian[free, rho])
+    inverse = sla.cho_solve(half, np.eye(len(free)))
     if kind.cov_type != "classical":
         # The score of rho, which is held, moves nothing.
-        bread, scores = np.column_stack([inverse, np.zeros(free)]), (scores_of, problem, theta)
+        bread, scores = np.insert(inverse, rho, 0.0, axis=1), (scores_of, problem, theta)
         inverse = sandwich(likelihood.rows, kind, bread, *scores, columns=problem.columns)
-    p, j = problem.sizes
-    back, beta = problem.prediction_back * problem.scale, slice(p, p + j)
+    # The coefficients precede rho, so that they have the same places without it.
+    back, beta = problem.prediction_back * problem.scale, problem.equation("prediction")
     return theta, back @ theta[beta], back @ slope[beta], back @ inverse[beta, beta] @ back.T

@@ -165,7 +165,9 @@ def _sums(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Sums over a block: moments, their variance, covariance with the scores, the information."""
     p, j = problem.sizes
-    sigma, rho, t = float(np.exp(theta[-2])), float(np.tanh(theta[-1])), float(theta[-1])
+    log_sigma, t = (float(theta[problem.place(name)]) for name in ("sigma", "rho"))
+    sigma, rho = float(np.exp(log_sigma)), float(np.tanh(t))
+    beta = slice(p, p + j)
     rest = block.keep(~block.selected)
     z = problem.union.design(rest.features[:, : p - 1])
     slope = mills(-z.times(theta[:p]))[1]
@@ -192,10 +194,10 @@ def _sums(
     information = np.zeros((p + j + 2, p + j + 2))
     gram, to_beta = design.gram(weight * slopes[0]), problem.prediction
     information[:p, :p] = cosh**2 * gram[:p, :p] + others
-    information[:p, p:-2] = -cosh * sinh / sigma * gram[:p] @ to_beta
+    information[:p, beta] = -cosh * sinh / sigma * gram[:p] @ to_beta
     squares = design.gram(weight)
-    information[p:-2, p:-2] = to_beta.T @ (squares + sinh**2 * gram) @ to_beta / sigma**2
-    information[:, -2] = _spread_out(
+    information[beta, beta] = to_beta.T @ (squares + sinh**2 * gram) @ to_beta / sigma**2
+    information[:, problem.place("sigma")] = _spread_out(
         problem,
         design,
         weight,
@@ -203,7 +205,7 @@ def _sums(
         (sinh**2 * slopes[1] + rho * ratio) / sigma,
         (sinh**2 * slopes[2] + 2.0 - rho**2 * tilt, -rho * tilt - sinh * bend_e),
     )
-    information[:, -1] = _spread_out(
+    information[:, problem.place("rho")] = _spread_out(
         problem,
         design,
         weight,

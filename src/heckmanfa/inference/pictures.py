@@ -37,6 +37,7 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
+from heckmanfa.text.labels import Labels, in_labels
 
 _OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
 
@@ -54,48 +55,61 @@ class Pictures:
         The numbers of the first screen.
     rows : PictureRows, optional
         The rows of the fit. Without them, pictures that need them are refused.
+    labels : Labels, optional
+        What readers call columns.
     """
 
-    def __init__(self, evidence: Evidence, rows: PictureRows | None = None) -> None:
+    def __init__(
+        self, evidence: Evidence, rows: PictureRows | None = None, labels: Labels | None = None
+    ) -> None:
         self.evidence = evidence
+        self.labels = labels or Labels()
         self._rows = rows
 
     @cached_property
+    @in_labels
     def forest(self) -> Forest:
         """P1: effects of the likeliest features by up to three models, with intervals."""
         return forest_of(self.evidence)
 
     @cached_property
+    @in_labels
     def chances(self) -> Chances | None:
         """P2: how sure it is that each feature predicts; None without chances."""
         return chances_of(self.evidence)
 
     @cached_property
+    @in_labels
     def selection_chances(self) -> SelectionChances | None:
         """How sure it is that each feature drives selection; None if that was not searched."""
         return selection_chances_of(self.evidence)
 
     @cached_property
+    @in_labels
     def assignments(self) -> AssignmentColumns | None:
         """P3: the best assignments, each as wide as its weight; None without weights."""
         return columns_of(self.evidence)
 
     @cached_property
+    @in_labels
     def margins(self) -> SelectionMargins | None:
         """P4: what moves the probability of being selected; None if all are."""
         return self._needed("margins").margins()
 
     @cached_property
+    @in_labels
     def profiles(self) -> SelectionProfiles | None:
         """P5: rows with an outcome beside those without; None if all have one."""
         return self._needed("profiles").profiles()
 
     @cached_property
+    @in_labels
     def rho(self) -> RhoByAssignment | None:
         """P6: rho by assignment; None without weights."""
         return rho_by_assignment_of(self.evidence)
 
     @cached_property
+    @in_labels
     def over_rho(self) -> OverRho | None:
         """P7: coefficients, or average slopes, over an assumed rho; None if no outcome is missing.
 
@@ -106,11 +120,13 @@ class Pictures:
         return over_rho_of(self.evidence, self._fit_rows)
 
     @cached_property
+    @in_labels
     def overlap(self) -> SelectionOverlap | None:
         """P8: probabilities of being selected; None if all are, or rows are not in memory."""
         return self._needed("overlap").overlap()
 
     @cached_property
+    @in_labels
     def imr(self) -> ImrEstimates | None:
         """P9: the coefficient of lambda in several ways.
 
@@ -121,6 +137,7 @@ class Pictures:
         return imr_estimates_of(self.evidence, self._fit_rows)
 
     @cached_property
+    @in_labels
     def residuals(self) -> ResidualBars | None:
         """P10: residuals beside the normal curve.
 
@@ -131,6 +148,7 @@ class Pictures:
         return self._needed("residuals").residuals(self._best)
 
     @cached_property
+    @in_labels
     def calibration(self) -> CalibrationPicture | None:
         """P10 of a binary outcome: predicted probabilities beside what happened, in sample.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg as sla
 from scipy.optimize import brentq
 
@@ -19,14 +20,14 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.rows_of_fit import probit_of
-from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.joint_problem import SelectionProblem, State
 from heckmanfa.model.newton import (
     LARGEST_ATANH,
+    Free,
     StartsByRho,
     maximum_from,
     newton,
     newton_step,
-    read_start,
 )
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
@@ -49,7 +50,7 @@ class Likelihood:
     """The likelihood of one model, and the maximum that maximum likelihood reports."""
 
     rows: Rows
-    problem: JointProblem
+    problem: SelectionProblem
     first: TwoStep | Probit
     """the two-step estimates, or the model of the selected rows that ignores selection"""
     usual: Floats
@@ -77,18 +78,24 @@ class Likelihood:
         held = held and fit.held_rho is not None
         if held:
             usual = starts.at(float(np.arctanh(fit.rho)))
-            state, _, converged = newton(rows, problem, usual, free=len(usual) - 1)
+            free = problem.all_but(problem.place("rho"))
+            state, _, converged = newton(rows, problem, usual, free=free)
         else:
-            start = read_start(fit.spec.start, fit.spec.method)
+            start = fit.spec.starting_point
             state, _, converged = maximum_from(rows, problem, usual, starts, start)
         offset = -fit.moments.n_selected * float(np.log(problem.scale))
         top = state if converged else None
         return cls(rows, problem, begun.first, usual, starts, offset, top, held)
 
     @property
-    def n_free(self) -> int:
-        """Number of parameters that are free at the maximum; a rho that is held comes last."""
-        return len(self.usual) - self.holds_rho
+    def rho(self) -> int:
+        """Where atanh rho is in theta."""
+        return self.problem.place("rho")
+
+    @property
+    def free(self) -> NDArray[np.intp]:
+        """Positions of the parameters that are free at the maximum: all but a rho that is held."""
+        return self.problem.all_but(self.rho) if self.holds_rho else np.arange(len(self.usual))
 
     @property
     def two_step(self) -> TwoStep | None:
@@ -124,35 +131,34 @@ class Profiler:
     direction: Floats
     """(d,) c"""
     origin: float
-    free: int | Floats
-    """the free directions, as in `model.newton.newton_step`"""
+    free: Free
+    """what is free while the parameter is held"""
     top: Point | None
     """the maximum that maximum likelihood reports"""
 
     @classmethod
     def of_rho(cls, likelihood: Likelihood) -> Profiler:
         """Hold atanh rho."""
-        size = len(likelihood.usual)
-        return cls._build(likelihood, np.eye(size)[-1], 0.0, size - 1)
+        problem, rho = likelihood.problem, likelihood.rho
+        return cls._build(likelihood, np.eye(problem.size)[rho], 0.0, problem.all_but(rho))
 
     @classmethod
     def of_coefficient(cls, likelihood: Likelihood, place: int) -> Profiler:
         """Hold a coefficient of the prediction equation, by its place there; 0 is the intercept."""
         problem = likelihood.problem
-        p, j = problem.sizes
-        direction = np.zeros(len(likelihood.usual))
-        direction[p : p + j] = problem.scale * problem.prediction_back[place]
-        held = np.eye(len(direction))[likelihood.n_free :]
+        direction = np.zeros(problem.size)
+        direction[problem.equation("prediction")] = problem.scale * problem.prediction_back[place]
+        held = np.delete(np.eye(problem.size), likelihood.free, axis=0)
         free = np.asarray(sla.null_space(np.vstack([direction, held])))
         return cls._build(likelihood, direction, problem.centre if place == 0 else 0.0, free)
 
     @classmethod
     def _build(
-        cls, likelihood: Likelihood, direction: Floats, origin: float, free: int | Floats
+        cls, likelihood: Likelihood, direction: Floats, origin: float, free: Free
     ) -> Profiler:
         top, state = None, likelihood.top
         if state is not None:
-            best = state.theta + newton_step(state, likelihood.n_free)
+            best = state.theta + newton_step(state, likelihood.free)
             value = float(direction @ best) + origin
             top = Point(value, state.log_likelihood + likelihood.offset, 0.0, state)
         return cls(likelihood, direction, origin, free, top)
@@ -160,7 +166,7 @@ class Profiler:
     @property
     def holds_rho(self) -> bool:
         """Whether rho is the held parameter."""
-        return bool(self.direction[-1] != 0)
+        return bool(self.direction[self.likelihood.rho] != 0)
 
     def held(self, value: float, near: State | None) -> Point:
         """Maximise with the parameter held, from the estimates at a nearby value."""
@@ -173,7 +179,7 @@ class Profiler:
         many = likelihood.problem.many_maxima
         if many and self.top is not None and near is not self.top.state:
             starts.append(self._moved(self.top.state, value))
-        reached: list[tuple[State, int | Floats]] = []
+        reached: list[tuple[State, Free]] = []
         for theta in starts:
             state, _, converged = newton(
                 likelihood.rows, likelihood.problem, theta, free=self.free, tolerance=_DECREMENT
@@ -184,9 +190,8 @@ class Profiler:
                     break
             elif self._at_the_end(state):
                 # There, a binary outcome has a likelihood as well.
-                free = np.asarray(
-                    sla.null_space(np.stack([self.direction, np.eye(len(theta))[-1]]))
-                )
+                rho = np.eye(len(theta))[likelihood.rho]
+                free = np.asarray(sla.null_space(np.stack([self.direction, rho])))
                 state, _, converged = newton(
                     *(likelihood.rows, likelihood.problem, state.theta),
                     free=free,
@@ -205,8 +210,9 @@ class Profiler:
         return Point(value, state.log_likelihood + gain + likelihood.offset, float(slope), state)
 
     def _at_the_end(self, state: State, size: float = LARGEST_ATANH) -> bool:
-        """Whether the maximum of a binary outcome's likelihood ran up to |rho| = 1."""
-        return not self.holds_rho and state.n_ends == 1 and abs(float(state.theta[-1])) >= size
+        """Whether the maximum of a likelihood that is bounded ran up to |rho| = 1."""
+        atanh_rho, bounded = state.theta[self.likelihood.rho], self.likelihood.problem.many_maxima
+        return not self.holds_rho and bounded and abs(float(atanh_rho)) >= size
 
     def along(self, values: Floats) -> list[Point]:
         """Maximise at ascending values, outwards from the top."""
@@ -242,12 +248,13 @@ class Profiler:
     def reach(self, peak: Point, fall: float) -> float:
         """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
         try:
-            free = self.likelihood.n_free
-            spread = np.linalg.solve(-peak.state.hessian[:free, :free], self.direction[:free])
+            free = self.likelihood.free
+            direction = self.direction[free]
+            spread = np.linalg.solve(-peak.state.hessian[np.ix_(free, free)], direction)
         except np.linalg.LinAlgError:
             return float("nan")
         with np.errstate(invalid="ignore"):
-            return float(np.sqrt(2.0 * fall * (self.direction[:free] @ spread)))
+            return float(np.sqrt(2.0 * fall * (direction @ spread)))
 
     def beside(self, peak: Point, falls: Floats) -> list[Point]:
         """Maximise where the likelihood is expected to have fallen by so much on either side."""
@@ -300,16 +307,19 @@ class Profiler:
 
     def _moved(self, state: State, value: float) -> Floats:
         """Return the best estimates at another value, to first order."""
-        size, free = len(state.theta), self.likelihood.n_free
-        system = np.zeros((free + 1, free + 1))
-        system[:free, :free] = state.hessian[:free, :free]
-        system[:free, free] = system[free, :free] = self.direction[:free]
+        free = self.likelihood.free
+        n = len(free)
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = state.hessian[np.ix_(free, free)]
+        system[:n, n] = system[n, :n] = self.direction[free]
         away = value - float(self.direction @ state.theta) - self.origin
-        step = np.zeros(size)
-        step[:free] = np.linalg.lstsq(system, np.append(np.zeros(free), away), rcond=None)[0][:free]
+        step = np.zeros(len(state.theta))
+        step[free] = np.linalg.lstsq(system, np.append(np.zeros(n), away), rcond=None)[0][:n]
         # log sigma and a free atanh rho move by at most one, to keep the likelihood finite.
-        ends = step[size - state.n_ends : size - self.holds_rho]
-        largest = float(np.abs(ends).max(initial=0.0))
+        problem = self.likelihood.problem
+        held = self.likelihood.rho if self.holds_rho else None
+        ends = [place for place in range(problem.n_coefficients, problem.size) if place != held]
+        largest = float(np.abs(step[ends]).max(initial=0.0))
         return self._put(state.theta + step / max(1.0, largest), value)
 
     def _put(self, theta: Floats, value: float) -> Floats:

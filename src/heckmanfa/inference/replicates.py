@@ -85,8 +85,8 @@ class Replicates:
     """The estimates of B replicates that succeeded, and why others failed."""
 
     estimates: Floats
-    """(B, 2K + 2 + E): prediction intercept and coefficients, selection intercept and
-    coefficients, then the E `fit.Spec.error_terms`"""
+    """(B, Q (K + 1) + E): intercept and coefficients of each of the family's Q equations, then the
+    E `fit.Spec.error_terms`"""
     support: NDArray[np.bool_]
     """(B, K)"""
     failures: dict[str, int]
@@ -125,11 +125,11 @@ def run(
         if show is not None:
             show(n_boot, "")
     good, failures = without_failures(results)
-    k, n_errors = len(plan.refit.spec.labels), len(plan.refit.spec.error_terms)
+    spec = plan.refit.spec
+    k = len(spec.labels)
+    n_estimates = len(spec.family.equations) * (k + 1) + len(spec.error_terms)
     return Replicates(
-        estimates=np.array([replicate[0] for replicate in good]).reshape(
-            len(good), 2 * k + 2 + n_errors
-        ),
+        estimates=np.array([replicate[0] for replicate in good]).reshape(len(good), n_estimates),
         support=np.array([replicate[1] for replicate in good], dtype=bool).reshape(len(good), k),
         failures=failures,
         warnings=dict(Counter(kind for replicate in good for kind in replicate[2]).most_common()),
@@ -176,12 +176,6 @@ def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Estimates | str:
 
 def estimates_of(fit: Fit) -> Floats:
     """Return the estimates of a fitted model in the order of `Replicates.estimates`."""
-    return np.concatenate(
-        [
-            [fit.intercept],
-            fit.coef,
-            [fit.selection_intercept],
-            fit.selection_coef,
-            fit.error_estimates,
-        ]
-    )
+    equations = [fit.equations[equation.name] for equation in fit.family.equations]
+    coefficients = [[estimate.intercept, *estimate.coef] for estimate in equations]
+    return np.concatenate([*coefficients, fit.error_estimates])

@@ -33,7 +33,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import weights_name
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.naming import EffectWords
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import said_level
 
 # The range of rho in the picture, and its share of what the data allow.
 _WIDEST, _ALLOWED = 0.9, 0.98
@@ -245,8 +245,9 @@ class _Coefficients:
         if not naming.levels[column]:
             return ""
         reference = naming.references[column]
-        rather = f" rather than {shown(reference)}" if reference else ""
-        return f"{shown(naming.levels[column])}{rather}"
+        source = naming.sources[column]
+        rather = f" rather than {said_level(source, reference)}" if reference else ""
+        return f"{said_level(source, naming.levels[column])}{rather}"
 
 
 def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:

@@ -52,8 +52,8 @@ from heckmanfa.plots.selection_rows import (
     SelectionMargins,
     SelectionProfiles,
 )
-from heckmanfa.results.naming import Naming, class_label
-from heckmanfa.text.printable import shown
+from heckmanfa.results.naming import Naming, said_class
+from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
 from heckmanfa.text.wording import figure, listed
 
 
@@ -182,7 +182,7 @@ class PictureRows:
             pairs[:, 0],
             pairs[:, 1],
             weight,
-            positive=class_label(fit.classes[1]),
+            positive=said_class(self.naming.outcome, fit.classes[1]),
             outcome_name=self.naming.outcome,
             weight_kind=fit.spec.weight_kind,
         )
@@ -231,8 +231,8 @@ def moved_features(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]
 
 def _along(naming: Naming, product: Product, column: int) -> str:
     """Say what moves with a column: 'its square, expersq'."""
-    name = shown(naming.sources[product.column], 40)
-    others = [shown(naming.sources[factor], 40) for factor in product.factors if factor != column]
+    name = said(naming.sources[product.column], 40)
+    others = [said(naming.sources[factor], 40) for factor in product.factors if factor != column]
     if others:
         return f"its product with {listed(list(dict.fromkeys(others)))}, {name}"
     what = {2: "its square", 3: "its cube"}.get(len(product.factors), "its power")
@@ -294,11 +294,12 @@ def _from_columns(
         for position, (column, effect) in enumerate(zip(feature.columns, ends, strict=True)):
             spread, binary = spreads[column]
             if feature.levels:
-                kind, words = "category", _rather(feature.levels[position], feature.reference)
+                kind = "category"
+                words = _rather(feature.name, feature.levels[position], feature.reference)
             elif binary:
-                kind, words = "binary", "0 to 1"
+                kind, words = "binary", _switched(feature.name)
             else:
-                words = _one_more(spread)
+                words = _one_more(feature.name, spread)
             changes.append(SelectionChange(words, *(100.0 * float(end) for end in effect)))
         driver = SelectionDriver(feature.name, tuple(changes), kind, feature.along)
         best = changes.index(driver.shown)
@@ -351,12 +352,12 @@ def _variable(
     else:
         level = level_words(furthest[1])
         means = averages((values == furthest[1]).to_numpy(dtype=np.float64)[:, None])
-        words = [_rather(*map(level_words, reversed(pair))) for pair in contrasts if pair]
+        words = [_rather(name, *map(level_words, reversed(pair))) for pair in contrasts if pair]
     if furthest is None:
         spread = float(means.spread[0])
-        kind, words, ends = "number", [_one_more(spread)], ends * spread
+        kind, words, ends = "number", [_one_more(name, spread)], ends * spread
     elif not level:
-        kind, words = "binary", ["0 to 1"]
+        kind, words = "binary", [_switched(name)]
     changes = [
         SelectionChange(change, *map(float, row)) for change, row in zip(words, ends, strict=True)
     ]
@@ -374,18 +375,23 @@ def _profile(name: str, level: str, means: GroupMeans, position: int) -> Profile
     )
 
 
-def _rather(level: str, reference: str) -> str:
-    other = shown(reference, 40) if reference else "otherwise"
-    return f"{shown(level, 40)} rather than {other}"
+def _rather(column: str, level: str, reference: str) -> str:
+    other = said_level(column, reference, 40) if reference else "otherwise"
+    return f"{said_level(column, level, 40)} rather than {other}"
 
 
-def _one_more(spread: float) -> str:
-    return f"one SD more ({figure(spread)})"
+def _switched(column: str) -> str:
+    one, zero = switch_levels(column)
+    return f"{zero} to {one}"
+
+
+def _one_more(column: str, spread: float) -> str:
+    return f"one SD more ({with_unit(figure(spread), column)})"
 
 
 def _interval_words(fit: Fit, naming: Naming) -> str:
     if fit.spec.cov_type == "cluster":
-        by = f" by {shown(naming.cluster, 40)}" if naming.cluster else ""
+        by = f" by {said(naming.cluster, 40)}" if naming.cluster else ""
         return f"95% intervals clustered{by}"
     return "robust 95% intervals" if fit.spec.cov_type == "robust" else "95% intervals"
 

@@ -27,7 +27,6 @@ from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import with_selection_features
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import elsewhere, read_start
 from heckmanfa.model.probit import Probit
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -179,7 +178,7 @@ def refit_by_likelihood(
     """
     kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.n_groups)
     # Start from the rho of the model's own start, so both reach the same maximum.
-    start = elsewhere(read_start(fit.spec.start, fit.spec.method))
+    start = fit.spec.start_elsewhere
     rows = read.moments, read.probit, read.rows
     fit.family.require("refits")
     assert fit.family.refit is not None

@@ -290,13 +290,14 @@ def _ratio_test(
     chosen = [wide.columns[place - 1] for place in kept]
     assert wide.probit is not None
     problem = ProbitProblem.build(wide, wide.probit, [*base.features, *chosen])
-    start = np.concatenate([base.coef, np.zeros(len(kept)), base.selection_coef, base.ends])
+    ends = [*base.errors.values()]
+    start = np.concatenate([base.coef, np.zeros(len(kept)), base.selection_coef, ends])
     theta = inner_parameters(problem, start)
     state, _, converged = newton(rows, problem, theta, tolerance=_DECREMENT)
     if not converged:
         note = "the likelihood has no maximum with what the test adds"
         return SpecificationTest(name, float("nan"), len(kept), note, classes=True)
-    gain = 0.5 * float(newton_step(state, len(theta)) @ state.gradient)
+    gain = 0.5 * float(newton_step(state) @ state.gradient)
     ratio = 2.0 * (state.log_likelihood + gain - base.log_likelihood)
     return SpecificationTest(name, max(ratio, 0.0), len(kept), note, classes=True)
 

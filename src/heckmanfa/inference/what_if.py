@@ -35,7 +35,7 @@ from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_tests import refuse_exclusions_of_held_rho
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_facts import search_notes
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import said
 from heckmanfa.text.wording import ONLY_NORMALITY, p_equals
 
 _NO_EXCLUSION = f"no exclusion is left: {ONLY_NORMALITY}"
@@ -125,7 +125,7 @@ class WhatIf(Report):
                 "what_if",
                 "caution" if wanted else "ok",
                 f"{size}{BY_CLASSICAL if self.errors_differ else ''} "
-                f"({shown(largest['feature'])}), which moves rho by {largest['rho_shift']:.3g}",
+                f"({said(str(largest['feature']))}), which moves rho by {largest['rho_shift']:.3g}",
             )
         ]
 

@@ -1,7 +1,7 @@
-"""The joint likelihood of selection and outcome: its coordinates, and a linear outcome's terms.
+"""Joint likelihoods: what their parameters are, those of selection models, and a linear outcome's.
 
-gamma and beta are written on one design of all features, so a pass over the rows makes it once.
-`probit_likelihood` has the terms of a binary outcome.
+In a selection model, gamma and beta are written on one design of all features, so a pass over the
+rows makes it once. `probit_likelihood` has the terms of a binary outcome.
 
 With u = z'gamma, e = (y - x'beta) / sigma and a = (u + rho e) / sqrt(1 - rho^2), a selected row
 contributes log Phi(a) - e^2/2 - log sigma - log(2 pi)/2 and an unselected one log Phi(-u). In
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import (
     Array,
@@ -28,6 +29,7 @@ from heckmanfa.data.arrays import (
     zeros,
 )
 from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.model.error_terms import RHO, SIGMA, ErrorTerm, single_correlation
 from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
@@ -38,15 +40,100 @@ _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class JointProblem(ABC):
-    """The model in coordinates: gamma and beta are both written on one design of all features."""
+    """A joint likelihood of some rows, whose parameters are named blocks of a vector theta.
 
-    ends: ClassVar[tuple[str, ...]]
-    """parameters of the errors, which follow gamma and beta: log scales, then atanh correlations"""
+    theta holds the coefficients of the selection equation, those of each prediction equation, and
+    the parameters of the errors, on the scales of their transforms.
+    """
+
+    ends: ClassVar[tuple[ErrorTerm, ...]]
+    """parameters of the errors, in the order of theta"""
     many_maxima: ClassVar[bool] = False
-    """whether the likelihood often has another maximum at |rho| = 1"""
+    """whether the likelihood is bounded, and often has another maximum at |rho| = 1"""
     columns: tuple[int, ...]
-    """positions in X of a block's k columns: the selection equation's, then those that only
-    predict"""
+    """positions in X of a block's k columns"""
+    centre: float
+    scale: float
+    """of the outcome among the selected rows; 0 and 1 if it has no units here"""
+
+    @property
+    @abstractmethod
+    def backs(self) -> dict[str, Floats]:
+        """(1 + j, 1 + j) from theta to coefficients of [1, X_S], by equation, in theta's order.
+
+        The first equation is that of selection; others are in units of the outcome.
+        """
+
+    @abstractmethod
+    def evaluate(self, rows: Rows, theta: Floats) -> State:
+        """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
+
+    @abstractmethod
+    def row_scores(self, block: Block, theta: Floats) -> Array:
+        """(b, d) derivative of each row's log-likelihood, before weights."""
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients of all equations, which precede the parameters of the errors."""
+        return sum(len(back) for back in self.backs.values())
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, d."""
+        return self.n_coefficients + len(self.ends)
+
+    def equation(self, name: str) -> slice:
+        """Return where the coefficients of an equation are in theta."""
+        first = 0
+        for other, back in self.backs.items():
+            if other == name:
+                return slice(first, first + len(back))
+            first += len(back)
+        raise KeyError(name)
+
+    @property
+    def input_order(self) -> list[str]:
+        """Names of the equations in the order of parameters on the input's scale."""
+        selection, *predictions = self.backs
+        return [*predictions, selection]
+
+    def units(self, name: str) -> tuple[float, float]:
+        """Return what the intercept of an equation is shifted by, and what scales coefficients."""
+        return (0.0, 1.0) if name == next(iter(self.backs)) else (self.centre, self.scale)
+
+    def place(self, name: str) -> int:
+        """Return where a parameter of the errors is in theta."""
+        return self.n_coefficients + [term.name for term in self.ends].index(name)
+
+    @property
+    def rho(self) -> int | None:
+        """Where theta has the one correlation of the errors; None if there are several or none."""
+        name = single_correlation(self.ends)
+        return None if name is None else self.place(name)
+
+    def all_but(self, place: int) -> NDArray[np.intp]:
+        """Return the positions in theta of all other parameters."""
+        return np.delete(np.arange(self.size), place)
+
+    @property
+    def scales(self) -> list[int]:
+        """Positions in theta of log scales, which follow the units of the outcome."""
+        return [self.place(term.name) for term in self.ends if term.in_units]
+
+    @property
+    def correlations(self) -> list[int]:
+        """Positions in theta of atanh correlations."""
+        return [self.place(term.name) for term in self.ends if term.is_correlation]
+
+
+@dataclass(frozen=True)
+class SelectionProblem(JointProblem):
+    """The model of an outcome seen in selected rows alone, by one prediction equation.
+
+    gamma and beta are both written on one design of all features. A row that is not selected
+    contributes log Phi(-u). ``columns`` are the selection equation's, then those that only predict.
+    """
+
     union: Coordinates
     """of all k columns; its first p are the probit's"""
     prediction: Floats
@@ -57,30 +144,16 @@ class JointProblem(ABC):
     """(1 + p, 1 + p) likewise for gamma"""
     prediction_gram: Floats
     """(1 + j, 1 + j) average of x x' over the selected rows"""
-    centre: float
-    scale: float
-    """of the outcome among the selected rows; 0 and 1 if it is binary"""
+
+    @property
+    def backs(self) -> dict[str, Floats]:
+        """From theta to the coefficients of both equations."""
+        return {"selection": self.selection_back, "prediction": self.prediction_back}
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of coefficients in gamma and in beta."""
         return len(self.selection_back), self.prediction.shape[1]
-
-    @property
-    def scales(self) -> list[int]:
-        """Positions in theta of log scales, which follow the units of the outcome."""
-        first = sum(self.sizes)
-        return [first + i for i, name in enumerate(self.ends) if name.startswith("log ")]
-
-    @property
-    def correlations(self) -> list[int]:
-        """Positions in theta of atanh correlations."""
-        first = sum(self.sizes)
-        return [first + i for i, name in enumerate(self.ends) if name.startswith("atanh ")]
-
-    @abstractmethod
-    def evaluate(self, rows: Rows, theta: Floats) -> State:
-        """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
 
     @abstractmethod
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
@@ -91,8 +164,8 @@ class JointProblem(ABC):
 
     def row_scores(self, block: Block, theta: Floats) -> Array:
         """(b, d) derivative of each row's log-likelihood, before weights."""
-        p, j = self.sizes
-        scores = zeros(block.features, len(block.selected), p + j + len(self.ends))
+        p, _ = self.sizes
+        scores = zeros(block.features, len(block.selected), self.size)
         z = self.unselected(block)[1]
         scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
         design, (in_mean, in_u, *in_ends) = self._selected_slopes(block, theta)
@@ -187,7 +260,7 @@ class State:
     """The likelihood at some theta."""
 
     theta: Floats
-    """gamma, beta (both inner coordinates) and the parameters of the errors, atanh rho last"""
+    """as `JointProblem` has it"""
     log_likelihood: float
     gradient: Floats
     hessian: Floats
@@ -206,7 +279,7 @@ class State:
         return cls(theta, value if finite else -np.inf, gradient, hessian, n, n_ends)
 
 
-def index_range(rows: Rows, problem: JointProblem, theta: Floats) -> tuple[float, float]:
+def index_range(rows: Rows, problem: SelectionProblem, theta: Floats) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
     ranges = rows.map(_block_range, problem, theta, columns=problem.columns, merge=widest)
     return widest(list(ranges))
@@ -221,7 +294,7 @@ def scores_of(block: Block, problem: JointProblem, theta: Floats) -> Array:
 
 
 def unselected_terms(
-    block: Block, problem: JointProblem, theta: Floats
+    block: Block, problem: SelectionProblem, theta: Floats
 ) -> tuple[float, float, Floats, Floats]:
     """Sums over the unselected rows: log Phi(-u), rows, lambda(-u) z and delta(-u) z z'."""
     others, z = problem.unselected(block)
@@ -238,7 +311,7 @@ def widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def _block_range(block: Block, problem: JointProblem, theta: Floats) -> tuple[float, float]:
+def _block_range(block: Block, problem: SelectionProblem, theta: Floats) -> tuple[float, float]:
     p, _ = problem.sizes
     features = block.only_selected().features[:, : p - 1]
     index = problem.union.design(features).times(theta[:p])
@@ -246,10 +319,10 @@ def _block_range(block: Block, problem: JointProblem, theta: Floats) -> tuple[fl
 
 
 @dataclass(frozen=True)
-class LinearProblem(JointProblem):
+class LinearProblem(SelectionProblem):
     """The model of a linear outcome."""
 
-    ends: ClassVar[tuple[str, ...]] = ("log sigma", "atanh rho")
+    ends: ClassVar[tuple[ErrorTerm, ...]] = (SIGMA, RHO)
 
     @staticmethod
     def outcome_units(moments: Moments) -> tuple[float, float]:
@@ -265,7 +338,9 @@ class LinearProblem(JointProblem):
             )
             value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
             p, j = self.sizes
-            sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+            ends = slice(p + j, None)
+            log_sigma, atanh_rho = theta[ends]
+            sigma, cosh, sinh = np.exp(log_sigma), np.cosh(atanh_rho), np.sinh(atanh_rho)
             # gamma is written on the first columns of the design, beta on all of them.
             to_beta = self.prediction
             in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
@@ -273,23 +348,24 @@ class LinearProblem(JointProblem):
             # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
             hessian = np.zeros((p + j + 2, p + j + 2))
             hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
-            hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
-            hessian[p:-2, p:-2] = (
+            hessian[:p, p : p + j] = cosh * sinh / sigma * gram[:p] @ to_beta
+            hessian[p : p + j, p : p + j] = (
                 -(sinh**2) * to_beta.T @ gram @ to_beta - m * self.prediction_gram
             ) / sigma**2
-            hessian[:p, -2:] = in_gamma[:, 2:4]
-            hessian[p:-2, -2:] = in_beta[:, 4:6]
-            hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
-            value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
+            hessian[:p, ends] = in_gamma[:, 2:4]
+            hessian[p : p + j, ends] = in_beta[:, 4:6]
+            hessian[ends, ends] = [[d_ss, d_st], [d_st, d_tt]]
+            value = float(value) - (float(log_sigma) + _HALF_LOG_2PI) * float(m)
         return State.of(theta, value, gradient, hessian, float(n), 2)
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
-        sigma, cosh, sinh = _scales(theta)
+        sigma, cosh, sinh = _scales(self, theta)
         e = ((outcome - self.centre) / self.scale - mean) / sigma
         log_cdf, ratio, _ = log_cdf_and_mills(cosh * index + sinh * e)
         d_e = sinh * ratio - e
-        value = log_cdf - 0.5 * e * e - (float(theta[-2]) + _HALF_LOG_2PI)
+        log_sigma = float(theta[self.place("sigma")])
+        value = log_cdf - 0.5 * e * e - (log_sigma + _HALF_LOG_2PI)
         in_ends = [-e * d_e - 1.0, ratio * (sinh * index + cosh * e)]
         return [value, -d_e / sigma, cosh * ratio, *in_ends]
 
@@ -297,9 +373,10 @@ class LinearProblem(JointProblem):
 # Functions over one block of rows. -----------------------------------------------------------
 
 
-def _scales(theta: Floats) -> tuple[float, float, float]:
+def _scales(problem: LinearProblem, theta: Floats) -> tuple[float, float, float]:
     """sigma, cosh t and sinh t, as floats that multiply arrays on any device."""
-    return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
+    s, t = theta[problem.place("sigma")], theta[problem.place("rho")]
+    return float(np.exp(s)), float(np.cosh(t)), float(np.sinh(t))
 
 
 def standardized(
@@ -307,7 +384,7 @@ def standardized(
 ) -> tuple[Design, Array, Array]:
     """The design of a block of selected rows, and their u and e."""
     design, (u, mean) = problem.indices(block, theta)
-    sigma = _scales(theta)[0]
+    sigma = _scales(problem, theta)[0]
     return design, u, ((block.outcome - problem.centre) / problem.scale - mean) / sigma
 
 
@@ -324,7 +401,7 @@ def _terms(
     value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
     design, u, e = standardized(chosen, problem, theta)
-    sigma, cosh, sinh = _scales(theta)
+    sigma, cosh, sinh = _scales(problem, theta)
     a, a_t = cosh * u + sinh * e, sinh * u + cosh * e
     log_cdf, ratio, slope = log_cdf_and_mills(a)
     d_e, bend = sinh * ratio - e, slope * a_t

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
@@ -23,6 +24,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.model.covariance import CovarianceKind, sandwich
+from heckmanfa.model.error_terms import ErrorTerm, single_correlation
 from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State, index_range, scores_of
 from heckmanfa.model.linalg import inverse_definite, symmetric
 from heckmanfa.model.moments import Moments
@@ -68,16 +70,16 @@ class JointMaximum(ABC):
     hiding: ClassVar[frozenset[Doubt]]
     """doubts under which the curvature at the estimates does not give their standard errors"""
     features: tuple[int, ...]
-    coef: Floats
-    """(1 + J,) prediction equation, intercept first"""
-    selection_coef: Floats
-    """(1 + p,)"""
-    ends: Floats
-    """parameters of the errors, atanh rho last"""
+    equations: dict[str, Floats]
+    """coefficients by equation, intercepts first, in the order of `params`"""
+    errors: dict[str, float]
+    """parameters of the errors by name, on the scales of their transforms"""
+    terms: tuple[ErrorTerm, ...]
+    """these parameters, in the same order"""
     covariance: Floats
     """of `params`"""
     inner_params: Floats
-    """theta of `joint_problem`: selection, prediction, parameters of the errors"""
+    """theta of `joint_problem`"""
     inner_covariance: Floats
     """likewise, the inverse observed information; NaN if that is not positive definite"""
     log_likelihood: float
@@ -100,11 +102,11 @@ class JointMaximum(ABC):
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """Why the maximum says little about rho; empty if rho is held."""
-        if self.n_free < len(self.params):
+        """Why the maximum says little about rho; empty if it is held, or there is not one rho."""
+        if self.correlation is None or self.n_free < len(self.params):
             return ()
         # Level: from any rho, one standard error leads to one that is practically another sign.
-        level = not float(self.inner_covariance[-1, -1]) < np.arctanh(NEAR_ONE) ** 2
+        level = not self.atanh_rho_variance < np.arctanh(NEAR_ONE) ** 2
         higher = higher_maximum(self.log_likelihood, self.second_maximum) is not None
         holding: dict[Doubt, bool] = {
             "boundary": abs(self.rho) > NEAR_ONE,
@@ -132,9 +134,16 @@ class JointMaximum(ABC):
         """AIC and BIC of the whole likelihood of n rows: every estimated parameter counts."""
         return likelihood_criteria(self.log_likelihood, self.n_free, n)
 
-    @abstractmethod
     def reported_covariance(self) -> Floats:
-        """Covariance of what tables show, by the delta method."""
+        """Covariance of what tables show, by the delta method.
+
+        They show the equations, then the parameters of the errors, the last of `params` first.
+        """
+        n = len(self.covariance) - len(self.terms)
+        values = self.values
+        slopes = np.append(np.ones(n), [term.slope(values[term.name]) for term in self.terms])
+        order = [*range(n), *reversed(range(n, len(slopes)))]
+        return np.asarray(self.covariance * slopes * slopes[:, None])[np.ix_(order, order)]
 
     @property
     @abstractmethod
@@ -143,17 +152,45 @@ class JointMaximum(ABC):
 
     @property
     def params(self) -> Floats:
-        """All parameters on the input's scale: prediction, selection, those of the errors."""
-        return np.concatenate([self.coef, self.selection_coef, self.ends])
+        """All parameters on the input's scale: equations, selection last, then the errors."""
+        return np.concatenate([*self.equations.values(), [*self.errors.values()]])
+
+    @property
+    def coef(self) -> Floats:
+        """(1 + J,) of the one prediction equation."""
+        return self.equations["prediction"]
+
+    @property
+    def selection_coef(self) -> Floats:
+        """(1 + p,)."""
+        return self.equations["selection"]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Parameters of the errors by name, on their own scales."""
+        return {term.name: term.back(self.errors[term.name]) for term in self.terms}
+
+    @property
+    def correlation(self) -> str | None:
+        """Name of the one correlation of the errors; None if there are several or none."""
+        return single_correlation(self.terms)
 
     @property
     def atanh_rho(self) -> float:
-        """Correlation of the errors, transformed."""
-        return float(self.ends[-1])
+        """The one correlation of the errors, transformed; NaN if there are several or none."""
+        return float("nan") if self.correlation is None else self.errors[self.correlation]
+
+    @property
+    def atanh_rho_variance(self) -> float:
+        """Its classical variance."""
+        if self.correlation is None:
+            return float("nan")
+        place = list(self.errors).index(self.correlation) - len(self.errors)
+        return float(self.inner_covariance[place, place])
 
     @property
     def rho(self) -> float:
-        """Correlation of the errors."""
+        """The one correlation of the errors."""
         return float(np.tanh(self.atanh_rho))
 
     @property
@@ -164,7 +201,7 @@ class JointMaximum(ABC):
 
 @dataclass(frozen=True)
 class MaximumLikelihood(JointMaximum):
-    """Maximum-likelihood estimates of the linear model; the first of ``ends`` is log sigma."""
+    """Maximum-likelihood estimates of the linear model."""
 
     usual_start: ClassVar[str] = "the two-step estimates"
     # A maximum inside remains the estimate where outliers make a higher one near |rho| = 1, and
@@ -187,7 +224,7 @@ class MaximumLikelihood(JointMaximum):
     @property
     def log_sigma(self) -> float:
         """Logarithm of sigma."""
-        return float(self.ends[0])
+        return self.errors["sigma"]
 
     @property
     def sigma(self) -> float:
@@ -269,7 +306,7 @@ def maximize(
     features: tuple[int, ...],
     kind: CovarianceKind,
     usual: Floats,
-    starts: StartsByRho,
+    starts: StartsByRho | None,
     start: Start,
     pilot: Rows | None = None,
     *,
@@ -278,19 +315,23 @@ def maximize(
     """Find a maximum, look for others, and return the fields of a `JointMaximum`.
 
     Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows that are
-    searched for others; few are enough if they say much about rho. ``alone`` skips that search.
+    searched for others; few are enough if they say much about rho. ``alone`` skips that search, and
+    so does a problem without ``starts``, whose errors have several correlations or none.
     """
     state, passes, converged = maximum_from(rows, problem, usual, starts, start)
-    others = [] if alone else higher_maxima(rows, problem, state, starts, pilot)
-    if start is not None and not alone:
+    estimates = _estimates(rows, problem, features, kind, state, passes, converged)
+    place = problem.rho
+    if alone or starts is None or place is None:
+        return estimates
+    others = higher_maxima(rows, problem, state, starts, pilot)
+    if start is not None:
         other, _, reached = newton(rows, problem, usual)
-        if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
+        if reached and abs(other.theta[place] - state.theta[place]) > _APART:
             others.append(other)
     second = max(others, key=lambda other: other.log_likelihood, default=None)
-    estimates = _estimates(rows, problem, features, kind, state, passes, converged)
     if second is None:
         return estimates
-    height, rho = float(second.log_likelihood), float(np.tanh(second.theta[-1]))
+    height, rho = float(second.log_likelihood), float(np.tanh(second.theta[place]))
     return estimates | {"second_maximum": (height, rho)}
 
 
@@ -304,7 +345,8 @@ def maximize_held(
 ) -> dict[str, Any]:
     """Find the maximum at a given rho, and return the fields of a `JointMaximum`."""
     theta = starts.at(float(np.arctanh(rho)))
-    free = len(theta) - 1
+    assert problem.rho is not None
+    free = problem.all_but(problem.rho)
     state, passes, converged = newton(rows, problem, theta, free=free, largest_atanh=np.inf)
     return _estimates(rows, problem, features, kind, state, passes, converged, free)
 
@@ -317,11 +359,12 @@ def _estimates(
     state: State,
     passes: int,
     converged: bool,
-    free: int | None = None,
+    free: NDArray[np.intp] | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a `JointMaximum`, of which only the first parameters may be ``free``."""
+    """Return the fields of a `JointMaximum`; all parameters are ``free`` by default."""
     best = state.theta
-    inverse, positive = _inverse_information(state, len(best) if free is None else free)
+    free = np.arange(len(best)) if free is None else free
+    inverse, positive = _inverse_information(state, free)
     if converged and positive:
         best = best + inverse @ state.gradient
     outer, back = outer_estimates(problem, best)
@@ -329,48 +372,54 @@ def _estimates(
     if kind.cov_type != "classical":
         args, columns = (scores_of, problem, best), problem.columns
         inner = sandwich(rows, kind, inverse, *args, columns=columns)
-    p, j = problem.sizes
+    equations, first = {}, 0
+    for name in problem.input_order:
+        size = len(problem.backs[name])
+        equations[name], first = outer[first : first + size], first + size
+    ends = (float(value) for value in outer[first:])
     return {
         "features": features,
-        "coef": outer[:j],
-        "selection_coef": outer[j : j + p],
-        "ends": outer[p + j :],
+        "equations": equations,
+        "errors": {term.name: value for term, value in zip(problem.ends, ends, strict=True)},
+        "terms": problem.ends,
         "covariance": symmetric(back @ inner @ back.T),
         "inner_params": best,
         "inner_covariance": inverse,
         "log_likelihood": float(state.log_likelihood),
         "n_iterations": passes,
         "converged": converged,
-        "n_free": len(best) if free is None else free,
+        "n_free": len(free),
         "information_is_positive": positive,
         "second_maximum": None,
     }
 
 
 def outer_estimates(problem: JointProblem, theta: Floats) -> tuple[Floats, Floats]:
-    """Return (beta, gamma, ends) on the input's scale, given inner (gamma, beta, ends).
+    """Return the parameters on the input's scale, given theta: selection last of the equations.
 
     Beside them is the matrix that leads there, before the shifts by the outcome's units.
     """
-    p, j = problem.sizes
-    matrix = np.eye(p + j + len(problem.ends))
-    matrix[: p + j, : p + j] = 0.0
-    matrix[:j, p : p + j] = problem.prediction_back * problem.scale
-    matrix[j : j + p, :p] = problem.selection_back
-    outer = matrix @ theta
-    outer[0] += problem.centre
+    matrix, shift, first = np.eye(problem.size), np.zeros(problem.size), 0
+    for name in problem.input_order:
+        back, (centre, scale) = problem.backs[name], problem.units(name)
+        own = slice(first, first + len(back))
+        matrix[own, : problem.n_coefficients] = 0.0
+        matrix[own, problem.equation(name)] = back * scale
+        shift[first] = centre
+        first += len(back)
+    outer = matrix @ theta + shift
     outer[problem.scales] += np.log(problem.scale)
     return outer, matrix
 
 
-def _inverse_information(state: State, free: int) -> tuple[Floats, bool]:
+def _inverse_information(state: State, free: NDArray[np.intp]) -> tuple[Floats, bool]:
     """Inverse of minus the Hessian, and whether that is positive definite.
 
-    Only the first parameters are ``free``: the others do not vary.
+    Parameters that are not ``free`` do not vary.
     """
-    inverse = np.zeros_like(state.hessian)
-    known = inverse_definite(-state.hessian[:free, :free])
-    inverse[:free, :free] = np.nan if known is None else known
+    inverse, own = np.zeros_like(state.hessian), np.ix_(free, free)
+    known = inverse_definite(-state.hessian[own])
+    inverse[own] = np.nan if known is None else known
     return inverse, known is not None
 
 
@@ -394,16 +443,17 @@ def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
     """Warn if the maximum was not reached, is a saddle, or is the lower of two."""
     if not fit.converged:
         cure = f"{fit.instead[0].upper()}{fit.instead[1:]}."
-        if start is not None:
+        if start is not None and fit.correlation is not None:
             known = fit.second_maximum
             where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
             cure = (
                 f"Start from another rho first{where}. If that does not converge either, "
                 f"{fit.instead}."
             )
+        where = "" if fit.correlation is None else f" (rho = {rho_text(fit.rho)})"
         warn(
-            f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
-            f"{rho_text(fit.rho)}); do not trust its estimates. {cure}",
+            f"maximum likelihood did not converge in {fit.n_iterations} passes{where}; do not "
+            f"trust its estimates. {cure}",
             ConvergenceWarning,
         )
         return

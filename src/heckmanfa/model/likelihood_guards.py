@@ -153,7 +153,8 @@ class _Estimates:
         start = starting_point(problem, probit, two_step)
         rho, sigma = maximum.rho, maximum.sigma / scale
         gradient = np.zeros(len(maximum.inner_params))
-        gradient[-2:] = rho * sigma, sigma * (1.0 - rho**2)
+        gradient[problem.place("sigma")] = rho * sigma
+        gradient[problem.place("rho")] = sigma * (1.0 - rho**2)
         beta = start[p : p + j]
         per_feature = count >= _ROWS_PER_FEATURE * j or j <= 2
         # Centred at their means, so the estimate of sigma does not matter to the sums.

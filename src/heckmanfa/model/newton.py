@@ -2,8 +2,8 @@
 
 It starts from the two-step estimates, from a given rho, or from given parameters. A parameter
 vector on the input's scale (``params_`` of a fitted model) holds the prediction coefficients, the
-selection coefficients (each intercept first), log sigma unless the outcome is binary, and atanh
-rho.
+selection coefficients (each intercept first), and the parameters of the errors on the scales of
+their transforms: log sigma unless the outcome is binary, and atanh rho.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import ArrayRows, Positions, Rows
 from heckmanfa.errors import InputError
-from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
+from heckmanfa.model.joint_problem import JointProblem, LinearProblem, SelectionProblem, State
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
@@ -48,12 +49,17 @@ _LARGEST_RHO = 1.0 - 1e-9
 
 Start = float | Floats | None
 """nothing, a rho, or a parameter vector"""
+Free = NDArray[np.intp] | Floats
+"""(f,) positions of the free parameters, or a (d, f) basis of free directions"""
 
 
 def maximum_from(
-    rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho, start: Start
+    rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho | None, start: Start
 ) -> tuple[State, int, bool]:
-    """Find the maximum reached from a start; from ``usual`` by default."""
+    """Find the maximum reached from a start; from ``usual`` by default.
+
+    Only a problem with one correlation has ``starts``, and may start from a rho.
+    """
     if start is None:
         return newton(rows, problem, usual)
     if not isinstance(start, float):
@@ -61,24 +67,27 @@ def maximum_from(
         if not np.isfinite(problem.evaluate(rows, theta).log_likelihood):
             raise InputError(
                 "the likelihood at start is zero or not a number: these parameters belong to other "
-                "data or other units. Start from a rho, or from params_ of a fit to such data."
+                f"data or other units. Start from {'' if starts is None else 'a rho, or from '}"
+                "params_ of a fit to such data."
             )
         return newton(rows, problem, theta)
     # The other parameters are first optimised at that rho, to start on the profile.
+    assert starts is not None
+    assert problem.rho is not None
     target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
     theta = starts.at(target)
-    held, before, _ = newton(rows, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT)
+    free = problem.all_but(problem.rho)
+    held, before, _ = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
     state, passes, converged = newton(rows, problem, held.theta)
     return state, before + passes, converged
 
 
-def newton_step(state: State, free: int | Floats) -> Floats:
-    """Newton step over the free parameters, modified if it would not ascend.
-
-    ``free`` is how many of the first parameters are free, or a (d, f) basis of free directions.
-    """
-    if isinstance(free, int):
-        information, gradient = -state.hessian[:free, :free], state.gradient[:free]
+def newton_step(state: State, free: Free | None = None) -> Floats:
+    """Newton step over the free parameters, all by default; modified if it would not ascend."""
+    if free is None:
+        information, gradient = -state.hessian, state.gradient
+    elif free.ndim == 1:
+        information, gradient = -state.hessian[np.ix_(free, free)], state.gradient[free]
     else:
         information, gradient = -free.T @ state.hessian @ free, free.T @ state.gradient
     try:
@@ -90,12 +99,15 @@ def newton_step(state: State, free: int | Floats) -> Floats:
         values, vectors = np.linalg.eigh(information * unit * unit[:, None])
         values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
         step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
-    if isinstance(free, int):
-        step = np.append(step, np.zeros(len(state.theta) - free))
-    else:
+    if free is not None and free.ndim == 1:
+        over_free, step = step, np.zeros(len(state.theta))
+        step[free] = over_free
+    elif free is not None:
         step = free @ step
-    # log sigma and atanh rho move by at most 1 per step.
-    return np.asarray(step / max(1.0, float(np.abs(step[-state.n_ends :]).max())))
+    # The parameters of the errors move by at most 1 per step.
+    return np.asarray(
+        step / max(1.0, float(np.abs(step[len(step) - state.n_ends :]).max(initial=0.0)))
+    )
 
 
 def newton(
@@ -103,21 +115,20 @@ def newton(
     problem: JointProblem,
     theta: Floats,
     *,
-    free: int | Floats | None = None,
+    free: Free | None = None,
     tolerance: float | None = None,
     max_iterations: int = _MAX_ITERATIONS,
     largest_atanh: float = LARGEST_ATANH,
 ) -> tuple[State, int, bool]:
-    """Safeguarded Newton over parameters that are ``free``, as in `newton_step`; all by default.
+    """Safeguarded Newton over parameters that are ``free``; all by default.
 
     If an atanh rho reaches ``largest_atanh``, it ends there, and has not converged.
     """
     state = problem.evaluate(rows, theta)
     passes = 1
-    free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
     rhos = problem.correlations
-    while passes < max_iterations and np.abs(state.theta[rhos]).max() < largest_atanh:
+    while passes < max_iterations and np.abs(state.theta[rhos]).max(initial=0.0) < largest_atanh:
         step = newton_step(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:
@@ -149,7 +160,9 @@ def higher_maxima(
     method starts where the profile rises on the way from the optimum or, if it is of all rows,
     rises to a height that could exceed it.
     """
-    free, at = len(maximum.theta) - 1, float(maximum.theta[-1])
+    rho = problem.rho
+    assert rho is not None
+    free, at = problem.all_but(rho), float(maximum.theta[rho])
     sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
     exact = sample is rows
     if isinstance(sample, ArrayRows):
@@ -176,13 +189,13 @@ def higher_maxima(
             if side * (target - reached) <= 0:
                 continue
             state, height = profiled(starts.at(target))
-            slope = side * float(state.gradient[-1])
+            slope = side * float(state.gradient[rho])
             rises = height > previous + (_HIGHER if exact else _PROFILE_RISE)
             if rises or (exact and slope > 0 and height + _MOST_GAIN * slope > here + _HIGHER):
                 risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
                 if risen.log_likelihood > maximum.log_likelihood + _HIGHER:
                     higher.append(risen)
-                reached = side * max(side * target, side * float(risen.theta[-1]))
+                reached = side * max(side * target, side * float(risen.theta[rho]))
             previous = height
     return higher
 
@@ -214,11 +227,16 @@ def read_start(start: Any, method: Method) -> Start:
     return values
 
 
-def elsewhere(start: Start) -> float | None:
-    """Return the start to use for other rows or features, which have other parameters: its rho."""
+def elsewhere(start: Start, rho: int | None) -> float | None:
+    """Return the start to use for other rows or features, which have other parameters: its rho.
+
+    ``rho`` is where a parameter vector has it; None if it has several or none.
+    """
     if start is None or isinstance(start, float):
         return start
-    return float(np.clip(np.tanh(start[-1]), -_LARGEST_RHO, _LARGEST_RHO))
+    if rho is None:
+        return None
+    return float(np.clip(np.tanh(start[rho]), -_LARGEST_RHO, _LARGEST_RHO))
 
 
 def starting_point(problem: LinearProblem, probit: Probit, start: TwoStep) -> Floats:
@@ -233,27 +251,27 @@ def starting_point(problem: LinearProblem, probit: Probit, start: TwoStep) -> Fl
 
 def inner_parameters(problem: JointProblem, params: Floats) -> Floats:
     """Convert a parameter vector on the input's scale to theta; its length must match."""
-    p, j = problem.sizes
-    size = p + j + len(problem.ends)
-    if len(params) != size:
-        *others, last = problem.ends
+    order = problem.input_order
+    if len(params) != problem.size:
+        *equations, selection = (f"{len(problem.backs[name])} of the {name}" for name in order)
+        ends = [f"{term.transform.name} {term.name}" for term in problem.ends if term.transform]
         raise InputError(
-            f"start has {len(params)} entries, but this model has {size} parameters: "
-            f"{j} of the prediction equation and {p} of the selection equation (each intercept "
-            f"first){''.join(f', {name}' for name in others)} and {last}, as in params_. Start "
-            "from a rho instead."
+            f"start has {len(params)} entries, but this model has {problem.size} parameters: "
+            f"{', '.join(f'{text} equation' for text in equations)} and {selection} equation (each "
+            f"intercept first){''.join(f', {name}' for name in ends[:-1])} and {ends[-1]}, as in "
+            f"params_.{'' if problem.rho is None else ' Start from a rho instead.'}"
         )
     params = params.copy()
     params[problem.scales] -= np.log(problem.scale)
-    beta, ends = params[:j], params[j + p :]
-    beta[0] -= problem.centre
-    return np.concatenate(
-        [
-            solve_upper(problem.selection_back, params[j : j + p]),
-            solve_upper(problem.prediction_back, beta) / problem.scale,
-            ends,
-        ]
-    )
+    theta, first = np.empty(problem.size), 0
+    for name in order:
+        back = problem.backs[name]
+        coef, first = params[first : first + len(back)], first + len(back)
+        centre, scale = problem.units(name)
+        coef[0] -= centre
+        theta[problem.equation(name)] = solve_upper(back, coef) / scale
+    theta[first:] = params[first:]
+    return theta
 
 
 class StartsByRho(Protocol):
@@ -284,7 +302,7 @@ class ProfileStarts(StartsByRho):
 
     @classmethod
     def build(
-        cls, moments: Moments, probit: Probit, features: Positions, problem: JointProblem
+        cls, moments: Moments, probit: Probit, features: Positions, problem: SelectionProblem
     ) -> ProfileStarts:
         """Take both regressions from the compressed data."""
         r = moments.subset(features)
@@ -327,7 +345,7 @@ class ProbitStarts(StartsByRho):
 
     @classmethod
     def build(
-        cls, moments: Moments, probit: Probit, naive: Probit, problem: JointProblem
+        cls, moments: Moments, probit: Probit, naive: Probit, problem: SelectionProblem
     ) -> ProbitStarts:
         """Take the regression of lambda from the compressed data."""
         linear = ProfileStarts.build(moments, probit, naive.features, problem)

@@ -277,9 +277,9 @@ def likelihood_own_scale(
         columns=problem.columns,
         size=len(theta) + 1,
     )
-    m, p = moments.n_selected, problem.sizes[0]
+    m = moments.n_selected
     # The first coefficient of beta is that of the constant, times the scale of the outcome.
-    ratio = float(model.constant @ gradient[p:-2] / m)
+    ratio = float(model.constant @ gradient[problem.equation("prediction")] / m)
     error = _ratio_error(middle, gradient / m @ maximum.inner_covariance, m)
     return OwnScale(ratio, error)
 
@@ -305,8 +305,8 @@ class _Likelihood:
         """Return r - 1 of each row, and the sum of r times the derivative of log E in theta."""
         problem, theta = self.problem, self.theta
         p, _ = problem.sizes
-        sigma = float(np.exp(theta[-2])) * problem.scale
-        rho = float(np.tanh(theta[-1]))
+        sigma = float(np.exp(theta[problem.place("sigma")])) * problem.scale
+        rho = float(np.tanh(theta[problem.place("rho")]))
         imr_coef = rho * sigma
         excess = zeros(block.features, len(block.selected))
         chosen = block.only_selected()

@@ -29,8 +29,9 @@ from heckmanfa.data.arrays import (
 from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
 from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.error_terms import RHO, ErrorTerm
 from heckmanfa.model.joint_problem import (
-    JointProblem,
+    SelectionProblem,
     State,
     unselected_terms,
     widest,
@@ -113,13 +114,7 @@ class ProbitMaximum(JointMaximum):
         longer gain anything. A maximum has a curvature, which says where atanh rho is.
         """
         size = abs(self.atanh_rho)
-        return size >= BOUNDARY_ATANH and not float(self.inner_covariance[-1, -1]) < size**2
-
-    def reported_covariance(self) -> Floats:
-        """Covariance of prediction, selection and rho, by the delta method."""
-        jacobian = np.ones(len(self.covariance))
-        jacobian[-1] = 1.0 - self.rho**2
-        return np.asarray(self.covariance * jacobian * jacobian[:, None])
+        return size >= BOUNDARY_ATANH and not self.atanh_rho_variance < size**2
 
 
 def fit_probit_likelihood(
@@ -163,7 +158,7 @@ def fit_probit_likelihood(
     return replace(reached, converged=reached.converged and not levelled).reported()
 
 
-def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:
+def probit_start(rows: Rows, problem: ProbitProblem, starts: ProbitStarts) -> Floats:
     """Return the separate probits, corrected to first order for a rho from a few passes.
 
     The first rho comes from one Newton step at rho = 0. If there are many rows, a sample's optimum
@@ -176,24 +171,28 @@ def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Flo
     state, _, converged = newton(
         pilot, problem, theta, tolerance=_PILOT_DECREMENT, max_iterations=_PILOT_ITERATIONS
     )
-    if not converged or abs(state.theta[-1]) > _PILOT_ATANH:
+    atanh_rho = float(state.theta[problem.place("rho")])
+    if not converged or abs(atanh_rho) > _PILOT_ATANH:
         return theta
-    return _corrected(rows.pilot(len(rows) // 4), problem, starts, float(state.theta[-1]))
+    return _corrected(rows.pilot(len(rows) // 4), problem, starts, atanh_rho)
 
 
-def _corrected(rows: Rows, problem: JointProblem, starts: ProbitStarts, atanh_rho: float) -> Floats:
+def _corrected(
+    rows: Rows, problem: ProbitProblem, starts: ProbitStarts, atanh_rho: float
+) -> Floats:
     """Take one Newton step from a value of atanh rho, and correct the probits for its rho."""
     state = problem.evaluate(rows, starts.at(atanh_rho))
     if not np.isfinite(state.log_likelihood):
         return starts.at(atanh_rho)
-    return starts.at(float(state.theta[-1] + newton_step(state, len(state.theta))[-1]))
+    place = problem.place("rho")
+    return starts.at(float(state.theta[place] + newton_step(state)[place]))
 
 
 @dataclass(frozen=True)
-class ProbitProblem(JointProblem):
+class ProbitProblem(SelectionProblem):
     """The model of a binary outcome, coded 0 and 1."""
 
-    ends: ClassVar[tuple[str, ...]] = ("atanh rho",)
+    ends: ClassVar[tuple[ErrorTerm, ...]] = (RHO,)
     many_maxima: ClassVar[bool] = True
 
     @staticmethod
@@ -212,20 +211,21 @@ class ProbitProblem(JointProblem):
             # gamma is written on the first columns of the design, beta on all of them.
             to_beta = self.prediction
             gradient = np.concatenate([vectors[:p, 0] - others, to_beta.T @ vectors[:, 1], [d_t]])
-            hessian = np.zeros((p + j + 1, p + j + 1))
+            beta, rho = slice(p, p + j), self.place("rho")
+            hessian = np.zeros((self.size, self.size))
             hessian[:p, :p] = -in_u - other_gram
-            hessian[:p, p:-1] = across[:p] @ to_beta
-            hessian[p:-1, p:-1] = -to_beta.T @ in_eta @ to_beta
-            hessian[:p, -1] = vectors[:p, 2]
-            hessian[p:-1, -1] = to_beta.T @ vectors[:, 3]
-            hessian[-1, -1] = d_tt
+            hessian[:p, beta] = across[:p] @ to_beta
+            hessian[beta, beta] = -to_beta.T @ in_eta @ to_beta
+            hessian[:p, rho] = vectors[:p, 2]
+            hessian[beta, rho] = to_beta.T @ vectors[:, 3]
+            hessian[rho, rho] = d_tt
         return State.of(theta, value, gradient, hessian, n, 1)
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
         sign = 2.0 * outcome - 1.0
         value, in_mean, in_u, in_rho = log_cdf_and_slopes(
-            sign * mean, index, float(theta[-1]), sign
+            sign * mean, index, float(theta[self.place("rho")]), sign
         )
         return [value, sign * in_mean, in_u, in_rho]
 
@@ -276,7 +276,7 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
     design, (u, eta) = problem.indices(chosen, theta)
-    xp, t, sign = namespace(u), float(theta[-1]), 2.0 * chosen.outcome - 1.0
+    xp, t, sign = namespace(u), float(theta[problem.place("rho")]), 2.0 * chosen.outcome - 1.0
     h = sign * eta
     log_cdf, d_h, d_u, d_t = log_cdf_and_slopes(h, u, t, sign)
     rho, cosh2, both = float(np.tanh(t)), float(np.cosh(t)) ** 2, float(np.sinh(t) * np.cosh(t))

@@ -16,7 +16,7 @@ from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats, empty, host
 from heckmanfa.data.rows import Block, Rows, total
-from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.joint_problem import SelectionProblem, State
 from heckmanfa.model.linalg import inverse_definite, solve_upper
 from heckmanfa.model.normal import log_cdf_and_mills
 from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
@@ -46,7 +46,7 @@ class Refit:
 
 
 def free_directions(
-    problem: JointProblem, kept: Sequence[int], selecting: Sequence[int] | None = None
+    problem: SelectionProblem, kept: Sequence[int], selecting: Sequence[int] | None = None
 ) -> Floats:
     """Return a (d, f) basis of the parameters of an assignment.
 
@@ -69,7 +69,7 @@ def _slopes(back: Floats, kept: Sequence[int]) -> Floats:
 
 def refit_together(
     rows: Rows,
-    problem: JointProblem,
+    problem: SelectionProblem,
     full: State,
     bases: Sequence[Floats],
     progress: Callable[[int], None] | None = None,
@@ -82,7 +82,7 @@ def refit_together(
     ``full`` if ``hold_rho``. Those that do not converge in a few passes say so. ``progress`` is
     called with the number that did.
     """
-    runs = [_QuasiNewton.start(full, basis, hold_rho=hold_rho) for basis in bases]
+    runs = [_QuasiNewton.start(problem, full, basis, hold_rho=hold_rho) for basis in bases]
     for _ in range(_PASSES):
         active = [run for run in runs if not run.done]
         if progress is not None:
@@ -96,19 +96,24 @@ def refit_together(
     return [Refit(run.theta, run.value + 0.5 * run.decrement, run.converged) for run in runs]
 
 
-def restricted_start(state: State, basis: Floats, *, hold_rho: bool = False) -> Floats | None:
+def restricted_start(
+    problem: SelectionProblem, state: State, basis: Floats, *, hold_rho: bool = False
+) -> Floats | None:
     """Return where the quadratic approximation at a state is highest over free directions.
 
     With ``hold_rho``, or if the approximation moves rho close to the boundary, atanh rho stays as
     it is in the state. None if there is no maximum.
     """
+    rho, zero = problem.place("rho"), np.zeros(len(state.theta))
     if not hold_rho:
         inverse = _inverse_over(state, basis)
-        theta = None if inverse is None else _peak(state, basis, inverse)
-        if theta is not None and abs(theta[-1]) <= max(_TRUSTED_ATANH, abs(state.theta[-1])):
+        theta = None if inverse is None else _peak(state, basis, inverse, zero)
+        if theta is not None and abs(theta[rho]) <= max(_TRUSTED_ATANH, abs(state.theta[rho])):
             return theta
-    inverse = _inverse_over(state, basis[:, :-1])
-    return None if inverse is None else _peak(state, basis[:, :-1], inverse, hold_rho=True)
+    without = basis[:, basis[rho] == 0.0]
+    inverse = _inverse_over(state, without)
+    zero[rho] = state.theta[rho]
+    return None if inverse is None else _peak(state, without, inverse, zero)
 
 
 def _inverse_over(state: State, basis: Floats) -> Floats | None:
@@ -116,10 +121,8 @@ def _inverse_over(state: State, basis: Floats) -> Floats | None:
     return inverse_definite(-basis.T @ state.hessian @ basis)
 
 
-def _peak(state: State, basis: Floats, inverse: Floats, *, hold_rho: bool = False) -> Floats:
-    """Where the quadratic approximation at a state is highest, with all else at zero."""
-    held = np.zeros(len(state.theta))
-    held[-1] = state.theta[-1] if hold_rho else 0.0
+def _peak(state: State, basis: Floats, inverse: Floats, held: Floats) -> Floats:
+    """Where the quadratic approximation at a state is highest, with all else ``held``."""
     pull = basis.T @ (state.gradient - state.hessian @ (state.theta - held))
     return np.asarray(held + basis @ (inverse @ pull))
 
@@ -127,8 +130,8 @@ def _peak(state: State, basis: Floats, inverse: Floats, *, hold_rho: bool = Fals
 class _QuasiNewton:
     """Quasi-Newton steps that ask for one evaluation after another."""
 
-    def __init__(self, theta: Floats, basis: Floats, inverse: Floats) -> None:
-        self.theta, self._basis, self._inverse = theta, basis, inverse
+    def __init__(self, rho: int, theta: Floats, basis: Floats, inverse: Floats) -> None:
+        self._rho, self.theta, self._basis, self._inverse = rho, theta, basis, inverse
         self.value, self.decrement = -np.inf, 0.0
         self._gradient = np.zeros(basis.shape[1])
         self._step = np.zeros(basis.shape[1])
@@ -136,15 +139,17 @@ class _QuasiNewton:
         self.done = self.converged = False
 
     @classmethod
-    def start(cls, full: State, basis: Floats, *, hold_rho: bool) -> _QuasiNewton:
+    def start(
+        cls, problem: SelectionProblem, full: State, basis: Floats, *, hold_rho: bool
+    ) -> _QuasiNewton:
         """Start at the maximum of the quadratic approximation at ``full``."""
-        inverse = _inverse_over(full, basis)
-        theta = restricted_start(full, basis, hold_rho=hold_rho)
+        rho, inverse = problem.place("rho"), _inverse_over(full, basis)
+        theta = restricted_start(problem, full, basis, hold_rho=hold_rho)
         if inverse is None or theta is None:
-            failed = cls(full.theta, basis, np.zeros((basis.shape[1],) * 2))
+            failed = cls(rho, full.theta, basis, np.zeros((basis.shape[1],) * 2))
             failed.done = True
             return failed
-        return cls(theta, basis, inverse)
+        return cls(rho, theta, basis, inverse)
 
     @property
     def trial(self) -> Floats:
@@ -168,10 +173,10 @@ class _QuasiNewton:
         step = self._inverse @ inner
         self.decrement = float(step @ inner)
         self.converged = self.decrement <= _DECREMENT
-        inside = abs(self.theta[-1]) < BOUNDARY_ATANH
+        inside = abs(self.theta[self._rho]) < BOUNDARY_ATANH
         self.converged = self.converged and inside
         self.done = self.converged or not inside
-        self._step = step / max(1.0, abs(float(step[-1])))
+        self._step = step / max(1.0, abs(float(self._basis[self._rho] @ step)))
 
     def _update(self, change: Floats) -> None:
         """Update the inverse information by what the last step showed (BFGS)."""
@@ -185,7 +190,7 @@ class _QuasiNewton:
         self._inverse = self._inverse + (scale * np.outer(step, step) - cross - cross.T) / curvature
 
 
-def evaluate_many(rows: Rows, problem: JointProblem, thetas: Floats) -> tuple[Floats, Floats]:
+def evaluate_many(rows: Rows, problem: SelectionProblem, thetas: Floats) -> tuple[Floats, Floats]:
     """Log-likelihood, (R,), and gradient, (R, d), at many theta, in one pass over the rows."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values, others, inside, in_ends = total(
@@ -193,7 +198,7 @@ def evaluate_many(rows: Rows, problem: JointProblem, thetas: Floats) -> tuple[Fl
         )
         p, j = problem.sizes
         n = len(thetas)
-        gradients = np.empty((n, p + j + len(problem.ends)))
+        gradients = np.empty((n, problem.size))
         gradients[:, :p] = (inside[:p, :n] - others).T
         gradients[:, p : p + j] = (problem.prediction.T @ inside[:, n:]).T
         gradients[:, p + j :] = in_ends.T
@@ -204,7 +209,7 @@ def evaluate_many(rows: Rows, problem: JointProblem, thetas: Floats) -> tuple[Fl
 
 
 def _terms(
-    block: Block, problem: JointProblem, thetas: Floats
+    block: Block, problem: SelectionProblem, thetas: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Sums over a block for R theta, as many at a time as memory allows.
 
@@ -224,7 +229,7 @@ def _terms(
 
 
 def _some(
-    block: Block, problem: JointProblem, thetas: Floats
+    block: Block, problem: SelectionProblem, thetas: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     p, j = problem.sizes
     n = len(thetas)

@@ -15,8 +15,9 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
+from heckmanfa.text.labels import label, said, said_all
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import cut, shown
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import (
     count,
@@ -160,7 +161,7 @@ class AssignmentColumns(Picture):
         in_all = f"In every column: {plural(steady, 'feature')}."
         if self.is_draw:
             return f"{plural(self.n, 'column')} for assignments drawn by weight. {in_all}"
-        best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
+        best = some([cut(label(name), 24) for name in self.members(0)], 4) or "no feature"
         drawn = f"{plural(self.n, 'column')} for assignments, {share_text(self.carried)}"
         return (
             f"{drawn} {self._of_all}. "
@@ -248,7 +249,7 @@ class AssignmentColumns(Picture):
     def _label(self, place: int) -> str:
         """Return the words of a row's tooltip, a line each."""
         row = self.rows[place]
-        lines = [f"{shown(row.name)}: {row.role}" if row.role else shown(row.name)]
+        lines = [f"{said(row.name)}: {row.role}" if row.role else said(row.name)]
         lines += [
             f"drawn {how}: {share} {self._of_all}"
             for how, share in zip(self._ways, self._held(place), strict=True)
@@ -257,7 +258,7 @@ class AssignmentColumns(Picture):
 
     def _column_label(self, column: int) -> str:
         numbers = [f"{name} {value}" for name, value in self._numbers(column).items() if value]
-        names = some(self.members(column)) or "no feature"
+        names = some(said_all(self.members(column))) or "no feature"
         lines = [f"Number {column + 1}: {names}", ", ".join(numbers[:2]), ", ".join(numbers[2:])]
         return "\n".join(line for line in lines if line)
 
@@ -298,7 +299,7 @@ class AssignmentColumns(Picture):
             runs = _runs(self.cells[place] == sign)
             marks.append(Runs(tuple((edges[first], edges[last]) for first, last in runs), color))
         words = self._label(place), row.name, self.sign(place), row.heading
-        return Row(row.name, tuple(marks), *words)
+        return Row(label(row.name), tuple(marks), *words)
 
 
 def _runs(held: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

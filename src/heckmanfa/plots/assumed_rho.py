@@ -25,8 +25,8 @@ from heckmanfa.plots.scene import (
     Rule,
     with_interval,
 )
+from heckmanfa.text.labels import said
 from heckmanfa.text.passage import Name, named
-from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import effects, with_minus
 
@@ -88,7 +88,7 @@ class RhoPanel:
     @property
     def title(self) -> str:
         """The coefficient's name in full."""
-        return f"{shown(self.feature)}: {self.detail}" if self.detail else shown(self.feature)
+        return f"{said(self.feature)}: {self.detail}" if self.detail else said(self.feature)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class OverRho(Picture):
             if m > 1
             else ("Its sign turns" if n_turning else "Its sign stays")
         )
-        name = shown(first.feature, 40)
+        name = said(first.feature, 40)
         return (
             f"{self.what.capitalize()}s over an assumed rho. That of {name} goes from {at_low} at "
             f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that range."
@@ -237,7 +237,7 @@ class OverRho(Picture):
     def _which(self) -> str:
         """Say of which model the coefficients are, and how many of them are shown."""
         if len(self.features) == 1:
-            return f"The {self.what} of {shown(self.features[0])}"
+            return f"The {self.what} of {said(self.features[0])}"
         if len(self.panels) < len(self.features):
             many = f"{len(self.panels)} of {len(self.features)} features"
             return f"{self.what.capitalize()}s of {many},"

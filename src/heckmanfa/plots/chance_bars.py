@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from heckmanfa.plots.picture import Picture, first_lines
 from heckmanfa.plots.scene import Axis, Bar, Point, Row, Rows, Rule
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM
+from heckmanfa.text.labels import label, said
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import cut, shown
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 
@@ -143,7 +144,7 @@ class Chances(Picture):
         by_role = []
         for role, rows in roles.items():
             first = rows[0]
-            named = f"{cut(first.name, 24)} {self.value(first)}"
+            named = f"{cut(label(first.name), 24)} {self.value(first)}"
             few = f", likeliest {named}" if len(rows) > 1 else f", {named}"
             by_role.append(f"{role or 'features'}: {len(rows)}{few}")
         text = f"{kind}. {'; '.join(by_role)}."
@@ -181,7 +182,7 @@ class Chances(Picture):
     def _label(self, row: ChanceRow) -> str:
         """Return the words of a row's tooltip, a line each."""
         numbers = [(title, fill(row)) for title, fill in self._columns()]
-        lines = [f"{shown(row.name)}: {row.role}" if row.role else shown(row.name)]
+        lines = [f"{said(row.name)}: {row.role}" if row.role else said(row.name)]
         lines += [f"{title}: {value}" for title, value in numbers if value]
         return "\n".join(lines)
 
@@ -192,7 +193,7 @@ class Chances(Picture):
             bar = Bar((0.0, 100 * row.share), (-half, half), "this")
             diamond = Point(100 * row.least_squares, 0.0, "ols", "diamond")
             words = self._label(row), row.name, self.value(row), row.heading
-            rows.append(Row(row.name, (bar, diamond), *words))
+            rows.append(Row(label(row.name), (bar, diamond), *words))
         cuts = [100 * share for share in self.cuts]
         title = "share of the halves" if self.halves else f"chance that it {self.does}"
         printed = "% of the halves" if self.halves else f"{title}, %"

@@ -24,7 +24,7 @@ from heckmanfa.plots.scene import (
     Rule,
     with_interval,
 )
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import label, said, said_all
 from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, effects, plural, share_text, some, with_minus
 
@@ -154,7 +154,7 @@ class RhoByAssignment(Picture):
         return "rho, assignment by assignment"
 
     def _names(self, most: int = 40) -> tuple[str, str]:
-        name = shown(self.feature, most)
+        name = said(self.feature, most)
         return f"with {name}", f"without {name}"
 
     def _legend(self, most: int = 40) -> tuple[LegendItem, ...]:
@@ -178,7 +178,7 @@ class RhoByAssignment(Picture):
         return f"{words}."
 
     def _caption(self) -> str:
-        outcome = shown(self.outcome, 40)
+        outcome = said(self.outcome, 40)
         words = [
             f"rho is the correlation of what drives selection with what drives {outcome} beyond "
             "the features; 0 is no selection bias.",
@@ -264,7 +264,7 @@ class RhoByAssignment(Picture):
         above = [Above(self.mean, (f"mean {_rho(self.mean)}",))]
         if self.feature:
             means = sorted(self._means())
-            above = [Above(m, (lead, f"mean {_rho(m)}"), self.feature) for m, lead in means]
+            above = [Above(m, (lead, f"mean {_rho(m)}"), label(self.feature)) for m, lead in means]
         panel = Panel(
             Axis(0.0, 1.05 * self.top, "", "", f"weight ({self.weights})", "percent", most=(5, 5)),
             (*marks, Rule(y=0.0), Rule(0.0)),
@@ -342,7 +342,7 @@ class ImrEstimate:
         """Say in full what is estimated."""
         if self.features is None:
             return self.detail
-        return some(list(self.features), 12) if self.features else "no feature"
+        return some(said_all(list(self.features)), 12) if self.features else "no feature"
 
 
 @dataclass(frozen=True)

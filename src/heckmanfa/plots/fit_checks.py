@@ -24,6 +24,7 @@ from heckmanfa.plots.scene import (
     Point,
     Rule,
 )
+from heckmanfa.text.labels import said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import count, plural, with_minus
@@ -84,7 +85,7 @@ class ResidualBars(Picture):
         return np.asarray(self.total * np.diff(cdf))
 
     def _title(self) -> str:
-        return f"Are the errors of {shown(self.outcome, 40)} normal?"
+        return f"Are the errors of {said(self.outcome, 40)} normal?"
 
     def _alt(self) -> str:
         kind = "Histogram of residuals in standard deviations, with the normal curve."
@@ -251,7 +252,7 @@ class CalibrationPicture(Picture):
         return (bottom if bottom > 1.0 - _WHOLE_FROM else 0.0, top if top < _WHOLE_FROM else 1.0)
 
     def _title(self) -> str:
-        return f"Do predicted probabilities of {shown(self.outcome, 40)} come true?"
+        return f"Do predicted probabilities of {said(self.outcome, 40)} come true?"
 
     def _alt(self) -> str:
         return (

@@ -12,8 +12,9 @@ from heckmanfa.plots.picture import Picture, first_lines, wanted_terms
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import SERIES, Axis, Interval, Mark, Point, Row, Rows, Rule, Shape
 from heckmanfa.plots.svg_shapes import NARROW, WIDE, label_cells
+from heckmanfa.text.labels import label, said
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import cut, quoted, shown
+from heckmanfa.text.printable import cut, quoted
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
 from heckmanfa.text.wording import effects, plural
 
@@ -143,7 +144,7 @@ class Forest(Picture):
 
     def _title(self) -> str:
         by = _MODELS.get(len(self.series), f", by {len(self.series)} models")
-        return f"What goes with {shown(self.outcome)}{by}"
+        return f"What goes with {said(self.outcome)}{by}"
 
     def _legend(self) -> tuple[LegendItem, ...]:
         return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.series)
@@ -152,7 +153,7 @@ class Forest(Picture):
         return None if len(self.series) > 1 else ()
 
     def _alt(self) -> str:
-        start = f"Forest plot for {cut(self.outcome, 30)}."
+        start = f"Forest plot for {cut(label(self.outcome), 30)}."
         if not self.drawn:
             return f"{start} No feature may predict."
         row = self.drawn[0]
@@ -162,7 +163,7 @@ class Forest(Picture):
             if estimate.is_known
         ]
         unit = f"in {self.unit}, " if self.unit else ""
-        finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
+        finding = f" {cut(label(row.name), 30)}, {cut(row.change, 50)}: {unit}"
         for many in range(len(estimates), 0, -1):
             text = f"{start}{finding}{'; '.join(estimates[:many])}."
             if len(text) <= _ALT:
@@ -207,12 +208,12 @@ class Forest(Picture):
             line = [Name(row.name).key, row.change, *[row.share] * shares, *[row.role] * roles]
             lines.append((*line, *(words for item in row.estimates for words in item.words)))
         unit = f", in {self.unit}" if self.unit else ""
-        caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
+        caption = f"What goes with {said(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
 
     def _label(self, row: ForestRow) -> str:
         """Return the words of a row's tooltip, a line each."""
-        lines = [shown(row.name) + (f": {row.role}" if row.role else "")]
+        lines = [said(row.name) + (f": {row.role}" if row.role else "")]
         if row.share:
             lines.append(f"chosen in {row.share} halves" if self.halves else f"chance {row.share}")
         lines.append(f"{row.change}:")
@@ -229,7 +230,7 @@ class Forest(Picture):
         for row in self.drawn:
             under = [row.level, f"in {row.share}" if row.share else ""]
             marks, words = tuple(self._marks(row)), tuple(filter(None, under))
-            rows.append(Row(row.name, marks, self._label(row), row.name, under=words))
+            rows.append(Row(label(row.name), marks, self._label(row), row.name, under=words))
         axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
         x = Axis(axis.low, axis.high, self._unit(WIDE), narrow, narrow, "signed")
         inches = _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)
@@ -237,11 +238,12 @@ class Forest(Picture):
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""
-        outcome, is_wide = cut(self.outcome, label_cells(width)), width >= WIDE
+        outcome, is_wide = label(self.outcome), width >= WIDE
+        outcome = cut(outcome, label_cells(width, words=is_wide and outcome != self.outcome))
         switches = [row.is_switch for row in self.drawn]
         if self.unit:
             # A probability has a name and a class.
-            outcome = cut(self.outcome, 2 * label_cells(width))
+            outcome = cut(label(self.outcome), 2 * label_cells(width))
             more = f"{self.unit if is_wide else 'points'} of {outcome}"
             return more if all(switches) else f"{more}, one SD more"
         if all(switches):
@@ -354,7 +356,7 @@ class Coefficients(Picture):
         rows, ends, count = [], [], len(self.models)
         for term in self.terms:
             marks: list[Mark] = []
-            lines = [shown(term)]
+            lines = [said(term)]
             for number, (color, shape, name, estimates) in enumerate(self._looks()):
                 if term not in estimates:
                     continue
@@ -365,7 +367,7 @@ class Coefficients(Picture):
                 ]
                 lines.append(f"{estimate} by {name}")
                 ends += [estimate.value, estimate.low, estimate.high]
-            rows.append(Row(term, tuple(marks), "\n".join(lines), term))
+            rows.append(Row(label(term), tuple(marks), "\n".join(lines), term))
         axis = Scale.over([0.0, *ends], 0.0, 1.0, pad=0.05)
         x = Axis(axis.low, axis.high, f"coefficient, with {self._level}", numbers="signed")
         inches = 0.8 + len(rows) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.plots.axes import draw_scene
 from heckmanfa.plots.scene import Panels, Rows, Scene
 from heckmanfa.plots.svg import render_svg
+from heckmanfa.text.labels import Labels, current_labels, labelled
 from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.table import MOST_LINES, LegendItem, PictureText, Table
@@ -21,6 +22,14 @@ class Picture(ABC):
 
     kind: ClassVar[str]
     """its name, unique on a page"""
+    _labels: Labels
+    """what readers call its features: as when the picture was made"""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the labels under which the picture is made."""
+        picture = super().__new__(cls)
+        object.__setattr__(picture, "_labels", current_labels())
+        return picture
 
     @abstractmethod
     def _title(self) -> str:
@@ -55,18 +64,20 @@ class Picture(ABC):
 
     def text(self) -> PictureText:
         """Return the words around the picture, and its numbers as tables."""
-        return PictureText(
-            title=self._title(),
-            alt=f"{self._alt()} All numbers are in the table.",
-            caption=self._caption(),
-            table=self._table(),
-            legend=self._legend(),
-            more=self._more(),
-        )
+        with labelled(self._labels):
+            return PictureText(
+                title=self._title(),
+                alt=f"{self._alt()} All numbers are in the table.",
+                caption=self._caption(),
+                table=self._table(),
+                legend=self._legend(),
+                more=self._more(),
+            )
 
     def scene(self) -> Scene:
         """Return the picture as marks on scales, with its words and tables."""
-        return Scene(self.kind, self.text(), self._body(), self._printed_legend())
+        with labelled(self._labels):
+            return Scene(self.kind, self.text(), self._body(), self._printed_legend())
 
     def svg(self, width: int) -> str:
         """Draw the picture as SVG, this many CSS px wide."""

@@ -27,8 +27,8 @@ from heckmanfa.plots.scene import (
     Rule,
     Shape,
 )
+from heckmanfa.text.labels import said
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import shown
 from heckmanfa.text.table import LegendItem, Table, lay_out
 from heckmanfa.text.wording import effects, figure, plural
 
@@ -147,12 +147,12 @@ class RhoCurves(Picture):
         marks += (point for _, point in self._marked(term))
         y = Scale.over([0.0, *lows, *highs], 0.0, 1.0, pad=0.05)
         axis, tip = Axis(y.low, y.high, printed="coefficient", most=(5, 5)), self._tip(term)
-        return Panel(axis, tuple(marks), _HEIGHT, _ROOM, term, tip, term)
+        return Panel(axis, tuple(marks), _HEIGHT, _ROOM, said(term), tip, term)
 
     def _tip(self, term: str) -> str:
         row = self.bounds.iloc[self._place(term)]
         at_zero, low, high = effects(row[self.zero], row["bound_low"], row["bound_high"])
-        return f"{shown(term)}\n{_AT_ZERO[self.zero]}: {at_zero}\nfrom {low} to {high}"
+        return f"{said(term)}\n{_AT_ZERO[self.zero]}: {at_zero}\nfrom {low} to {high}"
 
 
 class Curved(Protocol):

@@ -219,6 +219,11 @@ class Rows:
     """a part of the axis that is hatched behind all rows"""
     columns: tuple[ColumnTip, ...] = ()
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether a row is named by a label that is not its feature's name."""
+        return any(row.feature is not None and row.name != row.feature for row in self.rows)
+
     def places(self, row: float, head: float, start: float = 0.0) -> Places:
         """Place rows and headings of these heights under one another."""
         places, y = Places([], [], [], start), start

@@ -10,9 +10,10 @@ from typing import ClassVar
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import Axis, Interval, Point, Row, Rows, Rule, with_interval
+from heckmanfa.text.labels import label, level_label, said, said_level
 from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.passage import Name
-from heckmanfa.text.printable import cut, shown
+from heckmanfa.text.printable import cut
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import figure, listed, plural, signed, with_minus
 
@@ -84,7 +85,7 @@ class SelectionMargins(Picture):
 
     def _alt(self) -> str:
         first = [
-            f"{cut(driver.name, 30)} {self.points(driver.shown.estimate)}"
+            f"{cut(label(driver.name), 30)} {self.points(driver.shown.estimate)}"
             for driver in self.rows[:_FEW]
         ]
         largest = "largest" if len(self.drivers) > 1 else "only"
@@ -96,7 +97,7 @@ class SelectionMargins(Picture):
     def _caption(self) -> str:
         words = [f"Average marginal effects of the probit with {self.intervals}{self._others()}."]
         for driver in [driver for driver in self.rows if driver.along][:_FEW]:
-            words.append(f"{shown(driver.name, 40)} moves with {' and '.join(driver.along)}.")
+            words.append(f"{said(driver.name, 40)} moves with {' and '.join(driver.along)}.")
         if self.formulas:
             words.append("A variable moves all terms of the formulas that it is in.")
         if len(self.drivers) > len(self.rows):
@@ -111,11 +112,13 @@ class SelectionMargins(Picture):
         parts = []
         binary = [driver.name for driver in self.rows if driver.kind == "binary"]
         if binary:
-            which = listed([cut(name, 30) for name in binary])
+            which = listed([cut(label(name), 30) for name in binary])
             parts.append(f"; {which if len(binary) <= _FEW else '0/1 features'}: from 0 to 1")
         levels = [driver for driver in self.rows if driver.kind == "category"]
         if levels:
-            named = [f"{cut(one.name, 30)}: {cut(one.shown.words, 60)}" for one in levels[:_FEW]]
+            named = [
+                f"{cut(label(one.name), 30)}: {cut(one.shown.words, 60)}" for one in levels[:_FEW]
+            ]
             parts += [f"; {words}" for words in named]
         return "".join(parts)
 
@@ -141,7 +144,7 @@ class SelectionMargins(Picture):
     def tooltip(self, driver: SelectionDriver) -> str:
         """Return the numbers of a row in words, a line each."""
         change = driver.shown
-        lines = [shown(driver.name), f"{self.points(change.estimate)} points: {change.words}"]
+        lines = [said(driver.name), f"{self.points(change.estimate)} points: {change.words}"]
         if not math.isnan(change.low):
             lines.append(f"95% interval {self.points(change.low)} to {self.points(change.high)}")
         if driver.along:
@@ -153,7 +156,7 @@ class SelectionMargins(Picture):
         rows = []
         for driver in self.rows:
             marks = with_interval(*_numbers(driver.shown), "this")
-            rows.append(Row(driver.name, marks, self.tooltip(driver), driver.name))
+            rows.append(Row(label(driver.name), marks, self.tooltip(driver), driver.name))
         ends = [end for driver in self.rows for end in _numbers(driver.shown)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.04, include=[0.0])
         title, narrow = _PER_DEVIATION, "percentage points per SD more"
@@ -217,7 +220,7 @@ class SelectionProfiles(Picture):
     def _alt(self) -> str:
         first = sorted(self.rows, key=lambda profile: -abs(profile.inside - profile.outside))[:_FEW]
         named = [
-            f"{cut(profile.name, 24)} {deviations(profile.inside)} with, "
+            f"{cut(label(profile.name), 24)} {deviations(profile.inside)} with, "
             f"{deviations(profile.outside)} without"
             for profile in first
         ]
@@ -234,7 +237,8 @@ class SelectionProfiles(Picture):
         levels = [profile for profile in self.rows if profile.level]
         if levels:
             named = [
-                f"{cut(profile.name, 30)}: share of {cut(profile.level, 30)}"
+                f"{cut(label(profile.name), 30)}: share of "
+                f"{cut(level_label(profile.name, profile.level), 30)}"
                 for profile in levels[:_FEW]
             ]
             words += f" {'; '.join(named)}."
@@ -248,7 +252,7 @@ class SelectionProfiles(Picture):
         lines = [
             [
                 Name(profile.name).key,
-                *([shown(profile.level)] if levels else []),
+                *([said_level(profile.name, profile.level)] if levels else []),
                 deviations(profile.inside),
                 deviations(profile.outside),
                 *map(figure, (profile.selected, profile.unselected, profile.spread)),
@@ -261,7 +265,9 @@ class SelectionProfiles(Picture):
 
     def tooltip(self, profile: Profile) -> str:
         """Return the numbers of a row in words, a line each."""
-        what = f"share of {shown(profile.level, 40)}" if profile.level else "mean"
+        what = (
+            f"share of {said_level(profile.name, profile.level, 40)}" if profile.level else "mean"
+        )
         sides = (
             (_WITH, profile.inside, profile.selected),
             (_WITHOUT, profile.outside, profile.unselected),
@@ -269,7 +275,7 @@ class SelectionProfiles(Picture):
         lines = [
             f"{side}: {deviations(by)} SDs ({what} {figure(mean)})" for side, by, mean in sides
         ]
-        return "\n".join([shown(profile.name), *lines])
+        return "\n".join([said(profile.name), *lines])
 
     def _body(self) -> Rows:
         """Return a row of two marks for each feature."""
@@ -278,7 +284,7 @@ class SelectionProfiles(Picture):
             line = Interval(profile.inside, profile.outside, 0.0, "ink")
             ring = Point(profile.outside, 0.0, "ink", "hollow")
             marks = line, ring, Point(profile.inside, 0.0, "this")
-            rows.append(Row(profile.name, marks, self.tooltip(profile), profile.name))
+            rows.append(Row(label(profile.name), marks, self.tooltip(profile), profile.name))
         ends = [end for profile in self.rows for end in (profile.inside, profile.outside)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
         titles = "standard deviations from the mean of all rows", "SDs from the mean"

@@ -182,7 +182,9 @@ class _RowPicture:
 
     def __init__(self, body: Rows, alt: str, width: int) -> None:
         self._body = body
-        most = label_cells(width) if body.cells is None else body.cells[width < WIDE]
+        most = label_cells(width, words=body.is_labelled)
+        if body.cells is not None:
+            most = body.cells[width < WIDE]
         self._labels = [row.lines(most) for row in body.rows]
         self._places = body.places(body.height, _HEAD, body.room)
         self._tops = self._places.tops

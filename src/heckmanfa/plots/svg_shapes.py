@@ -100,8 +100,13 @@ def _ems(character: str) -> float:
     return 0.8 if character.isupper() else 0.72
 
 
-def label_cells(width: int) -> int:
-    """Return how many cells of a name a drawing of this width has room for."""
+def label_cells(width: int, *, words: bool = False) -> int:
+    """Return how many cells of a name a drawing of this width has room for.
+
+    Labels are ``words``, which say less than a name if they are cut, and get more room.
+    """
+    if words:
+        return 24 if width >= WIDE else 16
     return 14 if width >= WIDE else 10
 
 

@@ -15,10 +15,19 @@ from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.results.summary import likelihood_name
-from heckmanfa.text.option_words import told
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import said, said_all, with_name
+from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import chance_text, count, figure, interval, number, p_value, percent
+from heckmanfa.text.wording import (
+    chance_text,
+    count,
+    figure,
+    interval,
+    number,
+    p_value,
+    percent,
+    typeset,
+)
 
 _TERMS = {
     "imr": "lambda",
@@ -105,16 +114,18 @@ def coefficient_blocks(reported: Reported) -> list[PageBlock]:
     columns += [Column("95% interval", group="Beside it")] if ends else []
     rows: list[list[str] | str] = []
     kind = ""
-    for row in reported.comparison.with_errors(reported.evidence.effects.table).to_dict("records"):
+    evidence = reported.evidence
+    terms = reported.comparison.with_errors(evidence.effects.table, evidence.averaged_least_squares)
+    for row in terms.to_dict("records"):
         if row["kind"] != kind:
             kind = str(row["kind"])
             rows.append(_part_title(reported, kind))
         name = str(row["term"])
-        label = _TERMS.get(name, name) if kind in ("errors", "fit") else name
+        label = _TERMS.get(name, name) if kind in ("errors", "fit") else with_name(name)
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         cells += [interval(*ends.get((kind, name), (math.nan, math.nan)))] if ends else []
         rows.append([label, *cells])
-    outcome = shown(reported.outcome)
+    outcome = said(reported.outcome)
     meaning = (
         f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
         "for anyone, selected or not, with the other features of the equation held equal."
@@ -167,9 +178,10 @@ def _cell(key: str, value: float) -> str:
 def _coefficient_notes(reported: Reported) -> list[str]:
     fit, compared, words = reported.fit, reported.comparison, reported.evidence.words
     naive = words.naive_short
+    alike = reported.evidence.averaged_least_squares is not None
     notes = [
-        f"{naive[0].upper()}{naive[1:]}: the same features on the selected rows, with no "
-        "correction for selection."
+        f"{naive[0].upper()}{naive[1:]}: {'averaged alike, over sets of ' if alike else ''}the "
+        "same features on the selected rows, with no correction for selection."
     ]
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
@@ -195,11 +207,8 @@ def _coefficient_notes(reported: Reported) -> list[str]:
             "the outcome's error."
         )
     # What limits a claim is among the claims, and other cautions are among the checks.
-    return notes + [
-        told(fact.sentence, keywords=True)
-        for fact in reported.caveats
-        if fact.verdict == "ok" and not fact.claim
-    ]
+    said = [fact.sentence for fact in reported.caveats if fact.verdict == "ok" and not fact.claim]
+    return [told(outside_options(typeset, note), keywords=True) for note in [*notes, *said]]
 
 
 def best_blocks(evidence: Evidence) -> list[PageBlock]:
@@ -217,7 +226,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         groups["All features"] = whole.coef
     rows = [
         [
-            labels[column],
+            with_name(labels[column]),
             *(
                 cell
                 for series in groups.values()
@@ -237,7 +246,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
     columns = [Column("Term", False)]
     for group in groups:
         columns += [Column("Estimate", group=group), Column("95% interval", group=group)]
-    names = ", ".join(map(shown, best.names)) or "none"
+    names = ", ".join(said_all(best.names)) or "none"
     return [
         Table(tuple(columns), tuple(rows), "The best assignment by BIC", "best-table"),
         Notes(
@@ -266,7 +275,7 @@ def selection_blocks(reported: Reported) -> list[PageBlock]:
         return []
     tidy = reported.evidence.effects.table
     rows = [
-        [str(row["term"]), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
+        [with_name(str(row["term"])), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
     ]
     counts = reported.row_counts

@@ -25,6 +25,7 @@ from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.reports import Report
 from heckmanfa.results.side_by_side import side_by_side
+from heckmanfa.text.labels import Labels, said, with_name, with_names
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
 
@@ -41,6 +42,7 @@ def report_of_model(
     X: Any,
     rows: PictureRows | None,
     reports: Sequence[Report],
+    labels: Labels | None = None,
 ) -> Reported:
     """Return what the page of a fitted model shows.
 
@@ -57,6 +59,8 @@ def report_of_model(
         The same, for the pictures.
     reports : sequence of Report
         What the rows show beyond the fit: tests, and changes of what it assumes.
+    labels : Labels, optional
+        What readers call columns; words are made under these.
     """
     fit = evidence.fit
     counts = fit.row_counts
@@ -71,7 +75,7 @@ def report_of_model(
             Fact("not_run", "note", meaning=_MISSED, values={"checks": "Some checks were"})
         )
     checks, answer = answer_of_facts(evidence, facts)
-    pictures = Pictures(evidence, rows)
+    pictures = Pictures(evidence, rows, labels)
     return Reported(
         evidence=evidence,
         answer=answer,
@@ -80,7 +84,7 @@ def report_of_model(
         caveats=[fact for fact in facts if fact.sentence or fact.claim],
         pictures=pictures,
         comparison=side_by_side(fit),
-        title=f"{shown(evidence.outcome)}: {name}",
+        title=f"{said(evidence.outcome)}: {name}",
         called=name,
         outcome_column=evidence.outcome,
         row_counts=counts,
@@ -90,19 +94,20 @@ def report_of_model(
         again=[Code(made), Paragraph(versions(), "note")],
         without_rows=without,
         held_out=pictures.known("calibration"),
+        labels=labels or Labels(),
     )
 
 
 def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
     """Return how the model was fitted, as pairs of a label and a sentence."""
     fit = evidence.fit
-    facts = {"Outcome": f"{shown(evidence.outcome)}.", "Model": f"{name}."}
+    facts = {"Outcome": f"{with_name(evidence.outcome)}.", "Model": f"{name}."}
     if fit.probit is not None:
         facts["Selection equation"] = f"{_named(fit, fit.driving)}."
     facts[fit.way.words.predict] = f"{_named(fit, fit.equation)}."
     facts |= estimation_words(fit)
     groups = shown(fit.origin.group_column or "group")
-    facts["Standard errors"] = errors_words(fit.spec.cov_type, groups, fit.n_clusters, asked=True)
+    facts["Standard errors"] = errors_words(fit, groups, asked=True)
     if fit.weighted:
         column = shown(fit.origin.weight_column or "given")
         facts["Weights"] = f"{column} {weight_words(fit.spec.weight_kind)}"
@@ -111,4 +116,4 @@ def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:
 
 def _named(fit: Fit, columns: Sequence[int]) -> str:
     """Name columns of X."""
-    return some([fit.labels[column] for column in columns], _SHOWN) or "no feature"
+    return some(with_names([fit.labels[column] for column in columns]), _SHOWN) or "no feature"

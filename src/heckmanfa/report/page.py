@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -29,11 +30,14 @@ from heckmanfa.report.settings import VERSION
 from heckmanfa.results.answer_html import answer_style, sign
 from heckmanfa.results.checks import badge
 from heckmanfa.results.render_html import MOST_ROWS, escape, marked, unmarked
+from heckmanfa.text.labels import labelled, said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import count, plural
 
 LIMIT = 400_000
 """bytes of a page at most"""
+_TITLE = 200
+"""characters of a title"""
 
 # The browser refuses whatever is not in the file, and in the file any script or style but these.
 _POLICY = (
@@ -73,7 +77,8 @@ def write_report(
     path : str or Path
         The file to write. It must not be the data file.
     title : str, optional
-        Title of the window; names the outcome and the data file by default.
+        Title of the window, and above the first sentence; that of the question, or the outcome
+        and the data file by default.
     force : bool
         Whether an existing file may be replaced.
     """
@@ -106,16 +111,19 @@ def render(analysis: Reportable, *, title: str | None = None) -> str:
 
 def _fitting(reported: Reported, title: str | None) -> str:
     """Render a page that is not too large."""
+    if title:
+        reported = replace(reported, title=title, heading=title)
     html = ""
-    for rows, without in _ROOM:
-        html = _render(reported, Paper(reported.pictures, rows, without), title)
-        html = unmarked(html, reported.outcome)
-        if len(html.encode()) <= LIMIT:
-            break
+    with labelled(reported.labels):
+        for rows, without in _ROOM:
+            html = _render(reported, Paper(reported.pictures, rows, without))
+            html = unmarked(html, reported.outcome)
+            if len(html.encode()) <= LIMIT:
+                break
     return html
 
 
-def _render(reported: Reported, paper: Paper, title: str | None) -> str:
+def _render(reported: Reported, paper: Paper) -> str:
     sections = [answer_section(reported, paper), which_section(reported, paper)]
     if reported.is_corrected:
         sections += [who_section(reported, paper), matter_section(reported, paper)]
@@ -136,7 +144,7 @@ def _render(reported: Reported, paper: Paper, title: str | None) -> str:
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY.format(style=_digest(style), script=_digest(script))),
         version=escape(VERSION),
-        title=escape(title or reported.title),
+        title=escape(shown(reported.title, _TITLE)),
         style=style,
         eyebrow=escape(_eyebrow(reported)),
         pill=f'<a class="pill {kind}" href="#trust">{sign(kind)}{escape(words)}</a>',
@@ -167,6 +175,7 @@ def _eyebrow(reported: Reported) -> str:
     counts = reported.row_counts
     rows = plural(counts["selected"] + counts["unselected"], "row")
     if reported.is_corrected:
-        rows += f", {count(counts['selected'])} with {shown(reported.outcome_column, 40)}"
+        rows += f", {count(counts['selected'])} with {said(reported.outcome_column, 40)}"
     features = plural(reported.n_features, "feature")
-    return f"heckmanfa report · {shown(reported.called, 60)} · {rows} · {features}"
+    called = shown(reported.heading, _TITLE) or "heckmanfa report"
+    return f"{called} · {shown(reported.called, 60)} · {rows} · {features}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heckmanfa.fit import Fit
 from heckmanfa.inference.pictures import Pictures
@@ -15,6 +15,7 @@ from heckmanfa.results.document import PageBlock
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.side_by_side import SideBySide
+from heckmanfa.text.labels import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Reported:
     """scores of rows by fits without them, in place of those in sample"""
     held_out_note: str = ""
     """how rows were held out, or why they were not"""
+    heading: str = ""
+    """what the user calls the report, above its first sentence"""
+    labels: Labels = field(default_factory=Labels)
+    """what readers call columns"""
 
     @property
     def fit(self) -> Fit:

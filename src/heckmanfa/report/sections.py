@@ -10,8 +10,8 @@ from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Scene
 from heckmanfa.plots.selection_rows import SelectionMargins
 from heckmanfa.report.reported import Reported
-from heckmanfa.results.answer_html import figure, sign, tiles
-from heckmanfa.results.checks import Check, badge, count_words, fine_words
+from heckmanfa.results.answer_html import figure, first_screen, sign
+from heckmanfa.results.checks import Check, badge, count_words, fine_lines, fine_title
 from heckmanfa.results.render_html import escape, marked, render_page
 from heckmanfa.results.section_words import (
     roles_rule,
@@ -61,12 +61,11 @@ def answer_section(reported: Reported, paper: Paper) -> Section:
     """Show the four tiles beside the picture of effects, with its table below."""
     answer, checks = reported.answer, reported.checks
     drawn = paper.shown("forest")
-    inner = tiles(answer, _gravest(checks), "#which")
-    inner += "".join(map(figure, drawn))
+    inner = first_screen(answer, _gravest(checks), "".join(map(figure, drawn)), "#which")
     return Section(
         "answer",
         "The answer",
-        f'<div class="first">{inner}</div>',
+        inner,
         _tables(drawn, paper),
         nav="Answer",
     )
@@ -165,9 +164,10 @@ def trust_section(reported: Reported, paper: Paper) -> Section:
         f"{escape(count_words(checks))}</p>"
     )
     items = "".join(_check(check) for check in checks if check.level != "ok")
-    fine = fine_words(checks)
+    fine = "".join(f"<li>{escape(line)}</li>" for line in fine_lines(checks))
     if fine:
-        items += f"<li>{_level('ok')}<p>{escape(fine)}.</p></li>"
+        said = f"<details><summary>{escape(fine_title(checks))}</summary><ul>{fine}</ul></details>"
+        items += f"<li>{_level('ok')}{said}</li>"
     left, right = paper.shown("overlap"), paper.shown("residuals")
     right = right or paper.scene_of(reported.held_out)
     rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}{_note(reported.held_out_note)}'

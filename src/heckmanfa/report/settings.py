@@ -65,17 +65,27 @@ def estimation_words(fit: Fit) -> dict[str, str]:
     return said
 
 
-def errors_words(kind: str | None, groups: str, n_clusters: int | None, *, asked: bool) -> str:
-    """Say what standard errors assume; robust ones that nobody asked for come from weights."""
-    if kind == "cluster":
+def errors_words(fit: Fit, groups: str, *, asked: bool) -> str:
+    """Say what standard errors assume; ``asked`` is whether the user asked for robust ones."""
+    if fit.spec.cov_type == "cluster":
         return (
             f"Cluster: robust, with rows of the same {groups} allowed to be dependent; "
-            f"{plural(n_clusters or 0, 'cluster')}."
+            f"{plural(fit.n_clusters or 0, 'cluster')}."
         )
-    if kind == "robust":
-        why = "" if asked else ", as sampling weights need"
-        return f"Robust{why}: the variance of the errors may differ among rows."
+    if fit.spec.cov_type == "robust":
+        return (
+            f"Robust{why_robust(fit, asked=asked)}: the variance of the errors may differ among "
+            "rows."
+        )
     return "Classical: the errors have one variance, and rows are independent."
+
+
+def why_robust(fit: Fit, *, asked: bool) -> str:
+    """Say why standard errors are robust if nobody asked for it; empty if somebody did."""
+    if asked:
+        return ""
+    sampling = fit.spec.weight_kind == "sampling"
+    return ", as sampling weights need" if sampling else ", the default of an average by two steps"
 
 
 def weight_words(kind: str) -> str:

@@ -20,8 +20,8 @@ from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEviden
 from heckmanfa.results.headline import LITTLE_RHO, headline, interval_words, verdict
 from heckmanfa.results.judgement import VerdictKind
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, with_unit
 from heckmanfa.text.passage import Name, Passage, join, passage
-from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
     NO_EXCLUSION,
     ONLY_NORMALITY,
@@ -93,8 +93,10 @@ class Answer:
     trust: Tile
     sure: tuple[Chip, ...] = ()
     unsure: tuple[Chip, ...] = ()
-    n_more: int = 0
-    """features of either kind without a chip"""
+    more_sure: int = 0
+    """features of the first kind without a chip"""
+    more_unsure: int = 0
+    """features of the second kind without a chip"""
     sure_label: str = ""
     """words before the first chips; empty if they predict"""
     unsure_label: str = "Cannot be told:"
@@ -149,7 +151,7 @@ def answer_of(
     return Answer(
         headline=headline(evidence),
         lede=judged.sentence,
-        which=Tile(f"Which features predict {shown(evidence.outcome)}?", "", "", _which(evidence)),
+        which=Tile(f"Which features predict {said(evidence.outcome)}?", "", "", _which(evidence)),
         how_much=_how_much(evidence, bounds),
         selection=Tile("Did selection matter?", judged.title, kind, judged.words),
         trust=_trust(checks),
@@ -187,7 +189,7 @@ def _chips(evidence: Evidence) -> dict[str, Any]:
         room = MOST_SURE + MOST_UNSURE
         chips = tuple(Chip(feature.name, "", True) for feature in taken[:room])
         more = len(taken) - len(chips)
-        return {"sure": chips, "n_more": more, "sure_label": label, "unsure_label": ""}
+        return {"sure": chips, "more_sure": more, "sure_label": label, "unsure_label": ""}
     sure, unsure, _ = evidence.by_certainty()
     return _shared_chips(evidence, sure, always, unsure)
 
@@ -204,9 +206,12 @@ def _shared_chips(
         *(Chip(feature.name, "always included", True) for feature in always),
     ]
     second = [Chip(feature.name, evidence.share_words(feature), False) for feature in unsure]
-    more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
-    shown_first, shown_second = tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE])
-    return {"sure": shown_first, "unsure": shown_second, "n_more": more}
+    return {
+        "sure": tuple(first[:MOST_SURE]),
+        "unsure": tuple(second[:MOST_UNSURE]),
+        "more_sure": max(len(first) - MOST_SURE, 0),
+        "more_unsure": max(len(second) - MOST_UNSURE, 0),
+    }
 
 
 def _which(evidence: Evidence) -> Passage:
@@ -307,7 +312,8 @@ def _range(
     ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
     low, high = effects(*ends)
     more = "more" if bound.high > 0.0 else "less"
-    heading = passage(f"{low} to {high} {more} ", y, " for ", change)
+    amount = f"{low} to {with_unit(high, evidence.outcome)}"
+    heading = passage(f"{amount} {more} ", y, " for ", change)
     if evidence.fit.family.has_classes:
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")

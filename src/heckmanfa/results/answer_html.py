@@ -42,19 +42,21 @@ def sign(kind: str) -> str:
     )
 
 
-def tiles(answer: Answer, gravest: str, more: str = "") -> str:
-    """Render the four tiles of an answer.
+def first_screen(answer: Answer, gravest: str, drawn: str, more: str = "") -> str:
+    """Render the four tiles of an answer, with a figure.
 
     ``gravest`` is the HTML inside the last tile, below its verdict; ``more`` is where the features
-    are that have no chip.
+    are that have no chip. A wide page has the last tile above the figure, where it is in view
+    however long the others are.
     """
     return (
-        '<div class="tiles">'
+        '<div class="first"><div class="tiles">'
         + _tile(answer.which, _chips(answer, more), quiet=True)
         + _tile(answer.how_much)
         + _tile(answer.selection)
+        + '</div><div class="tiles">'
         + _tile(answer.trust, gravest, words=False)
-        + "</div>"
+        + f"{drawn}</div></div>"
     )
 
 
@@ -71,20 +73,25 @@ def _tile(tile: Tile, inner: str = "", *, quiet: bool = False, words: bool = Tru
 
 
 def _chips(answer: Answer, more: str) -> str:
-    others = f"+{answer.n_more} more" if answer.n_more else ""
-    if others and more:
-        others = f'<a href="{more}">{others}</a>'
-    last = f'<li class="chip">{others}</li>' if others else ""
     kinds = [
-        (answer.sure_label, answer.sure, "chip sure"),
-        (answer.unsure_label, answer.unsure, "chip"),
+        (answer.sure_label, answer.sure, "chip sure", answer.more_sure),
+        (answer.unsure_label, answer.unsure, "chip", answer.more_unsure),
     ]
-    lists = [(label, _chip_items(chips, kind)) for label, chips, kind in kinds if chips]
     return "".join(
         (f'<p class="quiet">{escape(label)}</p>' if label else "")
-        + f'<ul class="chips">{items}{last if place == len(lists) - 1 else ""}</ul>'
-        for place, (label, items) in enumerate(lists)
+        + f'<ul class="chips">{_chip_items(chips, kind)}{_more_chip(n_more, more)}</ul>'
+        for label, chips, kind, n_more in kinds
+        if chips
     )
+
+
+def _more_chip(n_more: int, where: str) -> str:
+    """Count the features of one kind that have no chip."""
+    if not n_more:
+        return ""
+    words = f"+{n_more} more"
+    linked = f'<a href="{where}">{words}</a>' if where else words
+    return f'<li class="chip">{linked}</li>'
 
 
 def _chip_items(chips: Sequence[Chip], kind: str) -> str:
@@ -150,7 +157,7 @@ def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
         f"<style>{answer_style()}{_LAYOUT}</style>"
         f'<div class="hfa card"><p class="headline">{marked(answer.headline)}</p>'
         f'<p class="lede">{marked(answer.lede)}</p>'
-        f'<div class="first">{tiles(answer, words)}{drawn}</div></div>'
+        f"{first_screen(answer, words, drawn)}</div>"
     )
     return unmarked(html, outcome)
 

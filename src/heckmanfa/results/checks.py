@@ -9,9 +9,10 @@ from heckmanfa import errors
 from heckmanfa.fit import Fit
 from heckmanfa.results.fact_words import FACT_WORDS, chosen
 from heckmanfa.results.facts import LEVELS, UNTESTED, Fact, Level, Text
+from heckmanfa.text.labels import label, said_all
 from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import capitalised, listed, plural, true_minus
+from heckmanfa.text.wording import capitalised, listed, plural, typeset
 
 _BADGES: dict[Level, str] = {
     "problem": "Do not rely on it",
@@ -108,16 +109,27 @@ def count_words(checks: Sequence[Check]) -> str:
     """Count checks by level, in a sentence."""
     n = {level: sum(check.level == level for check in checks) for level in LEVELS}
     grave = [plural(n[level], level) for level in LEVELS[:-1] if n[level]]
-    fine = f"{plural(n['ok'], 'check')} {'is' if n['ok'] == 1 else 'are'} fine"
+    fine = fine_title(checks)
     if not grave:
         return f"{capitalised(fine)}."
     said = f"{listed(grave)}; {fine}." if n["ok"] else f"{listed(grave)}."
     return f"{said} The gravest first." if sum(n.values()) - n["ok"] > 1 else said
 
 
+def fine_title(checks: Sequence[Check]) -> str:
+    """Count the checks that are fine."""
+    n = len(fine_lines(checks))
+    return f"{plural(n, 'check')} {'is' if n == 1 else 'are'} fine"
+
+
+def fine_lines(checks: Sequence[Check]) -> list[str]:
+    """Name the checks that are fine, each with its value."""
+    return [check.line for check in checks if check.level == "ok"]
+
+
 def fine_words(checks: Sequence[Check]) -> str:
-    """Name the checks that are fine, each with its value, in a line; empty if none is."""
-    return "; ".join(check.line for check in checks if check.level == "ok")
+    """Name them in a line; empty if none is fine."""
+    return "; ".join(fine_lines(checks))
 
 
 def checks_of(facts: Iterable[Fact], fit: Fit, outcome: str) -> tuple[Check, ...]:
@@ -147,21 +159,21 @@ def checks_of_warnings(
 
 def _printed(words: str) -> str:
     """Write words for a page: true minus signs, but not in options, which users copy."""
-    return told(outside_options(true_minus, words), keywords=True)
+    return told(outside_options(typeset, words), keywords=True)
 
 
 def check_of(fact: Fact, fit: Fit, outcome: str) -> list[Check]:
     """Return a fact about a table with this outcome as a check; none if it checks nothing."""
     about, untested = FACT_WORDS[fact.key], fact.case == UNTESTED
     values = asdict(fit.family.words) | dict(fact.values or {})
-    values |= {"outcome": shown(outcome), "names": listed(fact.names)}
+    values |= {"outcome": shown(label(outcome)), "names": listed(said_all(fact.names))}
 
     def said(text: Text) -> str:
         words = chosen(text, fact.case, fact.level).format(**values)
         return _printed(words)
 
     name, title = said(about.name), said(about.title)
-    value = true_minus(fact.short or fact.value)
+    value = typeset(fact.short or fact.value)
     meaning = _printed(fact.meaning)
     fine = fact.level == "ok" or not title
     if not name or (fine and not value):

@@ -15,7 +15,15 @@ from heckmanfa.results.headline import rivals_of
 from heckmanfa.text.chances import BY, says
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus, window_text
+from heckmanfa.text.wording import (
+    chance_text,
+    effects,
+    plural,
+    sets_count,
+    true_minus,
+    typeset,
+    window_text,
+)
 
 # A set with more of the weight than this leaves little to others.
 _ALONE = 0.95
@@ -49,7 +57,7 @@ class Claim:
     @classmethod
     def of(cls, fact: Fact) -> Claim:
         """Return the claim that a fact rules out."""
-        return cls(fact.key, passage(f"{fact.claim}:"), passage(true_minus(fact.because)))
+        return cls(fact.key, passage(f"{fact.claim}:"), passage(typeset(fact.because)))
 
 
 def claims_of(

@@ -171,7 +171,8 @@ def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
     excluded = [column for column in fit.driving if not fit.support[column]]
     unexplained = _unexplained(r) if imr else _NAN
     low, high = fit.index_range
-    averaged = fit.way.is_average
+    averaged, one_rho = fit.way.is_average, fit.family.can("single rho")
+    tested = one_rho and not (held or fit.rho_is_conditioned or averaged)
     return replace(
         general,
         n_excluded=len(excluded),
@@ -179,9 +180,9 @@ def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
         excluded_wald=selection_test(fit, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
         imr_vif=float("inf") if unexplained == 0.0 else 1.0 / unexplained,
-        rho=fit.rho,
-        rho_outside=not abs(fit.rho) < 1,
-        rho_wald=None if held or fit.rho_is_conditioned or averaged else fit_tests.rho_wald(fit),
+        rho=fit.rho if one_rho else _NAN,
+        rho_outside=one_rho and not abs(fit.rho) < 1,
+        rho_wald=fit_tests.rho_wald(fit) if tested else None,
         rho_lr=fit_tests.rho_lr(fit),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
@@ -195,7 +196,7 @@ def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
         errors_missing=fit_tests.lacks_errors(fit),
         errors_withheld=fit_tests.withholds_errors(fit),
         log_likelihood=fit.log_likelihood,
-        maximum_rho=fit_tests.rho_of_maximum(fit),
+        maximum_rho=fit_tests.rho_of_maximum(fit) if one_rho else _NAN,
         second_maximum=fit.second_maximum,
         hausman=fit_tests.hausman_test(fit),
         equal_variance=fit_tests.equal_variance_test(fit),

@@ -13,15 +13,21 @@ from heckmanfa.results.distribution import distribution_of
 _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 
 
-# The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
-PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
+def prefixed(equation: str, term: str) -> str:
+    """Name a term in hypotheses; "selection:educ" would be read as an interaction."""
+    return term if equation in ("prediction", "errors") else f"{equation}.{term}"
 
 
 def estimates_in_order(fit: Fit) -> Floats:
     """Return the estimates in the order of the covariance."""
-    values = [fit.intercept, *fit.coef[fit.equation]]
+    columns = {"prediction": fit.equation}
     if fit.probit is not None:
-        values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
+        columns["selection"] = list(fit.probit.features)
+    values: list[float] = []
+    for equation in fit.family.equations:
+        if equation.columns in columns:
+            estimate = fit.equations[equation.name]
+            values += [estimate.intercept, *estimate.coef[columns[equation.columns]]]
     values += [fit.errors[term].value for equation, term in fit.terms if equation == "errors"]
     return np.array(values, dtype=np.float64)
 

@@ -201,6 +201,15 @@ class Evidence:
         n = self.way.n_halves
         return f"{round(feature.chance * n)} of {n}" if n else chance_text(feature.chance)
 
+    @property
+    def averaged_least_squares(self) -> dict[str, float] | None:
+        """Coefficients of least squares averaged alike, by feature; None beside no average."""
+        fit = self.fit
+        if not fit.way.is_average or not fit.way.is_corrected or fit.family.has_classes:
+            return None
+        series = self.effects.least_squares
+        return {label: series.of(column).estimate for column, label in enumerate(fit.labels)}
+
     def of_column(self, column: int) -> FeatureEvidence | None:
         """Return the feature that a column of X belongs to."""
         return next((item for item in self.features if column in item.columns), None)
@@ -219,7 +228,7 @@ def evidence_of(
     never: Sequence[str] = (),
     effort: Effort = "rough",
 ) -> Evidence:
-    """Collect the numbers of a first screen from a fit.
+    """Collect the numbers of a first screen from a fit, which are about one outcome equation.
 
     Parameters
     ----------
@@ -231,6 +240,7 @@ def evidence_of(
     effort : {"quick", "rough", "full"}
         How long weighing the sets of features behind a search may take.
     """
+    fit.family.require("single outcome equation")
     naming = naming or Naming.of(fit)
     effects, weights = effects_of(fit), weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)

@@ -26,7 +26,7 @@ from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_o
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.search.averaging import Average
-from heckmanfa.text.printable import shown
+from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
 from heckmanfa.text.wording import chance_text, figure, true_minus
 
 _SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
@@ -123,17 +123,19 @@ def _forest_rows(
         role=role,
         is_sure=is_sure,
         is_switch=feature.is_switch,
-        level=shown(feature.level),
+        level=said_level(feature.name, feature.level),
     )
     for level in feature.levels:
         if level.column == feature.lead:
             continue
         is_switch = evidence.naming.is_switch(level.column)
-        name = shown(level.name)
+        source = evidence.naming.sources[level.column]
+        name = said_level(source, level.name)
         change = f"one more {name}"
         if evidence.naming.levels[level.column]:
-            change = _rather(name, evidence.naming.references[level.column])
+            change = _rather(source, level.name, evidence.naming.references[level.column])
         elif is_switch:
+            name = said(level.name)
             change = f"{name}: 1 rather than 0"
         yield ForestRow(
             name=feature.name,
@@ -163,17 +165,20 @@ def _estimates(
 def _change(evidence: Evidence, feature: FeatureEvidence) -> str:
     """Say what the effect of a feature is of."""
     if feature.level:
-        return _rather(shown(feature.level), feature.reference)
-    of = ""
+        return _rather(feature.name, feature.level, feature.reference)
+    of, source = "", evidence.naming.sources[feature.lead]
     if len(feature.columns) > 1:
-        of = shown(evidence.naming.sources[feature.lead])
+        of = said(source)
     if feature.is_switch:
-        return f"{of}: 1 rather than 0" if of else "1 rather than 0"
-    return f"one SD ({figure(feature.scale)}) more" + (f" of {of}" if of else "")
+        change = "{} rather than {}".format(*switch_levels(source))
+        return f"{of}: {change}" if of else change
+    size = with_unit(figure(feature.scale), source)
+    return f"one SD ({size}) more" + (f" of {of}" if of else "")
 
 
-def _rather(level: str, reference: str) -> str:
-    return f"{level} rather than {shown(reference) if reference else 'otherwise'}"
+def _rather(column: str, level: str, reference: str) -> str:
+    other = said_level(column, reference) if reference else "otherwise"
+    return f"{said_level(column, level)} rather than {other}"
 
 
 # P2. ------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.fit_tests import selection_test
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.option_words import instead
-from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import listed, number, p_equals, plural
 
 _PROFILE = instead(
@@ -53,7 +53,7 @@ class Exclusions:
         parts = []
         if self.driving:
             do = "does" if len(self.without_evidence) == 1 else "do"
-            names = listed([str(name) for name in self.without_evidence])
+            names = listed([said(str(name)) for name in self.without_evidence])
             rest = f"; there is no evidence that {names} {do}" if names else ""
             parts.append(f"At {100 * LEVEL:g}%, {driving} selection{rest}.")
         elif self.without_evidence:
@@ -68,7 +68,7 @@ class Exclusions:
 
 
 def _drive(features: Sequence[Any]) -> str:
-    names = [str(name) for name in features]
+    names = [said(str(name)) for name in features]
     return f"{listed(names)} {'drives' if len(names) == 1 else 'drive'}"
 
 
@@ -135,7 +135,7 @@ def exclusion_fact(fit: Fit, measured: Diagnostics, exclusions: Exclusions | Non
         level: Level = "caution" if averaged else "problem"
         case = "none, averaged" if averaged else "none"
         return tell(fit, "exclusions", level, "none", case=case, name=name, **values)
-    names, n = [shown(feature) for feature in measured.excluded_features], measured.n_excluded
+    names, n = said_all(measured.excluded_features), measured.n_excluded
     single, strong, case = len(names) == 1, not measured.weak_exclusions, ""
     short, size = str(test), f"chi2 {number(test.chi2, 3)} for {plural(n, 'coefficient')}"
     drives = "It drives selection" if single else "For their number they drive selection"
@@ -178,6 +178,6 @@ def exclusion_fact(fit: Fit, measured: Diagnostics, exclusions: Exclusions | Non
 def _kept_out(exclusions: Exclusions) -> str:
     if not exclusions.features:
         return ""
-    names = ", ".join(shown(str(name)) for name in exclusions.features)
+    names = ", ".join(said(str(name)) for name in exclusions.features)
     words = exclusions.words()
     return f"Only in the selection equation (excluded from prediction): {names}. {words}"

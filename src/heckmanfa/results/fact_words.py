@@ -18,6 +18,7 @@ from heckmanfa.results.words_of_estimates import ASSUMPTIONS, INVALID, NUMBERS
 from heckmanfa.results.words_of_rows import ROWS
 from heckmanfa.results.words_of_search import SEARCH
 from heckmanfa.results.words_of_selection import EXCLUSIONS, IDENTIFICATION
+from heckmanfa.text.labels import said_all
 from heckmanfa.text.wording import listed
 
 FACT_WORDS: dict[str, FactWords] = (
@@ -56,7 +57,7 @@ def tell(
     """
     words, family = FACT_WORDS[key], {} if fit is None else asdict(fit.family.words)
     texts = family | {"outcome": "the outcome", "short": short} | values
-    texts |= {"value": value, "names": listed(names)}
+    texts |= {"value": value, "names": listed(said_all(names))}
 
     def said(text: Text) -> str:
         return chosen(text, case, level).format(**texts)

@@ -33,6 +33,7 @@ from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.naming import EffectWords, class_label, held_value, log_points, outcome_of
 from heckmanfa.text.chances import BY
+from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
     effects,
@@ -71,7 +72,8 @@ def problems_of(fit: Fit) -> list[Fact]:
     cautions.
     """
     facts = [*validity_facts(fit), *cluster_facts(fit)]
-    if not np.isnan(fit.rho) and fit.held_rho is None:
+    known = fit.family.can("single rho") and not np.isnan(fit.rho)
+    if known and fit.held_rho is None:
         facts += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]
     return [fact for fact in facts if fact.level != "ok" and fact.case != UNTESTED]
 
@@ -81,7 +83,8 @@ def validity_facts(fit: Fit) -> list[Fact]:
     facts = []
     which = fit_tests.unconverged(fit)
     if which:
-        start = "" if fit.held_rho is not None else "start from another rho, "
+        other = fit.held_rho is None and fit.family.can("single rho")
+        start = "start from another rho, " if other else ""
         cures = {
             "probit": "rescale or leave out extreme features of the selection equation, and look "
             "for one that nearly decides who is selected",
@@ -249,11 +252,13 @@ def range_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
 
 
 def rho_facts(fit: Fit, measured: Diagnostics, *, profiled: bool) -> list[Fact]:
-    """Judge rho, the maxima of the likelihood, and the tests of rho = 0.
+    """Judge rho, the maxima of the likelihood, and the tests of rho = 0, if there is one rho.
 
     ``profiled`` is whether a profile of the likelihood, which knows more about its maxima, is told
     as well.
     """
+    if not fit.family.can("single rho"):
+        return []
     first, maxima = rho_fact(fit), maxima_facts(fit)
     if fit.held_rho is not None:
         return [first]
@@ -307,7 +312,7 @@ def class_facts(fit: Fit) -> list[Fact]:
         which = {"outcome decided by": deciding, "columns left out": others}
         parts = [plural(n, "row") + " left out"]
         for words, columns in which.items():
-            names = [str(name) for name in fit.spec.feature_names(columns)]
+            names = [said(str(name)) for name in fit.spec.feature_names(columns)]
             parts += [f"{words} {some(names)}"] if names else []
         decided = "selection or outcome" if deciding else "selection"
         facts.append(tell(fit, "decided_rows", "caution", "; ".join(parts), decided=decided))
@@ -342,7 +347,11 @@ def _events(fit: Fit) -> list[Fact]:
 def _separation(fit: Fit) -> list[Fact]:
     """Name the columns that decide the outcome among the selected rows."""
     names = tuple(str(name) for name in fit.spec.feature_names(separating_columns(fit)))
-    return [tell(fit, "outcome_separation", "problem", some(names), names=names)] if names else []
+    return (
+        [tell(fit, "outcome_separation", "problem", some(said_all(names)), names=names)]
+        if names
+        else []
+    )
 
 
 def _moved(fit: Fit) -> list[Fact]:
@@ -358,7 +367,7 @@ def _moved(fit: Fit) -> list[Fact]:
     most = int(np.nanargmax(moved))
     mine, other = points(float(own[most]), float(naive[most]))
     value = (
-        f"{shown(fit.labels[fit.equation[most]])}: {mine} percentage points with the correction, "
+        f"{said(fit.labels[fit.equation[most]])}: {mine} percentage points with the correction, "
         f"{other} without; {number(float(moved[most]), 2)} standard errors apart"
     )
     target = EffectWords.of(fit, outcome_of(fit)).target
@@ -369,6 +378,8 @@ def boundary_facts(fit: Fit) -> list[Fact]:
     """Say that the interval of rho leans on the boundary, where rho is all that is corrected by."""
     # Other facts say of such a rho that it is not estimated at all.
     if fit.family.has_imr or fit.probit is None or not fit.converged or fit.doubts:
+        return []
+    if not fit.family.can("single rho"):
         return []
     rho = rho_of(fit, tidy(fit, CONF_LEVEL))
     if not rho.has_interval or max(-rho.low, rho.high) <= _NEAR_BOUNDARY:
@@ -408,7 +419,7 @@ def note_facts(fit: Fit) -> list[Fact]:
     """Say what standard errors, criteria and scales are of."""
     facts = []
     if fit.dropped:
-        names = tuple(shown(name) for name in fit.spec.feature_names(fit.dropped))
+        names = tuple(map(str, fit.spec.feature_names(fit.dropped)))
         facts.append(tell(fit, "dropped_features", "caution", names=names))
     estimated = fit.way.is_corrected and not fit.way.is_average and fit.held_rho is None
     if estimated and fit.spec.method == "two-step":
@@ -426,7 +437,7 @@ def note_facts(fit: Fit) -> list[Fact]:
         facts.append(tell(fit, "classical_beside", "note", case=case))
     if fit.spec.outcome_transform is not None:
         words = log_points(fit.spec.outcome_transform)
-        outcome = shown(outcome_of(fit))
+        outcome = said(outcome_of(fit))
         facts.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
     facts += boundary_facts(fit)
     if fit.family.has_classes:

@@ -58,6 +58,7 @@ def has_ratio(fit: Fit) -> bool:
     return (
         fit.log_likelihood is not None
         and fit.probit is not None
+        and fit.family.can("single rho")
         and is_classical(fit.spec.cov_type)
         and fit.held_rho is None
         and not fit.rho_is_conditioned
@@ -159,7 +160,8 @@ def is_saturated(fit: Fit) -> bool:
 
 def rho_of_maximum(fit: Fit) -> float:
     """Return rho at the maximum that was reached; honest estimates move away from it."""
-    return fit.rho if fit.params is None else float(np.tanh(fit.params[-1]))
+    place = fit.family.rho_in_params
+    return fit.rho if fit.params is None or place is None else float(np.tanh(fit.params[place]))
 
 
 def refuse_test_of_held_rho(fit: Fit) -> None:

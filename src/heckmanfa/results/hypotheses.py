@@ -15,7 +15,7 @@ from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import refuse_averaged
 from heckmanfa.results.distribution import Wald, distribution_of
-from heckmanfa.results.estimates import PREFIX, estimates_in_order
+from heckmanfa.results.estimates import estimates_in_order, prefixed
 from heckmanfa.results.fit_tests import refuse_test_of_held_rho
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -39,7 +39,7 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
     if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
         hypothesis = ", ".join(map(str, hypothesis))
     if isinstance(hypothesis, str):
-        names = [PREFIX[equation] + term for equation, term in fit.terms]
+        names = [prefixed(*term) for term in fit.terms]
         if not fit.family.has_imr:
             _refuse_linear_terms(hypothesis, names)
         matrix, right = read_hypothesis(hypothesis, names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.results.estimates import PREFIX, tidy
+from heckmanfa.results.estimates import prefixed, tidy
 from heckmanfa.results.naming import EffectWords, name_on_scale, outcome_of
 from heckmanfa.results.summary import likelihood_name
 
@@ -49,10 +49,10 @@ def coef_table(fit: Fit) -> pd.DataFrame:
     table = tidy(fit, 0.95)
     if fit.family.has_imr:
         table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
-    names = table["equation"].map(PREFIX) + table["term"].astype(str)
+    terms = zip(table["equation"], table["term"].astype(str), strict=True)
+    names = [prefixed(*term) for term in terms]
     table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
-    table.index = names.rename("Coefficient")
-    return table
+    return table.set_axis(names, axis="index").rename_axis("Coefficient")
 
 
 def statistic(fit: Fit, key: str) -> Any:

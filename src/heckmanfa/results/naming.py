@@ -19,9 +19,10 @@ from heckmanfa.fit import LINEAR, Fit
 from heckmanfa.fit.family import FamilyWords
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.moments import Moments
+from heckmanfa.text.labels import level_label, one_unit, switch_levels, with_unit
 from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import capitalised, effects, points, signed, true_minus
 
 OUTCOME = "y"
@@ -96,16 +97,29 @@ class Naming:
         return " + ".join(names)
 
     def change_of(self, column: int) -> Passage:
-        """Say what one more of a column is: 'one more educ', 'city = 1 rather than 0'."""
-        name = Name(self.sources[column])
+        """Say what one more of a column is: 'one more educ', 'city = 1 rather than 0'.
+
+        With labels it is 'one more year (Years of schooling)', or without a unit 'one more unit of
+        Years of schooling', and 'Lives in a city: yes rather than no'.
+        """
+        source = self.sources[column]
+        name = Name(source)
+        is_is = ": " if name.is_labelled else " = "
         if self.levels[column]:
-            level, reference = Name(self.levels[column]), self.references[column]
+            level, reference = self._level(source, self.levels[column]), self.references[column]
             if not reference:
-                return passage(name, " = ", level, " rather than otherwise")
-            return passage(name, " = ", level, " rather than ", Name(reference))
+                return passage(name, is_is, level, " rather than otherwise")
+            return passage(name, is_is, level, " rather than ", self._level(source, reference))
         if column in self.switches:
-            return passage(name, " = 1 rather than 0")
-        return passage("one more ", name)
+            return passage(name, is_is, "{} rather than {}".format(*switch_levels(source)))
+        unit = one_unit(source)
+        if unit:
+            return passage(f"one more {unit} (", name, ")")
+        return passage("one more unit of " if name.is_labelled else "one more ", name)
+
+    @staticmethod
+    def _level(source: str, level: str) -> Name:
+        return Name(level, level_label(source, level))
 
     def is_switch(self, column: int) -> bool:
         """Whether a column is 0 or 1."""
@@ -193,6 +207,14 @@ def class_label(label: Any) -> str:
     return quoted(label)
 
 
+def said_class(outcome: str, label: Any) -> str:
+    """Name a class to a reader: what a codebook says that it means, or the class itself."""
+    # A codebook writes 1, not 1.0.
+    text = str(int(label) if isinstance(label, float) and label.is_integer() else label)
+    meaning = level_label(outcome, text)
+    return class_label(label) if meaning == text else shown(meaning)
+
+
 def log_points(transform: OutcomeTransform | None) -> str:
     """Say what an effect on a logarithm means, in a sentence; empty on other scales."""
     if transform is None:
@@ -252,7 +274,7 @@ class EffectWords:
         label = self.classes[which]
         if not isinstance(label, str) and label == 1 and _COMPARISON.search(self.outcome):
             return passage("P(", Name(self.outcome), ")")
-        return passage("P(", Name(self.outcome), f" = {class_label(label)})")
+        return passage("P(", Name(self.outcome), f" = {said_class(self.outcome, label)})")
 
     def numbers(self, *values: float) -> list[str]:
         """Format effects for a sentence, all with one number of decimals; NaN is empty."""
@@ -267,6 +289,7 @@ class EffectWords:
             size = signed(points(estimate, *others)[0])
             return passage(f"{size} {self.unit} in ", self.target)
         size = effects(abs(estimate), *others)[0]
+        size = with_unit(size, self.outcome)
         return passage(f"{size} {'more' if estimate >= 0.0 else 'less'} ", self.target)
 
     @property

@@ -20,6 +20,7 @@ from heckmanfa.results.document import (
     Paragraph,
     Part,
 )
+from heckmanfa.text.labels import label
 from heckmanfa.text.option_words import told
 from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import cut, printable, shown
@@ -31,6 +32,8 @@ MOST_ROWS = 500
 
 # Characters of a name in a sentence.
 _MOST_OF_NAME = 40
+# Characters of a cell that stays on one line.
+_ONE_LINE = 32
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -81,7 +84,7 @@ def marked(words: Passage | str) -> str:
 
 def cut_name(name: Name) -> str:
     """Escape a name as sentences of the page show it."""
-    return escape(cut(name.text, _MOST_OF_NAME))
+    return escape(cut(name.label, _MOST_OF_NAME))
 
 
 def _mark(name: Name) -> str:
@@ -121,7 +124,7 @@ def _page_block(block: PageBlock, most: int) -> str:
 
 def _page_table(table: Table, most: int) -> str:
     """Render a table in a box of its own, which scrolls if the page is too narrow."""
-    note = ""
+    note, table = "", table.without_empty()
     if table.n_rows > most:
         note = (
             f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; '
@@ -181,12 +184,21 @@ def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
         for column, cell in zip(columns[1:], row[1:], strict=True)
     )
     if columns[0].is_feature:
-        name = escape(row[0])
-        return f'<tr data-f="{name}"><th scope="row">{name}</th>{cells}</tr>'
+        return f'<tr data-f="{escape(row[0])}"><th scope="row">{_head(row[0])}</th>{cells}</tr>'
     return f'<tr><th scope="row">{escape(shown(row[0]))}</th>{cells}</tr>'
 
 
+def _head(name: str) -> str:
+    """Render the name of a feature, after its label if it has one."""
+    words = label(name)
+    if words == name:
+        return escape(name)
+    return f'{escape(cut(words, _MOST_OF_NAME))} <span class="column">{escape(name)}</span>'
+
+
 def _cell(tag: str, column: Column, text: str, page: bool, scope: str = "") -> str:
-    # Most cells of a page are numbers, so text is what has a class.
-    kind = {("th", True): "n", ("td", False): "t"}.get((tag, column.is_number), "") if page else ""
+    # Most cells of a page are numbers, so text is what has a class; long text may wrap.
+    words = "t" if len(text) <= _ONE_LINE else "t long"
+    kind = {("th", True): "n", ("td", False): words}.get((tag, column.is_number), "")
+    kind = kind if page else ""
     return f"<{tag}{scope}{_class(kind)}>{escape(text)}</{tag}>"

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from heckmanfa.results.document import Facts, Notes, RegressionTable, Section
+from heckmanfa.results.document import (
+    Block,
+    Facts,
+    Heading,
+    Notes,
+    Paragraph,
+    RegressionTable,
+    Section,
+)
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Table
 
@@ -55,6 +63,60 @@ def render_latex(
     return "\n\n".join("\n".join(lines) for lines in floats) + "\n"
 
 
+def latex_tables(blocks: Iterable[Block]) -> str:
+    """Render each table of a document as a float, with the words around it below it.
+
+    Words before a table go with it, and notes with the table that they follow. A heading becomes a
+    comment.
+    """
+    lines = [r"% In the preamble: \usepackage{booktabs}"]
+    floats: list[tuple[Table, list[str]]] = []
+    before: list[str] = []
+    for block in blocks:
+        match block:
+            case Heading():
+                lines.append(f"% {_escape(block.text)}")
+            case Paragraph():
+                before.append(block.text)
+            case Table():
+                floats.append((block, before))
+                before = []
+            case Notes() if floats:
+                floats[-1][1].extend(block.items)
+    for table, notes in floats:
+        lines += ["", *_float(_grouped(table), _escape(table.caption), None, notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _grouped(table: Table) -> list[str]:
+    """Render a table with the headings of its parts, and those of neighbouring columns."""
+    columns = table.columns
+    head = " & ".join(_title(column.title) for column in columns)
+    if any(column.group for column in columns):
+        over = [
+            rf"\multicolumn{{{len(list(group))}}}{{c}}{{{_escape(title)}}}"
+            for title, group in groupby(columns, key=lambda column: column.group)
+        ]
+        head = " & ".join(over) + " \\\\\n" + head
+    kinds = {True: r"p{0.2\linewidth}", False: "l"}
+    aligned = ("r" if column.is_number else kinds[column.is_long] for column in columns)
+    body = _tabular("".join(aligned), head, _headed(table))
+    return [r"\footnotesize", r"\setlength{\tabcolsep}{4pt}", *body]
+
+
+def _headed(table: Table) -> list[list[str]]:
+    """Render the parts of a table, each below its heading."""
+    width = len(table.columns)
+    start = rf"\multicolumn{{{width}}}{{l}}"
+    return [
+        [
+            *([f"{start}{{\\textit{{{_escape(title)}}}}} \\\\"] if title else []),
+            *_rows(rows, width),
+        ]
+        for title, rows in table.parts()
+    ]
+
+
 def _add(label: str | None, end: str) -> str | None:
     return None if label is None else f"{label}-{end}"
 
@@ -92,12 +154,7 @@ def _estimates(block: RegressionTable) -> list[str]:
             heads.append(rf"\multicolumn{{{len(list(group))}}}{{c}}{{{_escape(span)}}}")
         else:
             heads += [_title(column.title) for column in group]
-    start = rf"\multicolumn{{{len(columns)}}}{{l}}"
-    groups = [
-        [f"{start}{{\\textit{{{_escape(title)}}}}} \\\\", *_rows(rows, len(columns))]
-        for title, rows in block.estimates.parts()
-    ]
-    groups.append(_rows(block.facts, len(columns)))
+    groups = [*_headed(block.estimates), _rows(block.facts, len(columns))]
     return _tabular(_alignment(block.estimates), " & ".join(heads), groups)
 
 
@@ -158,10 +215,12 @@ def _escape(text: str) -> str:
 
 def _number(text: str) -> str:
     """Format a number with a minus sign and powers of ten; anything else as text."""
+    plain = text.replace("\N{MINUS SIGN}", "-")
     try:
-        float(text.replace(",", "").removeprefix("<"))
+        float(plain.replace(",", "").removeprefix("<"))
     except ValueError:
         return _escape(text)
+    text = plain
     digits, _, power = text.partition("e")
     if power:
         return rf"${digits}\times10^{{{int(power)}}}$"

@@ -143,7 +143,11 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 def render_markdown(parts: Iterable[Part]) -> str:
     """Render a result as Markdown, with a blank line between blocks."""
-    blocks = (block for part in parts for block in part.blocks())
+    return markdown_blocks(block for part in parts for block in part.blocks())
+
+
+def markdown_blocks(blocks: Iterable[Block]) -> str:
+    """Render blocks as Markdown, with a blank line between them."""
     return "\n\n".join(text for block in blocks for text in _markdown_block(block)) + "\n"
 
 
@@ -172,10 +176,15 @@ def _markdown_tables(table: Table) -> list[str]:
 
 
 def _markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[_escape_markdown(column.title) for column in columns]]
+    lines = [[_escape_markdown(_full_title(column)) for column in columns]]
     lines.append(["---:" if column.is_number else ":---" for column in columns])
     lines += [[_escape_markdown(cell) for cell in row] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _full_title(column: Column) -> str:
+    """Return a title with what HTML puts above it."""
+    return f"{column.group}: {column.title}" if column.group else column.title
 
 
 def _escape_markdown(text: str) -> str:

@@ -15,8 +15,8 @@ from heckmanfa.search.averaging.weights import ALL_FEATURES_SHARE
 from heckmanfa.search.goal import KEPT
 from heckmanfa.search.searched import ExactRefits, HonestSplits, Search, SearchOutcome
 from heckmanfa.text.chances import BY, COVERAGE, HIGH
+from heckmanfa.text.labels import said
 from heckmanfa.text.option_words import instead, told
-from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, number, percent, plural, true_minus, window_text
 
 AGREE = 0.01
@@ -254,7 +254,7 @@ def _of_halves(
         in_all = f"these features are {in_all}"
     else:
         best = fit.spec.feature_names(np.flatnonzero(search.best).tolist())
-        names = ", ".join(shown(feature) for feature in best) or "the empty one"
+        names = ", ".join(said(str(feature)) for feature in best) or "the empty one"
         in_all = f"the search finds another set, {names}: {in_all}"
     failures = [
         tell(fit, "honest_failures", "note", splits=plural(times, "split"), reason=reason)
@@ -343,7 +343,7 @@ def _of_average(fit: Fit) -> list[Fact]:
         )
     assert fit.probit is not None
     out = [column for column in fit.probit.features if column not in {*fit.equation}]
-    names = tuple(shown(name) for name in fit.spec.feature_names(out))
+    names = tuple(map(str, fit.spec.feature_names(out)))
     level, case = ("caution", "") if names else ("note", "none")
     return [*facts, tell(fit, "kept_out", level, case=case, names=names)]
 
@@ -412,7 +412,7 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
     """Return what a search means for the report of a method of the model, in sentences."""
     notes = []
     if fit.way.is_average and method in _OF_ONE_SET:
-        names = [shown(name) for name in fit.prediction_features]
+        names = [said(str(name)) for name in fit.prediction_features]
         notes.append(
             f"This report needs one set of features. It uses those with a {BY} share of at least "
             f"one half ({', '.join(names) or 'none'}), and ignores the others' weight."

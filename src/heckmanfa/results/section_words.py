@@ -15,6 +15,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.headline import given_rho, rivals_of
 from heckmanfa.text.chances import BY, HIGH, LOW
+from heckmanfa.text.labels import switch_levels
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
@@ -329,7 +330,8 @@ def _change(driver: SelectionDriver) -> Passage:
     if driver.kind == "number":
         return passage("more ", Name(driver.name))
     if driver.kind == "binary":
-        return passage(Name(driver.name), " = 1")
+        name, (one, _) = Name(driver.name), switch_levels(driver.name)
+        return passage(name, f"{': ' if name.is_labelled else ' = '}{one}")
     return passage(Name(driver.name), f" ({shown(driver.shown.words)})")
 
 

@@ -6,7 +6,7 @@ rows instead, which the fit made. Summary, command line and report show the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,14 @@ class SideBySide:
     is_solved: bool
     """whether the all-features model is known"""
 
-    def with_errors(self, tidy: pd.DataFrame) -> pd.DataFrame:
+    def with_errors(
+        self, tidy: pd.DataFrame, averaged: Mapping[str, float] | None = None
+    ) -> pd.DataFrame:
         """Return the terms with the columns of `Heckman.tidy`, in the order of its rows.
 
         Features that were not chosen follow the terms of ``tidy``, then the criteria of fit.
+        ``averaged`` are coefficients by feature that stand in place of those of least squares:
+        beside an average, of least squares averaged alike.
         """
         kind = self.terms["kind"]
         errors = tidy[tidy["equation"] == "errors"]
@@ -61,6 +65,9 @@ class SideBySide:
         )
         if self.is_whole or not self.is_solved:
             table["all_features"] = float("nan")
+        if averaged is not None:
+            features = table["kind"].isin(["prediction", "left out"])
+            table["least_squares"] = table["term"].where(features).map(averaged).astype(np.float64)
         return table[["kind", "term", *_ESTIMATES, "least_squares", "all_features"]]
 
 

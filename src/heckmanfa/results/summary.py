@@ -277,6 +277,7 @@ def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
     With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
     """
     tested = fit.probit is not None and not fit.rho_is_conditioned and fit.held_rho is None
+    tested = tested and fit.family.can("single rho")
     if not fit.family.is_bounded or not tested or fit.way.is_average:
         return []
     ratio = rho_lr(fit)
@@ -316,10 +317,16 @@ _PROBIT_NOTE = (
 
 
 def summarize(
-    evidence: Evidence, conf_level: float, reports: Sequence[Report], facts: Sequence[Fact]
+    fit: Fit,
+    evidence: Evidence | None,
+    conf_level: float,
+    reports: Sequence[Report],
+    facts: Sequence[Fact],
 ) -> Summary:
-    """Summarize a fitted model, with other reports below, and what its facts say."""
-    fit = evidence.fit
+    """Summarize a fitted model, with other reports below, and what its facts say.
+
+    A fit whose features were searched for opens with its ``evidence``.
+    """
     left_out = rows_left_out(fit)
     notes = summary_sentences(fit, facts)
     notes += [f"{n} rows left out: {words}." for words, n in left_out.items()]
@@ -351,7 +358,7 @@ def summarize(
         sections=tuple(sections),
         all_features=all_features,
         letter=distribution_of(fit).letter,
-        opening=str(opening(evidence)) if fit.way.searched else "",
-        naive=evidence.words.naive_short,
+        opening="" if evidence is None else str(opening(evidence)),
+        naive=fit.family.words.naive_short if evidence is None else evidence.words.naive_short,
         outcome=name_on_scale("outcome", fit.spec.outcome_transform),
     )

@@ -17,6 +17,7 @@ from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.judgement import judgement_of
 from heckmanfa.search.averaging import WEIGHT_CRITERIA
+from heckmanfa.text.labels import said_all
 from heckmanfa.text.wording import (
     capitalised,
     chance_text,
@@ -133,7 +134,7 @@ def left_out_facts(fit: Fit, weights: AssignmentWeights) -> list[Fact]:
 
 def _unit(fit: Fit, unit: Sequence[int]) -> str:
     """Name a feature, or a group by its term or its columns."""
-    return listed(unit_names(fit, unit))
+    return listed(said_all(unit_names(fit, unit)))
 
 
 def stand_in_sentence(fit: Fit, item: StandIn) -> str:
@@ -187,7 +188,7 @@ def kinds_fact(
     named: Callable[[Sequence[str]], Sequence[str]] = lambda columns: columns,
 ) -> Fact:
     """Say which features depend on the kind of weights; ``named`` may name columns otherwise."""
-    moved = [listed(named(unit_names(fit, unit))) for unit in weights.moved()]
+    moved = [listed(said_all(named(unit_names(fit, unit)))) for unit in weights.moved()]
     if not moved:
         return tell(fit, "weight_kinds", "ok", "none")
     parts: dict[tuple[bool, ...], list[str]] = {}

@@ -16,14 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
-from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State
+from heckmanfa.model.joint_problem import LinearProblem, SelectionProblem, State
 from heckmanfa.model.likelihood import outer_estimates
 from heckmanfa.model.linalg import (
     collinear_error,
@@ -84,7 +83,7 @@ _LARGEST = 0.98
 class FullModel:
     """The model of all candidates, at the maximum of its likelihood."""
 
-    problem: JointProblem
+    problem: SelectionProblem
     starts: StartsByRho
     state: State
     form: Form
@@ -190,17 +189,18 @@ class FullModel:
         theta, beta = self.state.theta, slice(p, p + j)
         back, held = self.problem.prediction_back, self.held_rho is not None
         hessian = self.state.hessian
-        inverse = inverse_definite(-hessian[:-1, :-1] if held else -hessian)
+        rho = self.problem.place("rho")
+        inverse = inverse_definite(-_without(hessian, rho) if held else -hessian)
         assert inverse is not None
         averages = mean_slopes(rows, self.problem, theta, theta[beta])
         gradient = solve_upper(back, averages.gradient[:, 0], transposed=True)
         coef, covariance = back @ theta[beta], back @ inverse[beta, beta] @ back.T
         slopes, of_slopes = average_slopes(coef, covariance, float(averages.mean[0]), gradient)
-        error = float("nan") if held else float(np.sqrt(inverse[-1, -1]))
+        error = float("nan") if held else float(np.sqrt(inverse[rho, rho]))
         return AllFeatures(
             columns=self.form.columns,
             coef=coef,
-            atanh_rho=(float(theta[-1]), error),
+            atanh_rho=(float(theta[rho]), error),
             slopes=slopes,
             slope_errors=np.sqrt(np.diag(of_slopes)),
         )
@@ -222,7 +222,7 @@ class FullModel:
 
     def _newton(self, rows: Rows, basis: Floats, at: State, *, hold: bool) -> tuple[Refit, State]:
         """Fit one assignment by Newton's method, from the quadratic approximation at a state."""
-        start = restricted_start(at, basis, hold_rho=hold)
+        start = restricted_start(self.problem, at, basis, hold_rho=hold)
         if start is None:
             return Refit(at.theta, at.log_likelihood, False), at
         state, _, converged = newton(
@@ -232,7 +232,7 @@ class FullModel:
             max_iterations=_REFIT_ITERATIONS,
             largest_atanh=BOUNDARY_ATANH,
         )
-        inside = converged and abs(state.theta[-1]) < BOUNDARY_ATANH
+        inside = converged and abs(state.theta[self.problem.place("rho")]) < BOUNDARY_ATANH
         return Refit(state.theta, state.log_likelihood, inside), state
 
 
@@ -288,7 +288,8 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     if converged and inverse is not None:
         form = _form(moments, problem, columns, state, inverse, uncorrelated)
         return FullModel(problem, starts, state, form, uncorrelated, None)
-    for rho in (float(np.copysign(LARGEST_RHO, state.theta[-1])), 0.0):
+    reached = state.theta[problem.place("rho")]
+    for rho in (float(np.copysign(LARGEST_RHO, reached)), 0.0):
         held = _hold(rows, problem, starts, rho)
         if held is not None:
             form = _form(moments, problem, columns, *held)
@@ -332,19 +333,25 @@ def fit_both(
 
 
 def _hold(
-    rows: Rows, problem: JointProblem, starts: StartsByRho, rho: float
+    rows: Rows, problem: SelectionProblem, starts: StartsByRho, rho: float
 ) -> tuple[State, Floats] | None:
     """Maximise the likelihood with rho held; return the inverse information of all else as well."""
     theta = starts.at(float(np.arctanh(rho)))
-    free = len(theta) - 1
+    place = problem.place("rho")
+    free = problem.all_but(place)
     state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
-    inverse = inverse_definite(-state.hessian[:-1, :-1])
+    inverse = inverse_definite(-_without(state.hessian, place))
     return None if not converged or inverse is None else (state, inverse)
+
+
+def _without(matrix: Floats, place: int) -> Floats:
+    """Return a square matrix without one row and column."""
+    return np.delete(np.delete(matrix, place, axis=0), place, axis=1)
 
 
 def _form(
     moments: Moments,
-    problem: JointProblem,
+    problem: SelectionProblem,
     columns: tuple[int, ...],
     state: State,
     inverse: Floats,
@@ -354,15 +361,16 @@ def _form(
 ) -> Form:
     """Return the likelihood at its maximum, to second order.
 
-    ``inverse`` is that of the information: of all parameters, or of those before atanh rho if that
-    is held. ``uncorrelated`` is the maximum with rho = 0.
+    ``inverse`` is that of the information: of all parameters, or of all but atanh rho if that is
+    held. ``uncorrelated`` is the maximum with rho = 0.
     """
     probit = moments.probit
     assert probit is not None
     chosen, excess = tuple(probit.features), 0.0
     if uncorrelated is not None:
         likelihoods = state.log_likelihood, uncorrelated.log_likelihood
-        excess = wald_excess(float(state.theta[-1]), float(inverse[-1, -1]), *likelihoods)
+        rho = problem.place("rho")
+        excess = wald_excess(float(state.theta[rho]), float(inverse[rho, rho]), *likelihoods)
     estimates, covariance = _estimates(problem, state, inverse)
     return Form(
         columns=columns,
@@ -378,15 +386,17 @@ def _form(
     )
 
 
-def _estimates(problem: JointProblem, state: State, inverse: Floats) -> tuple[Floats, Floats]:
+def _estimates(problem: SelectionProblem, state: State, inverse: Floats) -> tuple[Floats, Floats]:
     """Return all estimates and their covariance, in the order of a form; see `_form`.
 
     A rho that is held is no estimate: on its own, it costs nothing and moves nothing.
     """
-    theta, n = state.theta, sum(problem.sizes)
+    theta, n = state.theta.copy(), problem.n_coefficients
     if len(inverse) < len(theta):
-        theta = np.append(theta[:-1], 0.0)
-        inverse = np.asarray(block_diag(inverse, np.ones((1, 1))))
+        rho = problem.place("rho")
+        others, known = problem.all_but(rho), inverse
+        theta[rho], inverse = 0.0, np.eye(len(theta))
+        inverse[np.ix_(others, others)] = known
     estimates, back = outer_estimates(problem, theta)
     # atanh rho comes before log sigma in a form.
     order = [*range(n), *problem.correlations, *problem.scales]
@@ -424,7 +434,10 @@ def centred(full: FullModel, rows: Rows, choices: Choices, criterion: Criterion)
         value, best = min(fitted.values(), key=lambda pair: pair[0], default=(np.inf, None))
         if best is None or np.isinf(value):
             return full
-        rho = round(float(np.clip(np.tanh(best.theta[-1]), -_LARGEST, _LARGEST)), _DECIMALS)
+        rho = round(
+            float(np.clip(np.tanh(best.theta[full.problem.place("rho")]), -_LARGEST, _LARGEST)),
+            _DECIMALS,
+        )
         if rho == full.held_rho:
             break
         nearer = full.held_at(rows, rho)

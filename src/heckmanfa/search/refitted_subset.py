@@ -193,7 +193,8 @@ def _ranked(
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
     aic, bic = likelihood_criteria(log_likelihood, held, m)
     theta = [refit.theta for refit in refits]
-    rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
+    place = full.problem.place("rho")
+    rho = np.where(good, np.tanh([point[place] for point in theta]), np.nan)
     offset = -2.0 * full.log_likelihood + float(goal.value(goal.penalty(full.n_fixed)))
     coef = np.array([full.coef(point, k) for point in theta])
     coef = np.where(masks[:, :k], coef, 0.0)

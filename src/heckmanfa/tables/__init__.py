@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from heckmanfa.data.files.outputs import write_table
+from heckmanfa.tables.codebook import Codebook, ColumnWords, read_codebook
 from heckmanfa.tables.reading import Table, open_table, read_table
 
-__all__ = ["Table", "open_table", "read_table", "write_table"]
+__all__ = [
+    "Codebook",
+    "ColumnWords",
+    "Table",
+    "open_table",
+    "read_codebook",
+    "read_table",
+    "write_table",
+]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from heckmanfa.text.labels import label
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES
@@ -15,12 +16,23 @@ _KEY = 300
 
 @dataclass(frozen=True)
 class Name:
-    """A column of the user's table, as it is called there."""
+    """A column of the user's table, as it is called there, and to a reader by its label."""
 
     text: str
+    label: str = field(default="", compare=False)
+    """that of `heckmanfa.text.labels` when the name is made, unless given"""
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", label(self.text))
 
     def __str__(self) -> str:
-        return shown(self.text)
+        return shown(self.label)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether a reader knows it by another name."""
+        return self.label != self.text
 
     @property
     def key(self) -> str:

@@ -51,6 +51,21 @@ class Table:
             parts[-1][1].append(row)
         return parts or [("", [])]
 
+    def without_empty(self) -> Table:
+        """Return the table without columns whose cells are all empty; the first stays."""
+        lines = [row for row in self.rows if not isinstance(row, str)]
+        kept = [
+            place
+            for place in range(len(self.columns))
+            if not place or any(line[place] for line in lines)
+        ]
+        if not lines or len(kept) == len(self.columns):
+            return self
+        rows = (
+            row if isinstance(row, str) else [row[place] for place in kept] for row in self.rows
+        )
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=tuple(rows))
+
     @property
     def n_rows(self) -> int:
         """Number of rows with cells."""

@@ -144,6 +144,14 @@ def true_minus(words: str) -> str:
     return _MINUS.sub("\u2212", words)
 
 
+_CHI_SQUARED = re.compile(r"\bchi2\b(?!_)")
+
+
+def typeset(words: str) -> str:
+    """Write words about numbers as a page prints them: true minus signs, and χ² for chi2."""
+    return _CHI_SQUARED.sub("\u03c7\u00b2", true_minus(words))
+
+
 def p_value(value: float) -> str:
     """Format a p-value: three decimals, or ``<0.001``; empty if it is NaN."""
     if math.isnan(value):

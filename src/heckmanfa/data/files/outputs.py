@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -260,11 +260,14 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         frame.to_parquet(path, index=False)
 
 
-def check_ending(path: str | os.PathLike[str]) -> None:
-    """Refuse to write a table in a format that `write_table` does not support."""
+def check_ending(
+    path: str | os.PathLike[str], endings: Sequence[str] = (".csv", ".parquet")
+) -> None:
+    """Refuse to write a table in another format than these; `write_table` supports two."""
     refuse_standard_output(path)
-    if ending_of(Path(path)) not in (".csv", ".parquet"):
-        raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
+    if ending_of(Path(path)) not in endings:
+        *others, last = endings
+        raise InputError(f"{shown(path)} must end in {', '.join(others)} or {last} to be written")
 
 
 _FORMATS = {

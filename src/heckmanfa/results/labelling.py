@@ -1,0 +1,70 @@
+"""What readers call the columns of an answer, from what a codebook says about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from heckmanfa.errors import InputTypeError
+from heckmanfa.fit import Fit
+from heckmanfa.results.naming import Naming, name_on_scale
+from heckmanfa.tables.codebook import Codebook, ColumnWords, read_codebook
+from heckmanfa.text.labels import Labels
+from heckmanfa.text.option_words import option
+from heckmanfa.text.printable import quoted
+
+
+def given_codebook(labels: Any) -> Codebook:
+    """Return what a user says about columns: labels by column, the path of a codebook, or one."""
+    if labels is None or isinstance(labels, Codebook):
+        return labels or Codebook()
+    if isinstance(labels, str | PathLike):
+        return read_codebook(fspath(labels))
+    if not isinstance(labels, Mapping):
+        raise InputTypeError(
+            f"{option('labels')} must be a dictionary of labels by column, the path of a codebook, "
+            f"or a Codebook; got a {type(labels).__name__}"
+        )
+    for name, label in labels.items():
+        if not isinstance(label, str):
+            raise InputTypeError(
+                f"{option('labels')}: the label of {quoted(name)} must be text; got a "
+                f"{type(label).__name__}"
+            )
+    return Codebook({str(name): ColumnWords(label.strip()) for name, label in labels.items()})
+
+
+def labels_of(codebook: Codebook, fit: Fit, naming: Naming, outcome: str) -> Labels:
+    """Return the labels of an answer.
+
+    Parameters
+    ----------
+    codebook : Codebook
+    fit : Fit
+    naming : Naming
+        What the columns of X are made from, and what is fitted.
+    outcome : str
+        The column of the outcome, on whatever scale it is fitted.
+    """
+    words = codebook.columns
+    names = {name: known.label for name, known in words.items() if known.label}
+    # What several columns are called tells none of them from the others.
+    times = Counter(names.values())
+    names = {
+        name: f"{label} ({name})" if times[label] > 1 else label for name, label in names.items()
+    }
+    levels = {
+        (name, level): meaning
+        for name, known in words.items()
+        for level, meaning in known.levels.items()
+    }
+    for column, source, level in zip(fit.labels, naming.sources, naming.levels, strict=True):
+        if level and (source in names or (source, level) in levels):
+            meaning = levels.get((source, level), level)
+            names[column] = f"{names.get(source, source)}: {meaning}"
+    if outcome in names:
+        names[naming.outcome] = name_on_scale(names[outcome], fit.spec.outcome_transform)
+    units = {name: known.unit for name, known in words.items() if known.unit}
+    return Labels(names, levels, units)

@@ -1,0 +1,158 @@
+"""Documents as Word files: the few XML parts that Word needs, in a zip.
+
+Names of columns and levels can hold anything; all text is made printable, then escaped for XML.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from xml.sax.saxutils import escape as escape_xml
+
+from heckmanfa.results.document import Block, Facts, Heading, Notes, Paragraph
+from heckmanfa.text.printable import printable
+from heckmanfa.text.table import Column, Table
+
+_HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
+_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+
+_TYPES = (
+    f'{_HEAD}<Types xmlns="{_PACKAGE}/content-types">'
+    '<Default Extension="rels" '
+    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/>'
+    f'<Override PartName="/word/document.xml" ContentType="{_TYPE}.document.main+xml"/>'
+    f'<Override PartName="/word/styles.xml" ContentType="{_TYPE}.styles+xml"/></Types>'
+)
+_RELATIONS = (
+    f'{_HEAD}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+    f'Type="{_OFFICE}/relationships/{{kind}}" Target="{{target}}"/></Relationships>'
+)
+
+
+def _style(name: str, title: str, run: str, paragraph: str = "") -> str:
+    return (
+        f'<w:style w:type="paragraph" w:styleId="{name}"><w:name w:val="{title}"/>'
+        f'<w:basedOn w:val="Normal"/><w:qFormat/><w:pPr>{paragraph}</w:pPr>'
+        f"<w:rPr>{run}</w:rPr></w:style>"
+    )
+
+
+# Sizes are in half points, and spaces in twentieths of a point.
+_STYLES = (
+    f'{_HEAD}<w:styles xmlns:w="{_WORD}"><w:docDefaults><w:rPrDefault><w:rPr>'
+    '<w:rFonts w:ascii="Calibri" w:hAnsi="Calibri" w:cs="Calibri"/><w:sz w:val="21"/>'
+    '<w:lang w:val="en-GB"/></w:rPr></w:rPrDefault><w:pPrDefault><w:pPr>'
+    '<w:spacing w:after="120"/></w:pPr></w:pPrDefault></w:docDefaults>'
+    '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/>'
+    "</w:style>"
+    + _style("Heading1", "heading 1", '<w:b/><w:sz w:val="30"/>', '<w:outlineLvl w:val="0"/>')
+    + _style(
+        "Caption", "caption", "<w:b/>", '<w:keepNext/><w:spacing w:before="240" w:after="80"/>'
+    )
+    + _style("Cell", "Table text", '<w:sz w:val="18"/>', '<w:spacing w:after="0"/>')
+    + _style("Note", "Table note", '<w:sz w:val="18"/>', '<w:spacing w:before="60" w:after="60"/>')
+    + "</w:styles>"
+)
+# A4 on its side, with margins of 2 cm.
+_PAGE = (
+    '<w:sectPr><w:pgSz w:w="16838" w:h="11906" w:orient="landscape"/><w:pgMar w:top="1134" '
+    'w:right="1134" w:bottom="1134" w:left="1134" w:header="567" w:footer="567" w:gutter="0"/>'
+    "</w:sectPr>"
+)
+_RULES = "".join(
+    f'<w:{side} w:val="single" w:sz="{size}" w:space="0" w:color="{colour}"/>'
+    for side, size, colour in (
+        *(("top", 8, "17202C"), ("bottom", 8, "17202C"), ("insideH", 4, "D5DBE3")),
+    )
+)
+
+
+def render_docx(blocks: Iterable[Block]) -> bytes:
+    """Render a document as a Word file; the same blocks give the same bytes."""
+    body = "".join(_block(block) for block in blocks)
+    document = f'{_HEAD}<w:document xmlns:w="{_WORD}"><w:body>{body}{_PAGE}</w:body></w:document>'
+    parts = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": _RELATIONS.format(kind="officeDocument", target="word/document.xml"),
+        "word/_rels/document.xml.rels": _RELATIONS.format(kind="styles", target="styles.xml"),
+        "word/styles.xml": _STYLES,
+        "word/document.xml": document,
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            # A part without a date of its own has the first that a zip can hold.
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading():
+            return _paragraph(block.text, "Heading1")
+        case Paragraph():
+            return _paragraph(block.text)
+        case Facts():
+            is_number = block.is_number
+            columns = (Column("Quantity", is_number=False), Column("Value", is_number=is_number))
+            return _table(Table(columns, block.pairs))
+        case Table():
+            return _table(block)
+        case Notes():
+            return "".join(_paragraph(item, "Note") for item in block.items)
+
+
+def _paragraph(text: str, style: str = "Normal", more: str = "", run: str = "") -> str:
+    words = escape_xml(" ".join(printable(text, None).split()))
+    return (
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{more}</w:pPr><w:r><w:rPr>{run}</w:rPr>'
+        f'<w:t xml:space="preserve">{words}</w:t></w:r></w:p>'
+    )
+
+
+def _table(table: Table) -> str:
+    columns = table.columns
+    rows = _heads(columns)
+    for title, lines in table.parts():
+        if title:
+            rows += _row(_cell(title, is_number=False, span=len(columns), run="<w:i/>"))
+        for line in lines:
+            cells = zip(columns, line, strict=True)
+            rows += _row("".join(_cell(text, is_number=column.is_number) for column, text in cells))
+    caption = _paragraph(table.caption, "Caption") if table.caption else ""
+    grid = "<w:gridCol/>" * len(columns)
+    return (
+        f'{caption}<w:tbl><w:tblPr><w:tblW w:w="5000" w:type="pct"/><w:tblBorders>{_RULES}'
+        f"</w:tblBorders></w:tblPr><w:tblGrid>{grid}</w:tblGrid>{rows}</w:tbl>"
+        # Without a paragraph between them, Word joins two tables.
+        + _paragraph("", "Note")
+    )
+
+
+def _heads(columns: Sequence[Column]) -> str:
+    """Return the rows of titles, which Word repeats on every page."""
+    heads = ""
+    if any(column.group for column in columns):
+        groups = [(name, len(list(some))) for name, some in groupby(columns, lambda one: one.group)]
+        over = (_cell(name, is_number=False, span=span, run="<w:b/>") for name, span in groups)
+        heads = _row("".join(over), head=True)
+    titles = (_cell(item.title, is_number=item.is_number, run="<w:b/>") for item in columns)
+    return heads + _row("".join(titles), head=True)
+
+
+def _row(cells: str, *, head: bool = False) -> str:
+    repeated = "<w:tblHeader/>" if head else ""
+    return f"<w:tr><w:trPr><w:cantSplit/>{repeated}</w:trPr>{cells}</w:tr>"
+
+
+def _cell(text: str, *, is_number: bool, span: int = 1, run: str = "") -> str:
+    wide = f'<w:gridSpan w:val="{span}"/>' if span > 1 else ""
+    right = '<w:jc w:val="right"/>' if is_number else ""
+    whole = "<w:noWrap/>" if is_number else ""
+    return f"<w:tc><w:tcPr>{wide}{whole}</w:tcPr>{_paragraph(text, 'Cell', right, run)}</w:tc>"
