@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import number_tally, read_outcome, read_roles
+from heckmanfa.analysis.labelling import codebook_of
 from heckmanfa.analysis.loading import (
     blanked,
     find_codes,
@@ -158,6 +159,8 @@ class Walk:
         elif self.frame is not None:
             self.frame = take_frame(self.frame)
         table = self._open()
+        # Labels that name no column are refused as in a fit.
+        codebook_of(self.question, [str(name) for name in table.frame.columns])
         tell("checking its rows and columns")
         for look in (self._totals, self._marks, self._words, self._numbers):
             if look(table):
