@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import heckmanfa
 from heckmanfa import Heckman, load, predict_batches, save, scan, scan_parquet
-from heckmanfa.analysis.loading import _as_pandas
+from heckmanfa.analysis.loading import as_pandas
 from heckmanfa.cli import app
 from heckmanfa.errors import DataError
 
@@ -277,7 +277,7 @@ def test_categories_of_polars_are_those_of_their_column_in_an_analysis(frame):
     level = pd.Series(np.where(frame["g"] > 30, "high", "low"))
     data = pl.from_pandas(frame[["y", "z", "w"]].assign(**{"^z$": level}))
     data = data.with_columns(data["^z$"].cast(pl.Categorical))
-    taken = _as_pandas(data)
+    taken = as_pandas(data)
     assert taken["z"].dtype == np.float64
     np.testing.assert_array_equal(taken["z"], frame["z"])
     assert list(taken["^z$"]) == list(level)

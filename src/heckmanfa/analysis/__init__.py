@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.analysis.prepared import Prepared
     from heckmanfa.analysis.request import SEARCHES, Question
+    from heckmanfa.analysis.table_check import TableCheck, check_table
 
 __all__ = [
     "SEARCHES",
@@ -21,7 +22,9 @@ __all__ = [
     "Prepared",
     "Question",
     "Saved",
+    "TableCheck",
     "analyse",
+    "check_table",
     "compare_methods",
     "load",
     "load_model",
@@ -40,6 +43,7 @@ _MODULES = {
     "prediction_batches": ("predict_batches", "predict_parquet"),
     "prepared": ("Prepared",),
     "request": ("SEARCHES", "Question"),
+    "table_check": ("TableCheck", "check_table"),
 }
 
 

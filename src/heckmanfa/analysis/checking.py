@@ -11,6 +11,7 @@ from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.kinds import MOST_LEVELS
 from heckmanfa.data.columns.tally import OTHER
+from heckmanfa.data.columns.values import one_case
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.inference.assessment import QUICK_ROWS
 from heckmanfa.inference.honest import Honest
@@ -65,7 +66,7 @@ def _of_spellings(encoding: Encoding) -> list[Fact]:
         alike: dict[str, list[str]] = {}
         for level in [*encoding.levels[name], *encoding.merged.get(name, ())]:
             if level != OTHER:
-                alike.setdefault("".join(level.split()).casefold(), []).append(level)
+                alike.setdefault(one_case(level), []).append(level)
         if groups := [group for group in alike.values() if len(group) > 1]:
             spellings[name] = groups
     if not spellings:
@@ -145,6 +146,7 @@ def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
         *_of_references(fitted.encoding),
         *_of_spellings(fitted.encoding),
         *_of_coded_numbers(fitted.coded_numbers),
+        *_of_totals(fitted),
     ]
     if missed.n:
         n_checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
@@ -294,6 +296,17 @@ def _of_codes(fitted: FittedQuestion) -> list[Fact]:
             advice = {"advice": " ".join(code.do for code in some)}
             facts.append(Fact(key, level, held, words, values=advice))
     return facts
+
+
+def _of_totals(fitted: FittedQuestion) -> list[Fact]:
+    """Name rows that look like totals, which are no data."""
+    totals = [total for total in fitted.total_rows if not total.is_note][:_LISTED]
+    if not totals:
+        return []
+    advice = {"advice": " ".join(total.do for total in totals)}
+    value = plural(sum(total.rows for total in totals), "row")
+    words = " ".join(total.words for total in totals)
+    return [Fact("total_rows", "problem", value, words, values=advice)]
 
 
 def _of_derived(fitted: FittedQuestion) -> list[Fact]:

@@ -33,6 +33,7 @@ from heckmanfa.data.columns.values import (
     TRUE_WORDS,
     NotNumbers,
     as_number,
+    in_one_case,
     is_plain_number,
     is_text,
     levels_of,
@@ -66,6 +67,11 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
             # Lists and other objects are refused below.
             levels = levels_of(series)
             counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
+            if question.ignore_case:
+                spelled = pd.Series([in_one_case(counts)[label] for label in levels.labels])
+                series = spelled.reindex(levels.codes).reset_index(drop=True)
+                levels = levels_of(series)
+                counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
         if levels is not None and not booleans and _may_be_classes(question, counts):
             target = target_of_texts(question, counts)
             assert target.classes is not None

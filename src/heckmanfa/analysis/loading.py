@@ -40,10 +40,16 @@ from heckmanfa.analysis.request import (
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers, find_coded_numbers, is_code_name
 from heckmanfa.data.columns.column_names import repeated
+from heckmanfa.data.columns.dropped_rows import (
+    columns_dropped_by,
+    notes_on_rows,
+    without_rows,
+)
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import find_device
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.columns.missing_codes import (
+    Blanked,
     Suspicion,
     blank,
     codes_of,
@@ -53,6 +59,7 @@ from heckmanfa.data.columns.missing_codes import (
     notes_on_suspicions,
 )
 from heckmanfa.data.columns.tally import NumberTally
+from heckmanfa.data.columns.total_rows import find_total_rows
 from heckmanfa.data.columns.values import frame_as_declared
 from heckmanfa.data.fitted_levels import (
     count_levels_in,
@@ -118,12 +125,14 @@ def _prepare(
     refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
     needed = [*names, *question.roles.values()]
+    needed += columns_dropped_by(question.drop_rows, table.columns)
     size = table.size(needed)
     if size <= most_bytes:
         tell(f"reading {question.called}")
         codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
         loaded = table.load([name for name in table.columns if name in needed])
-        read = Table(loaded), names, table.columns, table.paths
+        data = typed_table(question, loaded)
+        read = data, names, table.columns, table.paths
         return _encode(question, *read, codebook, tell)
     if question.device != "cpu":
         raise InputError(
@@ -141,16 +150,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
     piped = is_piped(question.data)
     if not piped:
         tell(f"reading {question.called}")
-    table = open_table(
-        question.data,
-        decimal=question.decimal,
-        thousands=question.thousands,
-        sheet=question.sheet,
-        header_row=question.header_row,
-        na_values=question.na_values,
-        literal=_literal(question),
-        tell=tell,
-    )
+    table = open_text(question, tell)
     columns = [str(name) for name in table.frame.columns]
     try:
         names = feature_names(question, columns)
@@ -167,6 +167,24 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
     return _encode(question, table, names, columns, files, codebook, tell)
 
 
+def open_text(
+    question: Question, tell: Callable[[str], None] | None = None, *, number_repeats: bool = False
+) -> Table:
+    """Read the file of a question that is not Parquet or Arrow; see `open_table`."""
+    return open_table(
+        question.data,
+        decimal=question.decimal,
+        thousands=question.thousands,
+        sheet=question.sheet,
+        header_row=question.header_row,
+        na_values=question.na_values,
+        literal=_literal(question),
+        drop_rows=question.drop_rows,
+        number_repeats=number_repeats,
+        tell=tell,
+    )
+
+
 def _literal(question: Question) -> list[str]:
     """Return the columns of which the user says that they are categories, or what is missing."""
     # Which columns a file has is not known yet, so any "=" may end a name; it is checked later.
@@ -179,7 +197,7 @@ def _literal(question: Question) -> list[str]:
     return [*question.categorical, *named]
 
 
-def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
+def as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
     """Return a frame of any library as one of pandas."""
     if isinstance(frame, pd.DataFrame):
         return frame
@@ -201,22 +219,35 @@ def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
         return table.to_pandas()
 
 
-def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
-    """Encode a frame, whose dtypes say what its columns hold."""
-    schema = getattr(frame, "schema", None)
-    # Of the frames with a schema, only those of Arrow have metadata.
-    stored = schema_codebook(schema) if hasattr(schema, "metadata") else None
-    frame = _as_pandas(frame)
+def take_frame(frame: IntoDataFrame) -> pd.DataFrame:
+    """Return a frame of any library as one of pandas, with distinct names that are text."""
+    frame = as_pandas(frame)
     columns = [str(name) for name in frame.columns]
     if twice := repeated(columns):
         raise InputError(
             f"the frame has several columns {quoted(twice[0])}; give each its own name"
         )
+    return frame.set_axis(columns, axis="columns").reset_index(drop=True)
+
+
+def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
+    """Encode a frame, whose dtypes say what its columns hold."""
+    schema = getattr(frame, "schema", None)
+    # Of the frames with a schema, only those of Arrow have metadata.
+    stored = schema_codebook(schema) if hasattr(schema, "metadata") else None
+    frame = take_frame(frame)
+    columns = list(frame.columns)
     refuse_text_options(vars(question), "a frame")
     names = feature_names(question, columns)
-    frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
     codebook = codebook_of(question, columns, stored)
-    return _encode(question, Table(frame), names, columns, (), codebook, tell)
+    table = typed_table(question, frame)
+    return _encode(question, table, names, columns, (), codebook, tell)
+
+
+def typed_table(question: Question, frame: pd.DataFrame) -> Table:
+    """Return a table whose columns have types, without the rows that are not data."""
+    kept = without_rows(frame, question.drop_rows)
+    return Table(kept.frame, notes=tuple(notes_on_rows(kept.counts)))
 
 
 def _encode(
@@ -229,27 +260,14 @@ def _encode(
     tell: Callable[[str], None],
 ) -> Prepared:
     """Encode the features ``names`` of a table in memory; leave out rows that lack one."""
-    codes = codes_of(question.na_values, columns)
-    categories = {*names} - {*question.numeric}
-    read = blank(frame_as_declared(table.frame, categories), codes)
-    frame, blanked = read.frame, table.blanked | read.counts
-    notes = notes_on_codes(question.na_values, columns, blanked)
+    read = blanked(question, table, names, columns)
+    frame, counts = read.frame, table.blanked | read.counts
+    notes = notes_on_codes(question.na_values, columns, counts)
     outcome, target = read_outcome(question, frame[question.outcome])
     question = question_of_family(question, target.family)
     selected, weight, groups = read_roles(question, frame)
     tell(f"encoding {len(names)} columns")
-    encoding, X = Encoding.learn(
-        frame[names],
-        names,
-        categorical=question.categorical,
-        numeric=question.numeric,
-        missing=question.missing,
-        untyped=table.untyped,
-        missing_codes=codes,
-        dates=question.dates,
-        min_level_rows=question.min_level_rows,
-        literal=columns_with_codes(question.na_values, columns),
-    )
+    encoding, X = learn(question, frame, names, columns, untyped=table.untyped)
     if question.dates is not None and not encoding.dates:
         notes.append(f"{option('dates')} does nothing here: no feature holds dates.")
     encoding = replace(
@@ -259,7 +277,8 @@ def _encode(
         percent=tuple(name for name in encoding.sources if name in table.percent),
         money={name: table.money[name] for name in encoding.sources if name in table.money},
     )
-    suspicions, coded = _find_codes(question, encoding, X, outcome)
+    suspicions, coded = find_codes(question, encoding, X, outcome)
+    totals = find_total_rows(table.frame)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))
     made_from = encoding.made_from
@@ -291,16 +310,43 @@ def _encode(
         n_columns=len(columns),
         switches=frozenset(str(name) for name in X.columns if _is_switch(X[name].to_numpy())),
         files=files,
-        notes=_told((*table.notes, *notes, *notes_on_suspicions(suspicions))),
+        notes=_told((*table.notes, *notes, *map(str, totals), *notes_on_suspicions(suspicions))),
         suspicions=suspicions,
         coded_numbers=coded,
+        total_rows=totals,
         target=target,
         lost=lost,
         codebook=codebook,
     )
 
 
-def _find_codes(
+def blanked(question: Question, table: Table, names: list[str], columns: list[str]) -> Blanked:
+    """Return a table in which the values that mean missing are missing."""
+    categories = {*names} - {*question.numeric}
+    codes = codes_of(question.na_values, columns)
+    return blank(frame_as_declared(table.frame, categories), codes)
+
+
+def learn(
+    question: Question, frame: pd.DataFrame, names: list[str], columns: list[str], *, untyped: bool
+) -> tuple[Encoding, pd.DataFrame]:
+    """Learn how the features ``names`` become numbers, and encode them."""
+    return Encoding.learn(
+        frame[names],
+        names,
+        categorical=question.categorical,
+        numeric=question.numeric,
+        missing=question.missing,
+        untyped=untyped,
+        missing_codes=codes_of(question.na_values, columns),
+        dates=question.dates,
+        min_level_rows=question.min_level_rows,
+        literal=columns_with_codes(question.na_values, columns),
+        ignore_case=question.ignore_case,
+    )
+
+
+def find_codes(
     question: Question, encoding: Encoding, X: pd.DataFrame, outcome: Floats
 ) -> tuple[tuple[Suspicion, ...], tuple[CodedNumbers, ...]]:
     """Find numbers that may mean missing, and columns of numbers that may be categories."""
@@ -360,8 +406,9 @@ def _prepare_stream(
     needed = "needs the rows in memory, and these are read in passes:"
     larger = f"pass a larger {option('stream_above')} to load the rows"
     refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
-    store = f"{needed} store missing values as null and dates as numbers, or {larger}"
-    refuse_given(question, ["na_values", "dates"], store)
+    stored = "store missing values as null, dates as numbers and only rows of data"
+    store = f"{needed} {stored}, or {larger}"
+    refuse_given(question, ["na_values", "dates", "drop_rows"], store)
     codebook = codebook_of(question, table.columns, schema_codebook(table.schema))
     learned = learn_streamed(
         table,
@@ -370,6 +417,7 @@ def _prepare_stream(
         numeric=question.numeric,
         missing=question.missing,
         min_level_rows=question.min_level_rows,
+        ignore_case=question.ignore_case,
         roles=[name for name in question.roles.values() if name != question.cluster],
         groups=[] if question.cluster is None else [question.cluster],
         tell=tell,
@@ -416,6 +464,7 @@ def _prepare_stream(
             {name: tally for name, tally in learned.numbers.items() if name not in question.numeric}
         ),
         target=target,
+        total_rows=(),
         lost=None,
         codebook=codebook,
     )

@@ -240,6 +240,24 @@ class Options:
             least=0,
         ),
     ] = 0
+    ignore_case: Annotated[
+        bool,
+        About(
+            "Count levels that differ only in case or blanks, such as M and m, as one.",
+            FEATURES,
+            COMPARE,
+        ),
+    ] = False
+    drop_rows: Annotated[
+        Names,
+        About(
+            "Rows that are not data, such as totals: a column and what it holds there, as in "
+            "region=Total, or last (the last row).",
+            READING,
+            COMPARE,
+            metavar="COLUMN=VALUE",
+        ),
+    ] = ()
     seed: Annotated[int, About("Seed of the random numbers.", MODEL, COMPARE, least=0)] = 0
     stream_above: Annotated[
         float,

@@ -23,6 +23,7 @@ from heckmanfa.analysis.prepared import Loaded, fit_question
 from heckmanfa.analysis.question_words import describe_question, row_blocks, run_again
 from heckmanfa.analysis.refits import HeldOut, hold_out
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
+from heckmanfa.analysis.table_check import explaining_table
 from heckmanfa.data.files.outputs import replacing
 from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import HeckmanfaWarning
@@ -256,9 +257,10 @@ def analyse(
 
 
 def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Analysis:
-    loaded = (prepared := prepare(question, tell, frame)).loaded
-    tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
-    prepared, model, caught = fit_question(prepared)
+    with explaining_table(question, frame):
+        loaded = (prepared := prepare(question, tell, frame)).loaded
+        tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
+        prepared, model, caught = fit_question(prepared)
     messages: dict[str, type[HeckmanfaWarning]] = {
         told(in_sources(warning.message.words, prepared.encoding), keywords=True): type(
             warning.message

@@ -21,6 +21,7 @@ from heckmanfa.data.columns.column_hints import CodedNumbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.feature_reading import to_device
 from heckmanfa.data.columns.missing_codes import Suspicion
+from heckmanfa.data.columns.total_rows import TotalRows
 from heckmanfa.data.fitted_levels import LevelsChangedError, recoded
 from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
@@ -89,6 +90,8 @@ class Prepared:
     """features that are used as amounts and may be codes"""
     target: Target
     """what the outcome is, and the model that fits it"""
+    total_rows: tuple[TotalRows, ...]
+    """rows that look like totals or notes; none of rows read in passes"""
     lost: LostRows | None
     """rows left out because they lack a feature; of rows read in passes, only the fit knows"""
     codebook: Codebook

@@ -163,14 +163,14 @@ def naming_keywords(asked_in_python: bool) -> Iterator[None]:
 
 
 def question_about(
-    table: Any, frame: Any, say: Any, options: Mapping[str, Any]
+    table: Any, frame: Any, say: Any, options: Mapping[str, Any], asker: str = "analyse"
 ) -> tuple[Question, Any]:
     """Return the question that a table and options ask, and the table if it is a frame.
 
-    Parameters are those of `heckmanfa.analysis.analyse`.
+    Parameters are those of `heckmanfa.analysis.analyse`; ``asker`` is the function in messages.
     """
     if isinstance(say, str):
-        raise InputTypeError(f"name the outcome: analyse(table, outcome={say!r})")
+        raise InputTypeError(f"name the outcome: {asker}(table, outcome={say!r})")
     if isinstance(table, Question):
         raise InputError(
             f"a Question has its options: put {', '.join(options)} into it, or pass the table "
@@ -184,11 +184,11 @@ def question_about(
     for name in options:
         if name not in named:
             raise InputTypeError(
-                f"analyse has no option {quoted(name)}{nearest(name, named)}; its options are the "
+                f"{asker} has no option {quoted(name)}{nearest(name, named)}; its options are the "
                 "fields of Question"
             )
     if "outcome" not in options:
-        raise InputTypeError("outcome is missing: analyse(table, outcome='name of its column')")
+        raise InputTypeError(f"outcome is missing: {asker}(table, outcome='name of its column')")
     if isinstance(table, str | PathLike):
         return Question(fspath(table), **options), None
     return Question("frame", **options), table

@@ -37,7 +37,7 @@ def command(declared: type[_Declared]) -> type[_Declared]:
     asked = {
         option.name: _parameter(option)
         for option in OPTIONS.values()
-        if name == "fit" or name in option.about.also_in
+        if name in ("fit", "check") or name in option.about.also_in
     }
 
     def made(**values: Any) -> None:
@@ -125,6 +125,25 @@ class FitOptions:
         ),
     ] = None
     quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False
+    force: Annotated[bool, _result("--force", help="Replace existing files.")] = False
+
+
+@command
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Name every problem of a table at once, and print the command that fits it.
+
+    It takes the options of fit, and writes nothing.
+
+    Example: heckmanfa check wages.csv --outcome y
+    """
+
+    json_out: Annotated[
+        Path | None,
+        _result(
+            "--json", help="Write the findings here as JSON; - is standard output, nothing else."
+        ),
+    ] = None
     force: Annotated[bool, _result("--force", help="Replace existing files.")] = False
 
 
@@ -364,6 +383,8 @@ def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
             if _debug["on"]:
                 raise
             typer.echo(f"error: {_one_line(error)}", err=True)
+            for note in getattr(error, "__notes__", ()):
+                typer.echo(printable(note, None), err=True)
             raise typer.Exit(_USAGE) from error
         except Exception as error:
             if _debug["on"]:

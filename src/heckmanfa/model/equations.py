@@ -322,14 +322,14 @@ def refuse_partial_copies(columns: Iterable[tuple[str, Floats, Floats]]) -> None
     ``columns`` are (name, values, outcomes), the last two over those rows.
     """
     for name, values, outcome in columns:
-        if len(values) > _FEWEST and _is_copy(values, outcome):
+        if is_copy(values, outcome):
             where = f"in the {len(values)} rows that have both"
             raise LeakageError(_leak_text([name], where, copies=True))
 
 
-def _is_copy(values: Floats, outcome: Floats) -> bool:
-    """Whether an outcome is an exact linear function of a non-constant column."""
-    if not (np.isfinite(values).all() and np.isfinite(outcome).all()):
+def is_copy(values: Floats, outcome: Floats) -> bool:
+    """Whether an outcome is an exact linear function of a non-constant column, in enough rows."""
+    if len(values) <= _FEWEST or not (np.isfinite(values).all() and np.isfinite(outcome).all()):
         return False
     x, y = values - values.mean(), outcome - outcome.mean()
     total, length = float(y @ y), float(x @ x)

@@ -161,6 +161,11 @@ INVALID: dict[str, FactWords] = {
         "The rows do not determine the coefficients.",
         f"Use fewer features ({option('selection_features', [...])}, {EXCLUDE}).",
     ),
+    "total_rows": FactWords(
+        "totals among the rows",
+        "The table holds rows that look like totals.",
+        "{advice}",
+    ),
     "outcome_code": FactWords(
         "codes for missing in the outcome",
         "The outcome holds a number that may mean missing.",

@@ -139,7 +139,8 @@ ROWS: dict[str, FactWords] = {
     "level_spellings": FactWords(
         "spellings of levels",
         "Levels of a category differ only in case or blanks.",
-        "If they mean the same, spell them alike in the table: each has its own coefficient.",
+        f"If they mean the same, spell them alike in the table, or pass "
+        f"{option('ignore_case', True)}: each has its own coefficient.",
     ),
     "coded_numbers": FactWords(
         "numbers that may be codes",

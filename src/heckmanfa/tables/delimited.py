@@ -20,8 +20,15 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import check_wanted, tidy_names
+from heckmanfa.data.columns.dropped_rows import without_rows
 from heckmanfa.data.columns.missing_codes import Blanked, Codes, blank, codes_of
-from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS, shape_of, with_columns
+from heckmanfa.data.columns.values import (
+    EMPTY_SPELLINGS,
+    MISSING_SPELLINGS,
+    label_of,
+    shape_of,
+    with_columns,
+)
 from heckmanfa.data.files.sizes import TextBytes
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.marks import (
@@ -53,6 +60,8 @@ _MARKS = {
 # Lines that may be titles; the row below them has more columns than the last number, in nearly all
 # rows.
 _MOST_TITLES, _NEARLY, _WIDE = 10, 0.99, 2
+# Lines among which a column's name is looked for.
+_MOST_NAMES = 50
 _TOO_MANY = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
@@ -98,6 +107,10 @@ class ReadOptions:
     """values that mean missing, as in `codes_of`"""
     literal: Sequence[str] = ()
     """columns in which marks such as NA are text"""
+    drop_rows: Sequence[str] = ()
+    """rows that are not data, as in `without_rows`"""
+    number_repeats: bool = False
+    """whether columns that share a name get numbers instead of being refused"""
 
 
 def read_delimited(path: Path, options: ReadOptions) -> MarkedTable:
@@ -107,13 +120,14 @@ def read_delimited(path: Path, options: ReadOptions) -> MarkedTable:
     columns, the last columns are missing.
     """
     try:
-        layout = find_layout(path, options.header_row)
+        layout = find_layout(path, options.header_row, number_repeats=options.number_repeats)
         layout = replace(layout, literal=tuple(options.literal))
         if options.columns is not None:
             check_wanted(options.columns, layout.names, path)
         _refuse_cut(path, layout)
         codes = codes_of(options.na_values, layout.names)
-        return replace(_read_numbers(path, layout, options.marks, codes), titles=layout.titles)
+        read = _read_numbers(path, layout, options.marks, codes, options.drop_rows)
+        return replace(read, titles=layout.titles)
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -124,14 +138,17 @@ def read_delimited(path: Path, options: ReadOptions) -> MarkedTable:
         ) from error
 
 
-def _read_numbers(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) -> MarkedTable:
+def _read_numbers(
+    path: Path, layout: Layout, asked: MarkOptions, codes: Codes, drop_rows: Sequence[str]
+) -> MarkedTable:
     """Read a file with the decimal mark that its first lines suggest, or with both.
 
     A number with one mark is text with the other, so both readings together show the spelling of
     all values.
     """
     first = asked.settled or layout.decimal
-    read = blank(_read(path, layout, first), codes)
+    kept = without_rows(_read(path, layout, first), drop_rows)
+    read = blank(kept.frame, codes)
     frame = read.frame
     texts = read_evidence(frame, blanks=asked.thousands == BLANK)
     fractions, proof = _fractions(frame)
@@ -143,15 +160,21 @@ def _read_numbers(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) 
     if asked.settled is not None or (supported and not contradicted):
         decided = decide(others, asked, layout.delimiter, proven)
         marked = apply(frame, texts, decided)
-        return replace(marked, seen=marked.seen or fractions, blanked=read.counts)
-    del frame, read
-    return _read_twice(path, layout, asked, codes)
+        return replace(
+            marked, seen=marked.seen or fractions, blanked=read.counts, dropped=kept.counts
+        )
+    dropped = kept.counts
+    del frame, read, kept
+    return replace(_read_twice(path, layout, asked, codes, drop_rows), dropped=dropped)
 
 
-def _read_twice(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) -> MarkedTable:
+def _read_twice(
+    path: Path, layout: Layout, asked: MarkOptions, codes: Codes, drop_rows: Sequence[str]
+) -> MarkedTable:
     """Read a file whose first reading does not show the decimal mark."""
     read: dict[str, Blanked] = {
-        mark: blank(_read(path, layout, mark), codes) for mark in (".", ",")
+        mark: blank(without_rows(_read(path, layout, mark), drop_rows).frame, codes)
+        for mark in (".", ",")
     }
     frames = {mark: blanked.frame for mark, blanked in read.items()}
     blanks = asked.thousands == BLANK
@@ -233,15 +256,34 @@ def _opened(path: Path, columns: int) -> Iterator[io.BufferedReader]:
         yield io.BufferedReader(raw, _PIECE)
 
 
-def find_layout(path: Path, header_row: int | None = None) -> Layout:
-    """Find out how a text file is written from its first lines.
-
-    ``header_row`` is the number of the line with the names, from 1; None finds it.
-    """
+def _head_of(path: Path) -> bytes:
     with _bytes_of(path) as file:
         head = more = file.read(_HEAD)
         while more and head.count(b"\n") < _HEAD_LINES and len(head) < _LONGEST_HEAD:
             head += (more := file.read(len(head)))
+    return head
+
+
+def line_of_name(path: Path, name: str) -> int | None:
+    """Return the number of the first line with a field of this name, from 1; None without one."""
+    text, _ = _decode(_head_of(path), path)
+    for number, line in enumerate(_lines(text)[:_MOST_NAMES], start=1):
+        for delimiter in _DELIMITERS:
+            fields = [label_of(field) for record in _records(line, delimiter) for field in record]
+            if len(fields) > 1 and name in fields:
+                return number
+    return None
+
+
+def find_layout(
+    path: Path, header_row: int | None = None, *, number_repeats: bool = False
+) -> Layout:
+    """Find out how a text file is written from its first lines.
+
+    ``header_row`` is the number of the line with the names, from 1; None finds it. Columns that
+    share a name get numbers if ``number_repeats``.
+    """
+    head = _head_of(path)
     text, encoding = _decode(head, path)
     if not text.strip():
         raise InputError(f"{shown(path)} is empty")
@@ -262,7 +304,7 @@ def find_layout(path: Path, header_row: int | None = None) -> Layout:
         if len(_records(text, delimiter)[0]) == 1:
             _refuse_title(text, path)
     records = _records(text, delimiter)
-    names = tidy_names(_header(records, path), path)
+    names = tidy_names(_header(records, path), path, number_repeats=number_repeats)
     shapes = [shape_of(field) for record in records[1:] for field in record]
     marks = Counter(shape.decimal for shape in shapes if shape is not None)
     decimal = "," if marks[","] > marks["."] else "."

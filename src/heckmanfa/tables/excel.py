@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from xml.parsers import expat
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import tidy_names
-from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS
+from heckmanfa.data.columns.values import EMPTY_SPELLINGS, MISSING_SPELLINGS, label_of
 from heckmanfa.data.files.sizes import refuse_archive
 from heckmanfa.errors import DataError, InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.option_words import option
@@ -46,12 +47,37 @@ def read_excel(
     sheet: str | None,
     header_row: int | None = None,
     literal: Sequence[str] = (),
+    *,
+    number_repeats: bool = False,
 ) -> Sheet:
     """Read one sheet of an Excel file: by name, by number from 1, or the first with any value.
 
     ``header_row`` is the row of the names, by its number in the sheet; None finds it. In columns
-    that are ``literal``, marks such as NA are text.
+    that are ``literal``, marks such as NA are text. Columns that share a name get numbers if
+    ``number_repeats``.
     """
+    with _opened(path, ending) as book:
+        return _read(book, path, sheet, header_row, literal, number_repeats)
+
+
+def place_of_name(path: Path, ending: str, name: str, sheet: str | None) -> tuple[str, int] | None:
+    """Return the sheet, and its row from 1, with a cell that holds the name of a column.
+
+    Only ``sheet`` is looked at if it is given. None if no sheet has the name in its first rows.
+    """
+    with _opened(path, ending) as book:
+        names = _names(book)
+        for chosen in names if sheet is None else [_chosen(names, sheet, path)]:
+            cells = _cells(book, chosen, _PEEK)
+            for row, values in zip(cells.index, cells.to_numpy(), strict=True):
+                if name in [label_of(value) for value in values]:
+                    return chosen, int(row) + 1
+    return None
+
+
+@contextmanager
+def _opened(path: Path, ending: str) -> Iterator[Any]:
+    """Open a workbook."""
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     if ending == ".xlsx":
         refuse_archive(path)
@@ -60,7 +86,7 @@ def read_excel(
             # openpyxl warns about decorations that it ignores.
             warnings.simplefilter("ignore", UserWarning)
             with pd.ExcelFile(path, engine=engine) as book:
-                return _read(book, path, sheet, header_row, literal)
+                yield book
     except ImportError as error:
         way_out = (
             "pip install 'heckmanfa[excel]'"
@@ -73,7 +99,12 @@ def read_excel(
 
 
 def _read(
-    book: Any, path: Path, sheet: str | None, header_row: int | None, literal: Sequence[str]
+    book: Any,
+    path: Path,
+    sheet: str | None,
+    header_row: int | None,
+    literal: Sequence[str],
+    number_repeats: bool,
 ) -> Sheet:
     names = _names(book)
     filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
@@ -89,13 +120,13 @@ def _read(
         cells = _from_row(cells, header_row, path)
     raw = _cells(book, chosen, literal=True) if literal else cells
     if not others:
-        return Sheet(_table(cells, path, raw, literal), None, "", titles)
+        return Sheet(_table(cells, path, raw, literal, number_repeats), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
         f"{_listed(others)} as well: pass {option('sheet', others[0])}"
     )
     try:
-        frame = _table(cells, path, raw, literal)
+        frame = _table(cells, path, raw, literal, number_repeats)
     except InputError as error:
         raise InputError(f"{error}{hint}") from error
     note = (
@@ -212,10 +243,14 @@ def _from_row(cells: pd.DataFrame, header_row: int, path: Path) -> pd.DataFrame:
 
 
 def _table(
-    cells: pd.DataFrame, path: Path, raw: pd.DataFrame, literal: Sequence[str]
+    cells: pd.DataFrame,
+    path: Path,
+    raw: pd.DataFrame,
+    literal: Sequence[str],
+    number_repeats: bool,
 ) -> pd.DataFrame:
     """Name the columns of cells; those that are ``literal`` are in ``raw`` as they are written."""
-    names = tidy_names(list(cells.iloc[0]), path)
+    names = tidy_names(list(cells.iloc[0]), path, number_repeats=number_repeats)
     cells = cells.iloc[1:].copy(deep=False)
     for column, name in zip(cells.columns, names, strict=True):
         if name in literal:

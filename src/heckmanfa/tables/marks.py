@@ -423,6 +423,8 @@ class MarkedTable:
     """rows whose value the user says means missing, by column and value"""
     titles: int = 0
     """rows above the names that were skipped"""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """rows that the user says are not data, by what names them"""
 
 
 def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberFormat) -> MarkedTable:

@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 import pandas as pd
 
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
+from heckmanfa.data.columns.dropped_rows import notes_on_rows, without_rows
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.outputs import ending_of
 from heckmanfa.data.files.paths import existing, local_path, refuse_foreign_links
@@ -23,8 +24,8 @@ from heckmanfa.data.scan.arrow_columns import tidy_columns
 from heckmanfa.data.scan.parquet_files import arrow, store_of
 from heckmanfa.data.scan.parquet_rows import read_file
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, OutOfMemoryError
-from heckmanfa.tables.delimited import ReadOptions, read_delimited
-from heckmanfa.tables.excel import read_excel
+from heckmanfa.tables.delimited import ReadOptions, line_of_name, read_delimited
+from heckmanfa.tables.excel import place_of_name, read_excel
 from heckmanfa.tables.marks import (
     BLANK,
     MARKS,
@@ -140,6 +141,8 @@ class Table:
     """columns that can be read in two ways, and why"""
     notes: tuple[str, ...] = ()
     """sentences about choices made in reading"""
+    titles: int = 0
+    """rows above the names that were skipped"""
     hint: str = ""
     """what to do if it is the wrong table; empty if there is no other"""
 
@@ -207,19 +210,24 @@ def open_table(
     header_row: int | None = None,
     na_values: Sequence[str] | Codes = (),
     literal: Sequence[str] = (),
+    drop_rows: Sequence[str] = (),
+    number_repeats: bool = False,
     like: MarkOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Table:
     """Read a table as `read_table` does, and what is known about how it was written.
 
     ``na_values`` are values of text and Excel files that mean missing, as in `codes_of`. In
-    columns that are ``literal``, marks such as NA are text. ``like``
-    are options for such files if neither ``decimal`` nor ``thousands`` is given; ``tell`` gets a
-    few words about what it is waiting for. Columns in doubt are included, as text or in one of the
-    ways to read them.
+    columns that are ``literal``, marks such as NA are text. ``drop_rows`` are rows of such files
+    that are not data, as in `without_rows`. Columns that share a name get numbers if
+    ``number_repeats``. ``like`` are options for such files if neither ``decimal`` nor
+    ``thousands`` is given; ``tell`` gets a few words about what it is waiting for. Columns in doubt
+    are included, as text or in one of the ways to read them.
     """
     marks = MarkOptions(decimal, thousands)
-    options = ReadOptions(columns, marks, sheet, header_row, na_values, literal)
+    options = ReadOptions(
+        columns, marks, sheet, header_row, na_values, literal, drop_rows, number_repeats
+    )
     if is_piped(path):
         with spooled(path, tell) as copy:
             return _open(copy, options, like)
@@ -262,6 +270,24 @@ def _open(path: Path, options: ReadOptions, like: MarkOptions | None) -> Table:
     return table
 
 
+def find_names(
+    path: str | os.PathLike[str], name: str, sheet: str | None = None
+) -> dict[str, Any] | None:
+    """Return the options under which a text or Excel file has a column of this name.
+
+    They are ``header_row``, and of a workbook ``sheet``; None if no line or row has the name.
+    """
+    place = existing(local_path(path))
+    ending = ending_of(place)
+    if ending.startswith(_TEXT):
+        line = line_of_name(place, name)
+        return None if line is None else {"header_row": line}
+    if ending not in _EXCEL:
+        return None
+    cell = place_of_name(place, ending, name, sheet)
+    return None if cell is None else {"sheet": cell[0], "header_row": cell[1]}
+
+
 def _words_of(error: Exception) -> str:
     """Return the first sentence of an error's message."""
     message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -293,12 +319,20 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
-        sheet = read_excel(path, ending, options.sheet, options.header_row, options.literal)
+        sheet = read_excel(
+            path,
+            ending,
+            options.sheet,
+            options.header_row,
+            options.literal,
+            number_repeats=options.number_repeats,
+        )
         hint, notes = sheet.hint, [sheet.note] if sheet.note else []
-        read = blank(sheet.frame, codes_of(options.na_values, list(sheet.frame.columns)))
+        kept = without_rows(sheet.frame, options.drop_rows)
+        read = blank(kept.frame, codes_of(options.na_values, list(sheet.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
         marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
-        marked = replace(marked, blanked=read.counts, titles=sheet.titles)
+        marked = replace(marked, blanked=read.counts, titles=sheet.titles, dropped=kept.counts)
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
         return Table(_of(frame, columns, path))
@@ -311,7 +345,8 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
         money=marked.money,
         blanked=marked.blanked,
         doubts=marked.decided.doubts,
-        notes=(*notes, *_notes(marked)),
+        notes=(*notes, *_notes(marked), *notes_on_rows(marked.dropped)),
+        titles=marked.titles,
         hint=hint,
     )
 

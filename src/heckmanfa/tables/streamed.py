@@ -188,6 +188,7 @@ def learn_streamed(
     numeric: Sequence[str] = (),
     missing: Missing = "drop",
     min_level_rows: int = 0,
+    ignore_case: bool = False,
     roles: Sequence[str] = (),
     groups: Sequence[str] = (),
     tell: Callable[[str], None] = lambda words: None,
@@ -230,7 +231,7 @@ def learn_streamed(
         LearnedColumn(known[name], None) if name in known else columns[name].learned(counted[name])
         for name in features
     ]
-    encoding = Encoding.of_columns(learned, missing, min_level_rows)
+    encoding = Encoding.of_columns(learned, missing, min_level_rows, ignore_case=ignore_case)
     used = [column for column in learned if column.kind.name in encoding.sources]
     return Learned(
         encoding=encoding,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Number
@@ -118,10 +119,24 @@ def repeated(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
-def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
+_REPEAT = re.compile(r"(.*) \(column (\d+)\)", re.DOTALL)
+
+
+def repeats_in(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns that `tidy_names` numbered, by the name that they share."""
+    shared: dict[str, list[str]] = {}
+    for name in names:
+        match = _REPEAT.fullmatch(name)
+        if match and match[1] in names:
+            shared.setdefault(match[1], []).append(name)
+    return shared
+
+
+def tidy_names(raw: Sequence[Any], path: Path, *, number_repeats: bool = False) -> list[str]:
     """Return the distinct names of a file's columns, and refuse a row that is not a header.
 
-    Runs of white space become one blank; a column without a name is named by its position.
+    Runs of white space become one blank; a column without a name is named by its position. So are
+    all but the first of those that share a name if ``number_repeats``; otherwise they are refused.
     """
     blank = [name is None or (isinstance(name, float) and math.isnan(name)) for name in raw]
     names = ["" if no else label_of(name) for name, no in zip(raw, blank, strict=True)]
@@ -146,7 +161,11 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
         for name, places in numbers.items()
         if len(places) > 1
     ]
-    if clashes:
+    if clashes and number_repeats:
+        for name, places in numbers.items():
+            for place in places[1:]:
+                names[int(place) - 1] = f"{name} (column {place})"
+    elif clashes:
         raise InputError(f"{shown(path)}: {'; '.join(clashes)}; give each column its own name")
     return [name or f"{UNNAMED}{position}" for position, name in enumerate(names)]
 

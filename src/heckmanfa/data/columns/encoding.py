@@ -26,6 +26,7 @@ from heckmanfa.data.columns.values import (
     is_plain_number,
     is_text,
     levels_of,
+    one_case,
     to_numbers,
     with_columns,
 )
@@ -96,6 +97,8 @@ class Encoding:
     level_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """rows of the fit that have each level, in the order of ``levels``; a level without rows is
     not known to the model, even if it has a dummy"""
+    ignore_case: bool = False
+    """whether levels that differ only in case or blanks are the same"""
 
     @classmethod
     def learn(
@@ -111,6 +114,7 @@ class Encoding:
         dates: Unit | None = None,
         min_level_rows: int = 0,
         literal: Sequence[str] = (),
+        ignore_case: bool = False,
     ) -> tuple[Self, pd.DataFrame]:
         """Learn from the rows of a fit, in memory, and return them encoded as by `transform`.
 
@@ -123,7 +127,8 @@ class Encoding:
         ``missing_codes`` are values that mean missing, by column. ``dates`` makes numbers of
         dates: days or years since the earliest. Levels of a category with fewer than
         ``min_level_rows`` rows become one level, ``(other)``. In columns that are ``literal`` or
-        ``categorical``, marks such as NA are levels.
+        ``categorical``, marks such as NA are levels. ``ignore_case`` makes levels that differ only
+        in case or blanks one level, spelled as in most rows.
         """
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
@@ -153,7 +158,7 @@ class Encoding:
             untyped=untyped,
             literal=literal,
         )
-        encoding = cls.of_columns(learned, missing, min_level_rows)
+        encoding = cls.of_columns(learned, missing, min_level_rows, ignore_case=ignore_case)
         encoding = replace(
             encoding,
             missing_codes={name: codes[name] for name in encoding.sources if name in codes},
@@ -163,9 +168,16 @@ class Encoding:
 
     @classmethod
     def of_columns(
-        cls, learned: Sequence[LearnedColumn], missing: Missing, min_level_rows: int = 0
+        cls,
+        learned: Sequence[LearnedColumn],
+        missing: Missing,
+        min_level_rows: int = 0,
+        *,
+        ignore_case: bool = False,
     ) -> Self:
         """Make an encoding from what was learned about each column, in the order of features."""
+        if ignore_case:
+            learned = [column.with_one_case() for column in learned]
         learned = [column.with_other(min_level_rows) for column in learned]
         used = [column for column in learned if column.kind.is_feature]
         left_out = [column.kind for column in learned if not column.kind.is_feature]
@@ -186,6 +198,7 @@ class Encoding:
             can_override=tuple(kind.name for kind in left_out if kind.can_override),
             dated=tuple(kind.name for kind in left_out if kind.is_dated),
             merged={column.kind.name: column.merged for column in used if column.merged},
+            ignore_case=ignore_case,
         )
 
     @classmethod
@@ -341,12 +354,16 @@ class Encoding:
             return series
         return blank(series.to_frame(name), self.missing_codes).frame[name]
 
-    def _known(self, name: str) -> dict[str, int]:
-        """Return the levels of a source, merged ones included, with their indices."""
+    def _known(self, name: str, labels: Sequence[str]) -> dict[str, int]:
+        """Return the indices of those of some labels that are levels of a source, or merged."""
         fitted = {*self.known_levels(name)}
         known = {level: i for i, level in enumerate(self.levels[name]) if level in fitted}
         if OTHER in known:
             known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
+        if self.ignore_case:
+            places = {one_case(level): place for level, place in known.items()}
+            spelled = {label: places.get(one_case(label)) for label in labels}
+            known |= {label: place for label, place in spelled.items() if place is not None}
         return known
 
     def unseen(self, frame: pd.DataFrame) -> list[str]:
@@ -355,7 +372,8 @@ class Encoding:
         how = "count as missing" if self.missing == "drop" else "the means of the fit replace"
         rows = frame_as_declared(frame[[name for name in self.sources if name in self.levels]])
         for name in rows.columns:
-            levels, known = self.levels_in(rows[name], name), self._known(name)
+            levels = self.levels_in(rows[name], name)
+            known = self._known(name, levels.labels)
             counts = zip(levels.labels, levels.counts(), strict=True)
             others = {label: int(n) for label, n in counts if label not in known and n}
             if others:
@@ -371,7 +389,7 @@ class Encoding:
 
         Levels that the fit did not have are refused, or missing if ``unknown`` says so.
         """
-        known = self._known(name)
+        known = self._known(name, levels.labels)
         unseen = [index for index, label in enumerate(levels.labels) if label not in known]
         if unseen and unknown == "error":
             counts = levels.counts()
@@ -434,6 +452,8 @@ class Encoding:
                     f"{plural(len(rare), 'rare level')} of {quoted(name)} became {quoted(OTHER)}: "
                     f"{quoted_list(rare, _SHOWN)}."
                 )
+        if self.ignore_case and categories:
+            sentences.append("Levels that differ only in case or blanks are one.")
         sentences += [
             f"The dates in {quoted(name)} became {scale.unit} since {scale.since}."
             for name, scale in self.dates.items()

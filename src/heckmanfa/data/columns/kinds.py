@@ -192,6 +192,16 @@ class LearnedColumn:
     merged: tuple[str, ...] = ()
     """rare levels that the tally counts as one, `OTHER`"""
 
+    def with_one_case(self) -> LearnedColumn:
+        """Count levels of a category that differ only in case or blanks as one."""
+        text, name = self.tally, self.kind.name
+        if self.kind.kind != "category" or not isinstance(text, TextTally) or text.more:
+            return self
+        tally = text.with_one_case()
+        if len(tally.counts) == 1:
+            return replace(self, kind=_one_level(list(tally.counts), name))
+        return replace(self, tally=tally)
+
     def with_other(self, fewest: int) -> LearnedColumn:
         """Merge the levels that have fewer rows, of a category or of text with too many levels."""
         text, name = self.tally, self.kind.name

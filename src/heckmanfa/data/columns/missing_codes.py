@@ -14,6 +14,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import as_number, is_plain_number, label_of, with_columns
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.printable import quoted, shown
@@ -124,6 +125,13 @@ def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
         if any(same):
             hits[mark] = np.array([*same, False])[codes]
     return hits
+
+
+def rows_with(series: pd.Series[Any], value: str) -> Mask:
+    """Return which rows hold a value, in any case if it is text."""
+    return np.asarray(
+        _hits(series, [value]).get(value, np.zeros(len(series), dtype=bool)), dtype=bool
+    )
 
 
 def na_option(name: str, codes: Iterable[object]) -> str:

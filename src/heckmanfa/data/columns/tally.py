@@ -17,7 +17,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.values import Levels, NotNumbers, by_size, levels_of, spellings_of
+from heckmanfa.data.columns.values import (
+    Levels,
+    NotNumbers,
+    by_size,
+    in_one_case,
+    levels_of,
+    spellings_of,
+)
 from heckmanfa.data.rows import Mask
 
 MOST_LABELS = 100_000
@@ -294,6 +301,18 @@ class TextTally:
         else:
             order = by_size(occur)
         return (*order, OTHER) if OTHER in self.counts else tuple(order)
+
+    def with_one_case(self) -> TextTally:
+        """Count levels that differ only in case or blanks as the most frequent of them."""
+        spelled = in_one_case(self.counts)
+        merged = copy(self)
+        merged.counts = {}
+        for level, n in self.counts.items():
+            merged.counts[spelled[level]] = merged.counts.get(spelled[level], 0) + n
+        if self.declared is not None:
+            known = [spelled[level] for level in self.declared if level in spelled]
+            merged.declared = dict.fromkeys(known)
+        return merged
 
     def with_other(self, fewest: int) -> tuple[TextTally, tuple[str, ...]]:
         """Merge levels with fewer rows into one, `OTHER`; also return the levels merged.

@@ -10,7 +10,7 @@ only if it is marked as ordered, or if pandas made it.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -154,6 +154,19 @@ def label_of(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return " ".join(str(value).split())
+
+
+def one_case(label: str) -> str:
+    """Return a level without case and blanks; levels that agree in this may mean the same."""
+    return "".join(label.split()).casefold()
+
+
+def in_one_case(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the most frequent spelling of each level, by case and blanks; given their rows."""
+    spelled: dict[str, str] = {}
+    for level in sorted(counts, key=lambda level: (-counts[level], level)):
+        spelled.setdefault(one_case(level), level)
+    return {level: spelled[one_case(level)] for level in counts}
 
 
 def is_mark(label: str) -> bool:
