@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 from heckmanfa import HeckmanAverage
 from heckmanfa.cli import app, console
 from heckmanfa.cli.answer_screen import MOST_ROWS, role_lines
-from heckmanfa.datasets import make_selection
+from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.search.averaging import gibbs
 from heckmanfa.text import progress
@@ -197,3 +199,21 @@ def test_a_wide_table_is_sampled_with_progress(monkeypatch):
         re.match(r"average: \d+ of at most [\d,]+ sweeps of the sampler", one) for one in said
     )
     assert np.all([one.startswith("average: ") for one in said])
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_a_terminal_without_a_minus_sign_gets_a_hyphen(tmp_path, encoding):
+    table = load_mroz()[["lwage", "educ", "kids5", "age"]].rename(columns={"kids5": "Größe年"})
+    table.to_csv(tmp_path / "women.csv", index=False)
+    command = ["fit", "women.csv", "--outcome", "lwage", "--search", "none"]
+    end = subprocess.run(
+        [sys.executable, "-m", "heckmanfa", *command, "--predict-with", "educ"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    printed = end.stdout.decode(encoding)
+    assert re.search(r"interval -0\.\d+ to ", printed)
+    assert "\\u5e74" in printed
+    assert "Traceback" not in end.stderr.decode(encoding)

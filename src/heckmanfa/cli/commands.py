@@ -23,7 +23,7 @@ from heckmanfa import __version__
 from heckmanfa.analysis.options import OPTIONS, Names, QuestionOption
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
 from heckmanfa.text.option_words import at_command_line, flag
-from heckmanfa.text.printable import printable
+from heckmanfa.text.printable import printable, take_any_encoding
 
 _KIND = inspect.Parameter.KEYWORD_ONLY
 _commands: list[Callable[..., None]] = []
@@ -426,5 +426,6 @@ for _command in _commands:
 
 def main() -> None:
     """Run the command line; ``--debug`` may be anywhere in it."""
+    take_any_encoding()
     words = [word for word in sys.argv[1:] if word != _DEBUG]
     app([_DEBUG, *words] if len(words) < len(sys.argv) - 1 else words)

@@ -14,8 +14,11 @@ Data that is written for programs (predictions, JSON) keeps names as they are.
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -248,3 +251,24 @@ def _as_wide(letters: Iterable[str], room: int) -> list[str]:
             break
         kept.append(letter)
     return kept
+
+
+# How a terminal without these characters gets them: a minus sign must not be lost.
+_IN_ASCII = {"−": "-", "–": "-", "·": "-", "χ": "chi", "²": "2", "…": "..."}
+
+
+def take_any_encoding() -> None:
+    """Let output go to terminals and pipes that lack some characters, as on older Windows."""
+    codecs.register_error("heckmanfa.in_ascii", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="heckmanfa.in_ascii")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write the next character in ASCII: a sign that stands for it, or an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    escape = character.encode("ascii", "backslashreplace").decode("ascii")
+    return _IN_ASCII.get(character, escape), error.start + 1
