@@ -47,26 +47,27 @@ class Codebook:
 
     def label(self, column: str) -> str:
         """Return the label of a column, or its name."""
-        return self._words(column).label or column
+        return self.words(column).label or column
 
     def unit(self, column: str) -> str:
         """Return the unit of a column; empty if unknown."""
-        return self._words(column).unit
+        return self.words(column).unit
 
     def level(self, column: str, level: str) -> str:
         """Return what a level of a column means, or the level itself."""
-        return self._words(column).levels.get(level, level)
+        return self.words(column).levels.get(level, level)
 
     def over(self, other: Codebook) -> Codebook:
         """Return both; where both have words for something, those of this one."""
         names = dict.fromkeys([*other.columns, *self.columns])
-        return Codebook({name: _merged(self._words(name), other._words(name)) for name in names})
+        return Codebook({name: _merged(self.words(name), other.words(name)) for name in names})
 
     def refuse_absent(self, names: Sequence[str], source: str) -> None:
         """Refuse words about columns that the table does not have."""
         refuse_absent(self.columns, names, source)
 
-    def _words(self, column: str) -> ColumnWords:
+    def words(self, column: str) -> ColumnWords:
+        """Return all that is known of a column; empty words if nothing is."""
         return self.columns.get(column, ColumnWords())
 
 
