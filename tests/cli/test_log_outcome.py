@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,14 +34,17 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     files = ("--save", "m.heckmanfa", "--json", "j.json", "--report", "r.html")
     said = fit(shell, "--outcome-transform", "log", *files)
     assert "more log(wage) for one more educ" in said
-    assert "Effects are in log points: 0.05 is about 5% of the outcome." in said
+    educ = next(row for row in shell.json("j.json")["roles"] if row["feature"] == "educ")
+    shares = [100 * math.expm1(educ[key]) for key in ("effect", "ci_low", "ci_high")]
+    percents = "In per cent: {:.1f}% more of the outcome ({:.1f}% to {:.1f}%)."
+    assert percents.format(*shares) in " ".join(said.split())
     assert "The model is of log(wage); its predictions are means of wage itself." in said
     found = shell.json("j.json")
     assert found["model"]["outcome_transform"] == "log"
     assert found["model"]["effects_are_on"] == "log(wage)"
     assert found["command"].endswith("--outcome-transform log")
     scale = [one["sentence"] for one in found["caveats"] if one["key"] == "log_scale"]
-    assert scale[0].startswith("The outcome is log(wage). Effects are in log points")
+    assert scale[0].startswith("The outcome is log(wage)")
     assert found["transform_ratio"] == pytest.approx(1.0, abs=0.1)
     page = (shell.folder / "r.html").read_text()
     assert "<title>log(wage): a selection model of wages.csv</title>" in page

@@ -297,7 +297,9 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     if evidence.no_exclusion:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
     heading = passage(evidence.amount(main.effect), " for ", change)
-    words = join([_interval(evidence, main), _beside(evidence, main), evidence.words.log_points])
+    effect = main.effect
+    percent = evidence.words.in_percent(effect.estimate, effect.low, effect.high)
+    words = join([_interval(evidence, main), _beside(evidence, main), percent])
     return Tile(question, str(heading), "", words, heading)
 
 
@@ -318,7 +320,8 @@ def _range(
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
-    said = join([passage(words), evidence.words.log_points])
+    percent = evidence.words.in_percent(bound.estimate, bound.low, bound.high)
+    said = join([passage(words), percent])
     return Tile(question, str(heading), "", said, heading)
 
 

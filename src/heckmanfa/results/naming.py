@@ -7,6 +7,7 @@ of the rows with an outcome. Sentences take what differs from here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from heckmanfa.text.labels import level_label, one_unit, switch_levels, with_uni
 from heckmanfa.text.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import capitalised, effects, points, signed, true_minus
+from heckmanfa.text.wording import capitalised, effects, percent, points, signed, true_minus
 
 OUTCOME = "y"
 """name of an outcome that came without one"""
@@ -215,12 +216,14 @@ def said_class(outcome: str, label: Any) -> str:
     return class_label(label) if meaning == text else shown(meaning)
 
 
+_WHOLE: dict[OutcomeTransform, str] = {"log": "the outcome", "log1p": "one plus the outcome"}
+
+
 def log_points(transform: OutcomeTransform | None) -> str:
     """Say what an effect on a logarithm means, in a sentence; empty on other scales."""
     if transform is None:
         return ""
-    whole = "the outcome" if transform == "log" else "one plus the outcome"
-    return f"Effects are in log points: 0.05 is about 5% of {whole}."
+    return f"Effects b are in log points: {_WHOLE[transform]} changes by the share exp(b) − 1."
 
 
 def scale_notes(
@@ -314,11 +317,15 @@ class EffectWords:
             f"averaged{self.averaged}.",
         )
 
-    @property
-    def log_points(self) -> Passage:
-        """What an effect on a logarithm means, as a sentence; empty on other scales."""
-        said = log_points(self.transform)
-        return passage(said) if said else passage()
+    def in_percent(self, estimate: float, low: float, high: float) -> Passage:
+        """Say what an effect on a logarithm is in per cent; empty on other scales."""
+        if self.transform is None or not math.isfinite(estimate):
+            return passage()
+        more = "more" if estimate >= 0.0 else "less"
+        shares = [percent(abs(math.expm1(estimate)))]
+        shares += [true_minus(percent(math.expm1(end))) for end in (low, high)]
+        ends = f" ({shares[1]} to {shares[2]})" if math.isfinite(low + high) else ""
+        return passage(f"In per cent: {shares[0]} {more} of {_WHOLE[self.transform]}{ends}.")
 
     @property
     def factor(self) -> float:
