@@ -39,7 +39,7 @@ from heckmanfa.data.scan.arrow_columns import (
 )
 from heckmanfa.data.scan.engines import Engine, Piece, part_rows
 from heckmanfa.data.scan.scan_columns import ScanColumns, wrong_type
-from heckmanfa.data.threads import in_order
+from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
 
@@ -160,8 +160,8 @@ class ArrowRows(RowSource):
         pieces = self._pieces(*self._columns_read(sources), reading)
         with one_blas_thread(), closing(pieces):
             first = list(islice(pieces, 2))
-            if len(first) < 2:
-                yield from map(work, first)
+            if len(first) < 2 or not self._uses_threads(reading):
+                yield from map(work, chain(first, pieces))
                 return
             results = in_order(work, chain(first, pieces))
             try:
@@ -171,6 +171,10 @@ class ArrowRows(RowSource):
             finally:
                 stop.set()
                 results.close()
+
+    def _uses_threads(self, reading: Reading) -> bool:
+        """Whether threads are worth their start for what is to be read."""
+        return workers() > 1
 
     def _pieces(
         self, columns: Sequence[str], levels: Sequence[str], reading: Reading

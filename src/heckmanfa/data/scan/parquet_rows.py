@@ -446,8 +446,11 @@ class ParquetEngine(Engine):
         lengths = {part: stored.rows for part, stored in enumerate(self.parts)}
         if heads is not None:
             lengths = {part: head for part, head in sorted(heads.items()) if head}
-        few = len(lengths) < 2 * workers() and sum(lengths.values()) >= _ROWS_FOR_THREADS
-        ahead = kept is not None and workers() > 1 and few
+        ahead = False
+        if kept is not None and sum(lengths.values()) >= _ROWS_FOR_THREADS:
+            # Asking the system for its cores takes time, too.
+            threads = workers()
+            ahead = threads > 1 and len(lengths) < 2 * threads
         for number, length in lengths.items():
             part, head = self.parts[number], None if heads is None else length
             wanted = Batches(tuple(columns), tuple(levels), block_rows, head, threads=ahead)
@@ -501,6 +504,12 @@ class ParquetRows(ArrowRows):
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def _uses_threads(self, reading: Reading) -> bool:
+        """Whether there are enough rows to be worth the start of threads."""
+        heads = reading.heads
+        rows = self.n_rows if heads is None else sum(heads.values())
+        return rows >= _ROWS_FOR_THREADS and super()._uses_threads(reading)
 
     def _pieces(
         self, columns: Sequence[str], levels: Sequence[str], reading: Reading
