@@ -119,6 +119,21 @@ def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Fl
     return selected, weights, groups
 
 
+def count_texts(series: pd.Series[Any]) -> tuple[dict[str, int], dict[str, int]]:
+    """Count the values of a column of text: all of them, and those that are not numbers.
+
+    Amounts and percentages are numbers, once the other texts are gone.
+    """
+    levels = levels_of(series)
+    counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
+    bad = {
+        label: n
+        for label, n in counts.items()
+        if as_number(label) is None and shape_of(amount(label)) is None
+    }
+    return counts, bad
+
+
 def _numbers(series: pd.Series[Any], name: str, role: str, *, amounts: bool = False) -> Floats:
     """Return a column as numbers; refuse one that holds text only, or much of it.
 
@@ -127,14 +142,7 @@ def _numbers(series: pd.Series[Any], name: str, role: str, *, amounts: bool = Fa
     if not is_plain_number(series) and is_text(series):
         values, numbers = numbers_of(series)
         if numbers.n_bad and not nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
-            levels = levels_of(series)
-            counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
-            # Amounts and percentages are numbers, once the other texts are gone.
-            bad = {
-                label: n
-                for label, n in counts.items()
-                if as_number(label) is None and shape_of(amount(label)) is None
-            }
+            counts, bad = count_texts(series)
             n_bad = sum(bad.values())
             words = _text_of(role, name, bad, replace(numbers, n_bad=n_bad))
             if amounts and len(counts) == len(bad) == 2:

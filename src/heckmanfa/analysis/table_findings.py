@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.column_roles import number_tally, read_outcome, read_roles
+from heckmanfa.analysis.column_roles import count_texts, number_tally, read_outcome, read_roles
 from heckmanfa.analysis.labelling import codebook_of
 from heckmanfa.analysis.loading import (
     blanked,
@@ -35,13 +35,11 @@ from heckmanfa.data.columns.missing_codes import na_option
 from heckmanfa.data.columns.total_rows import find_total_rows, is_words
 from heckmanfa.data.columns.values import (
     DECIMALS,
-    as_number,
     in_one_case,
     is_plain_number,
     label_of,
     levels_of,
     one_case,
-    shape_of,
 )
 from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
@@ -55,7 +53,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.model.equations import is_copy
 from heckmanfa.results.facts import Level
-from heckmanfa.tables.marks import amount
 from heckmanfa.tables.reading import Table, find_names
 from heckmanfa.tables.streamed import GIGABYTE, StoredTable, find_stored, stored_source
 from heckmanfa.text.option_words import option, told
@@ -289,13 +286,7 @@ class Walk:
             series = table.frame[name]
             if name in known or not is_words(series):
                 continue
-            levels = levels_of(series)
-            counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
-            bad = {
-                label: n
-                for label, n in counts.items()
-                if as_number(label) is None and shape_of(amount(label)) is None
-            }
+            counts, bad = count_texts(series)
             n_bad, n = sum(bad.values()), sum(counts.values())
             numbers = len(counts) - len(bad)
             enough = numbers >= _FEWEST_NUMBERS and (2 * n_bad <= n or name == outcome)
