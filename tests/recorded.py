@@ -29,9 +29,14 @@ _SHOWN = 40
 _SKIPPED = {"passes", "n_iterations", "gradient", "decrement"}
 
 
+def path_of(name: str) -> Path:
+    """The file of a record."""
+    return FOLDER / f"{name.replace(', ', ' ').replace(' ', '_')}.txt"
+
+
 def compare(name: str, text: str) -> None:
     """Fail unless the text is the recorded one, but for the last digits of its numbers."""
-    path = FOLDER / f"{name.replace(', ', ' ').replace(' ', '_')}.txt"
+    path = path_of(name)
     if os.environ.get("HECKMANFA_RECORD"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8")

@@ -42,6 +42,7 @@ from heckmanfa.results.claims import _chance
 from heckmanfa.results.distribution import NullDistribution
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.feature_evidence import CHOSEN
+from heckmanfa.results.funnel import funnel_of
 from heckmanfa.results.headline import _of_halves
 from heckmanfa.results.search_facts import search_notes
 from heckmanfa.results.section_words import _without_correction
@@ -348,7 +349,9 @@ def test_an_expression_with_a_number_is_told_from_one_of_names(text, expected):
 def test_only_cells_that_were_filled_are_said_to_be(data):
     model = Heckman([0, 1]).fit(data.X, data.y)
     for filled in (False, True):
-        table = TableFacts(10, 0, filled, find_exclusions(model.fit_))
+        table = TableFacts(
+            funnel_of(model.fit_, model.row_counts_, {}, "y"), filled, find_exclusions(model.fit_)
+        )
         facts = facts_of_answer(model.fit_, model.diagnostics(), table)
         assert any(fact.key == "filled_in" for fact in facts) is filled
 

@@ -43,8 +43,8 @@ def test_every_sentence_is_the_recorded_one(scene):
     evidence = evidence_of(fit)
     checks = checks_of(facts, fit, evidence.outcome)
     asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
-    bounds = bounds_of(fit) if asked else None
-    written = may_write(evidence, checks, bounds=bounds)
+    bounds = bounds_of(fit, evidence.naming) if asked else None
+    written = may_write(evidence, checks)
     answer = answer_of(evidence, checks, bounds=bounds, may_write=written)
     parts = [
         *(f"{one.category.__name__}: {one.message}" for one in warned),

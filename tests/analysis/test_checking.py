@@ -15,7 +15,7 @@ from heckmanfa.analysis.refits import N_BOOT
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.checks import badge, fine_words
+from heckmanfa.results.checks import badge, fine_lines
 from heckmanfa.results.fact_words import FACT_WORDS
 from heckmanfa.results.facts import LEVELS
 from heckmanfa.text.wording import chance_text, typeset
@@ -63,15 +63,16 @@ def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares():
     check = by_key(analysis)["stand_ins"]
     first = weights_of(analysis.model.fit_).stand_ins[0]
     assert check.level == "caution"
-    assert check.title == "a and lambda stand in for each other."
+    assert check.title == "a and the correction stand in for each other."
     assert f"without it, {100 * first.corrected_without:.0f}% of the BIC weight" in check.value
     (claim,) = [str(one) for one in analysis.claims if one.key == "stand_in"]
     feature = analysis.evidence.of_column(0)
-    assert claim.startswith("That a predicts")
+    assert claim.startswith("That these data settle whether a predicts:")
     for chance in (feature.chance, feature.chance_least_squares):
         assert chance_text(chance) in claim
     assert str(analysis.answer.lede) == (
-        "Either selection mattered, or a predicts lwage: these data do not tell."
+        "Either those without lwage differ from others with the same features, or a predicts "
+        "lwage: these data do not tell which."
     )
 
 
@@ -119,12 +120,12 @@ def test_the_share_of_samples_that_the_best_set_wins_is_that_of_a_bootstrap(monk
     weight = 100 * weights_of(analysis.model.fit_).best
     assert f"educ + exper has {weight:.0f}% of the BIC weight" in check.words
     assert f"won in {100 * share:.0f}% of 20 bootstrap samples" in check.words
-    assert f"bootstrap fits that failed: {drawn.n_failed} of 20" in fine_words(analysis.checks)
+    assert f"bootstrap fits that failed: {drawn.n_failed} of 20" in fine_lines(analysis.checks)
 
 
 def test_rho_is_fine_and_the_line_says_so(mroz):
     rho = mroz().model.rho_
-    assert f"rho: \u2212{abs(rho):.3f}, inside (\u22121, 1)" in fine_words(mroz().checks)
+    assert f"rho: \u2212{abs(rho):.3f}, inside (\u22121, 1)" in fine_lines(mroz().checks)
 
 
 def test_no_two_checks_say_the_same(mroz):
@@ -223,7 +224,7 @@ def test_honest_estimates_are_checked_by_their_halves(mroz):
 
 def test_a_window_of_rho_is_a_caution_and_has_no_test(mroz):
     found = by_key(mroz(few=True, rho_range=(-0.9, -0.1)))
-    assert found["window"].title == "rho was kept in a window."
+    assert found["window"].title == "The strength of selection was kept within limits."
     assert {"rho_test", "stand_ins", "imr_optional"}.isdisjoint(found)
 
 

@@ -14,7 +14,7 @@ from heckmanfa.results.checks import badge, check_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.may_write import may_write
-from heckmanfa.text.passage import Name
+from heckmanfa.text.passage import Name, passage
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
@@ -29,7 +29,7 @@ def claims(analysis):
 
 
 def written(analysis):
-    return str(analysis.answer.may_write)
+    return " ".join(map(str, analysis.answer.may_write))
 
 
 def percent(share):
@@ -73,7 +73,7 @@ def test_the_weight_of_the_best_set_is_that_of_the_weights_of_all(mroz, name):
     analysis = mroz(**SPECIAL[name])
     weights = weights_of(analysis.model.fit_)
     said = claims(analysis)["best_weight"]
-    assert said.startswith("That educ and exper predict, and no others do:")
+    assert said.startswith("That only educ and exper predict:")
     own = weights.best if weights.chosen is None else weights.chosen
     assert f"has {percent(own)} of the weight" in said
     assert f"it takes {weights.n_half} sets to make up half of it" in said
@@ -86,7 +86,9 @@ def test_a_chance_is_given_by_three_kinds_of_weights(mroz):
     shares = weights_of(analysis.model.fit_).mixture.shares
     by = {kind: percent(shares[kind][FEATURES.index("exper")]) for kind in ("bic", "aic", "ebic")}
     said = claims(analysis)["chance"]
-    assert said.startswith(f"That a chance of {by['bic']} is a fact about exper:")
+    assert said.startswith(
+        f"That the chance of {by['bic']} for exper holds however it is computed:"
+    )
     assert (
         f"With AIC it is {by['aic']}, with EBIC, which favours few features, {by['ebic']}" in said
     )
@@ -121,9 +123,9 @@ def test_honest_estimates_speak_of_halves_and_not_of_chances(mroz):
     analysis = mroz(**SPECIAL["honest"])
     said = " ".join(claims(analysis).values())
     assert "each is of the coefficient in the models that halves of the rows chose" in said
-    assert "account for the search" not in said
+    assert "allow for the search" not in said
     # Only the correction has one: the data chose the exclusions.
-    assert "is a fact about" not in said
+    assert "however it is computed" not in said
     assert not re.search(r"(?<!observed)(?<!place) \(chance", written(analysis))
     assert re.search(r"was chosen in \d+ of 50 random halves", written(analysis))
 
@@ -143,7 +145,7 @@ def test_the_paragraph_about_an_average_names_its_weights_and_numbers(mroz):
     analysis = mroz()
     table = analysis.estimates.set_index(["equation", "term"])
     educ, imr = table.loc[("prediction", "educ")], table.loc[("errors", "imr")]
-    said = written(analysis)
+    said, sentences = written(analysis), analysis.answer.may_write
     assert said.startswith(
         f"Allowing for selection, one more educ went with {educ['estimate']:.3f} more lwage (95% "
         f"interval {educ['ci_low']:.3f} to {educ['ci_high']:.3f}, robust; averaged over all "
@@ -156,8 +158,9 @@ def test_the_paragraph_about_an_average_names_its_weights_and_numbers(mroz):
     ends = f"95% interval {MINUS}{abs(imr['ci_low']):.2f} to"
     assert f"lambda {MINUS}{abs(imr['estimate']):.2f}, {ends}" in said
     assert "The data do not tell whether selection on what was not observed took place (" in said
-    assert said.endswith("The errors of lwage are not normal (χ²(2) = 299.4, p < 0.001).")
-    assert {"educ", "exper", "lwage"} <= names_of(analysis.answer.may_write)
+    assert "). The errors of lwage are not normal (χ²(2) = 299.4, p < 0.001). By BIC" in said
+    assert {"educ", "exper", "lwage"} <= names_of(passage(*(item.paper for item in sentences)))
+    assert [item.key for item in sentences] == ["effect", "features", "selection"]
 
 
 def test_what_is_not_to_be_relied_on_has_no_estimate_in_its_paragraph(mroz):
@@ -165,14 +168,18 @@ def test_what_is_not_to_be_relied_on_has_no_estimate_in_its_paragraph(mroz):
     assert badge(analysis.checks)[1] == "Do not rely on it"
     said = written(analysis)
     assert "is not to be relied on. No feature is excluded from the prediction." in said
-    assert said.endswith("No estimate of it is reported as a finding.")
+    assert "No estimate of it is reported as a finding." in said
     educ = analysis.model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
+    said += " ".join(str(item.news) for item in analysis.answer.may_write)
+    assert not re.search(r"\d\.\d", said)
     assert f"{educ['estimate']:.3f}" not in said
-    assert "went with" not in said
+    assert not re.search("went with|goes with \\d", said)
     # Any other problem does the same to an answer that was fine.
     stopped = Fact("convergence", "problem", meaning="It stopped.")
     (grave,) = check_of(stopped, analysis.model.fit_, "lwage")
-    said = str(may_write(mroz().evidence, [grave, *mroz().checks]))
+    sentences = may_write(mroz().evidence, [grave, *mroz().checks])
+    said = " ".join(f"{item.paper} {item.news}" for item in sentences)
+    assert not re.search(r"\d\.\d", said)
     assert "The iteration did not converge." in said
     assert "went with" not in said
 
@@ -201,8 +208,9 @@ def test_least_squares_allows_for_no_selection():
         warnings.simplefilter("ignore")
         model = Heckman(list(FEW)).fit(frame[list(FEW)].astype(float), frame["lwage"])
 
-    said = str(may_write(evidence_of(model.fit_)))
+    said = " ".join(map(str, may_write(evidence_of(model.fit_))))
     assert "llowing for selection" not in said
     assert said.startswith("By least squares, one more educ went with ")
-    assert "; no outcome is missing; 428 rows)" in said
+    assert "; 428 rows)" in said
+    assert said.endswith("No outcome is missing, so there is no selection to correct for.")
     assert "lambda" not in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import zipfile
 from xml.etree import ElementTree
@@ -232,3 +234,47 @@ def test_groups_and_parts_of_a_table_are_in_every_document():
         ["Term", "Two"],
         ["rho", "1"],
     )
+
+
+def test_titles_of_groups_stand_over_their_columns_in_word(analysis, tmp_path):
+    analysis.save_table(tmp_path / "out.docx")
+    with zipfile.ZipFile(tmp_path / "out.docx") as file:
+        body = ElementTree.fromstring(file.read("word/document.xml"))
+    table = next(body.iter(f"{WORD}tbl"))
+    grid = [int(column.get(f"{WORD}w")) for column in table.iter(f"{WORD}gridCol")]
+    assert 14_000 < sum(grid) <= 14_570
+    for row in table.iter(f"{WORD}tr"):
+        place = 0
+        for cell in row.iter(f"{WORD}tc"):
+            span = cell.find(f".//{WORD}gridSpan")
+            end = place + (1 if span is None else int(span.get(f"{WORD}val")))
+            width = cell.find(f".//{WORD}tcW").get(f"{WORD}w")
+            assert int(width) == sum(grid[place:end])
+            place = end
+        assert place == len(grid)
+    # A number has room for itself, so no digit is on a line of its own.
+    titles = list(table.iter(f"{WORD}tr"))[1]
+    for column, cell in zip(grid, titles.iter(f"{WORD}tc"), strict=True):
+        assert column >= 90 * len("".join(cell.itertext()))
+
+
+def test_latex_compiles_and_no_table_is_wider_than_the_text(analysis, tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("LaTeX is not installed")
+    analysis.save_table(tmp_path / "table.tex")
+    signs = Table((Column("a", False), Column("b")), (("χ²(2) − λ, ρ, σ, β", "−1"),), "χ²", "x")
+    (tmp_path / "signs.tex").write_text(latex_tables([signs]), "utf-8")
+    whole = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}"
+    whole += r"\input{table.tex}\input{signs.tex}\end{document}"
+    (tmp_path / "whole.tex").write_text(whole, "utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "whole.tex"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout[-2000:]
+    assert "Overfull" not in run.stdout
+
+
+def test_signs_of_greek_letters_are_formulas_in_latex():
+    signs = Table((Column("a", False), Column("b")), (("χ²(2) − λ", "−1"),), "ρ", "x")
+    tex = latex_tables([signs])
+    assert r"$\chi$$^2$(2) $-$ $\lambda$ & $-1$" in tex
+    assert r"\caption{$\rho$}" in tex

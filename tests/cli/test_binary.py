@@ -42,9 +42,9 @@ def test_0_and_1_get_a_heckman_probit_and_its_answer_is_about_probabilities(shel
     assert "Heckman probit of P(wage4 = 1). For the other class, pass --positive 0" in text
     assert any("P(wage4 = 1)" in sentence for sentence in found["answer"]["sentences"])
     assert "percentage point" in text
-    said = "Points: percentage points in P(wage4 = 1) for one more, or from a category's reference"
+    said = "Points: percentage points in P(wage4 = 1) for one more of a feature, or for the step"
     assert said in " ".join(text.split())
-    assert "average marginal effect over the rows with an outcome" in found["may_write"]
+    assert "percentage points in P(wage4 = 1)" in found["may_write"][0]["paper"]
     assert not [words for words in LINEAR if words in text]
     assert found["model"] == {
         "outcome_kind": "binary",
@@ -53,6 +53,7 @@ def test_0_and_1_get_a_heckman_probit_and_its_answer_is_about_probabilities(shel
         "classes": [0, 1],
         "positive": 1,
         "effects_are_on": "P(wage4 = 1)",
+        "percents_are_of": None,
         "words": found["model"]["words"],
     }
     assert found["question"]["method"] == "ml"

@@ -71,7 +71,41 @@ def all_of_these(table):
     return "t.csv", "Wages;hours\n" + text + "Source: PSID" + ";" * (table.shape[1] - 1) + "\n"
 
 
+def with_total(table):
+    total = table.drop(columns="area").sum().to_dict() | {"area": "Total"}
+    return pd.concat([table, pd.DataFrame([total])])
+
+
+def commas_and_a_total(table):
+    return "t.csv", with_total(table).to_csv(index=False, sep=";", decimal=",")
+
+
+def a_titled_sheet_with_codes(table):
+    with pd.ExcelWriter("t.xlsx") as book:
+        table.fillna({"lwage": -99}).to_excel(book, index=False, startrow=2)
+        book.sheets["Sheet1"]["A1"] = "Wages of women, 1975"
+    return "t.xlsx", None
+
+
+def another_sheet_with_a_total_and_codes(table):
+    with pd.ExcelWriter("t.xlsx") as book:
+        pd.DataFrame({"Notes": ["see the next sheet"]}).to_excel(book, sheet_name="N", index=False)
+        coded = with_total(table.fillna({"lwage": -99}))
+        coded.to_excel(book, sheet_name="Data", index=False, startrow=3)
+        book.sheets["Data"]["A1"] = "Wages, in dollars"
+    return "t.xlsx", None
+
+
+def words_for_missing(table):
+    words = table.astype({"lwage": object}).fillna({"lwage": "not working"})
+    return "t.csv", words.to_csv(index=False, sep="\t")
+
+
 MESSES = {
+    commas_and_a_total: {"total_rows"},
+    a_titled_sheet_with_codes: {"missing_codes"},
+    another_sheet_with_a_total_and_codes: {"sheet", "total_rows", "missing_codes"},
+    words_for_missing: {"missing_codes"},
     titles_with_commas: {"titles"},
     total_row: {"total_rows"},
     decimal_commas: set(),

@@ -33,10 +33,9 @@ def fit(shell, *options):
 def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, wages):
     files = ("--save", "m.heckmanfa", "--json", "j.json", "--report", "r.html")
     said = fit(shell, "--outcome-transform", "log", *files)
-    assert "more log(wage) for one more educ" in said
     educ = next(row for row in shell.json("j.json")["roles"] if row["feature"] == "educ")
     shares = [100 * math.expm1(educ[key]) for key in ("effect", "ci_low", "ci_high")]
-    percents = "In per cent: {:.1f}% more of the outcome ({:.1f}% to {:.1f}%)."
+    percents = "{:.1f}% more wage for one more educ. 95% interval {:.1f}% to {:.1f}%"
     assert percents.format(*shares) in " ".join(said.split())
     assert "The model is of log(wage); its predictions are means of wage itself." in said
     found = shell.json("j.json")
@@ -48,7 +47,7 @@ def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, 
     assert found["transform_ratio"] == pytest.approx(1.0, abs=0.1)
     page = (shell.folder / "r.html").read_text()
     assert "<title>log(wage): a selection model of wages.csv</title>" in page
-    assert "more log(wage) with one standard deviation more" in page
+    assert "percent more wage, with the step beside each name" in page
     # The same model as of a column that somebody took the logarithm of.
     logs = Heckman(PREDICT, on_collinear="drop").fit(wages[FEATURES], np.log(wages["wage"]))
     terms = {row["term"]: row["estimate"] for row in found["estimates"][:3]}

@@ -36,9 +36,9 @@ def test_separation_is_dropped_on_the_command_line(shell, table):
     assert "pass --on-separation drop to leave out" in error
     assert not PARAMETER.search(error)
     words = (*BASE, "--search", "none", "--predict-with", "a,b", "--on-separation", "drop")
-    text = shell.runs(*words, "--json", "j.json")
+    text = shell.runs(*words, "--json", "j.json", "--verbose")
     assert "Left out: 'rare' is collinear" in text
-    assert "10 have a selection that a column decides exactly" in text
+    assert "10 have a feature that determines selection exactly" in text
     found = shell.json("j.json")
     assert "--on-separation drop" in found["command"]
     assert "rare" not in [one["term"] for one in found["estimates"]]

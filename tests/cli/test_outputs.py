@@ -24,7 +24,7 @@ import sys, time, types
 from pathlib import Path
 from heckmanfa.cli import run_fit
 
-def write_report(analysis, path):
+def write_report(analysis, path, **options):
     Path(path).write_text("half")
     print("ready", flush=True)
     time.sleep(60)
@@ -206,7 +206,7 @@ def test_fit_writes_the_table_of_features_in_formats_of_tables(shell, table):
 
 
 def test_a_full_standard_output_gets_one_sentence(shell, monkeypatch):
-    def print_to_a_full_disk(*args):
+    def print_to_a_full_disk(*args, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(run_fit, "show", print_to_a_full_disk)

@@ -176,7 +176,7 @@ def test_a_table_comes_from_standard_input(shell, people):
     content = (shell.folder / "german.csv").read_bytes()
     done = piped(content, "fit", "-", *BASE, "--save", "m.heckmanfa", "--report", "r.html")
     assert done.exit_code == 0, done.output
-    assert "standard input, 753 rows: 428 selected" in " ".join(done.output.split())
+    assert "standard input: 753 rows read and used, 428 with" in " ".join(done.output.split())
     assert "standard input" in (shell.folder / "r.html").read_text()
     done = piped(content, "predict", "m.heckmanfa", "-", "--out", "p.csv")
     assert done.exit_code == 0, done.output

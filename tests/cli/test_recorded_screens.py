@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 import pytest
-from tests.recorded import compare
+from tests.recorded import compare, path_of
 from typer.testing import CliRunner
 
 from heckmanfa.cli import app
@@ -69,3 +69,11 @@ def test_every_screen_is_the_recorded_one(name):
     said = re.sub(r"^[┏┡└].*\n", "", said, flags=re.MULTILINE)
     said = re.sub(r"[│┃][^│┃]*[│┃]$", "│", said, flags=re.MULTILINE)
     compare(f"screens/{name}", re.sub(r"[ \t]+$", "", said, flags=re.MULTILINE).rstrip())
+
+
+def test_no_screen_has_a_hyphen_for_a_minus():
+    for name in SCREENS:
+        said = path_of(f"screens/{name}").read_text(encoding="utf-8")
+        # A minus before a number or its exponent; options, names and ranges keep their hyphens.
+        assert re.findall(r"(?<![\w.-])-\.?\d|\de-\d", said) == [], name
+        assert "chi2" not in said

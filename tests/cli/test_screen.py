@@ -42,7 +42,7 @@ def test_the_answer_is_first_then_roles_then_checks_then_files():
     first, how_much, selection, trust = found["answer"]["sentences"]
     assert text.startswith(f"{first} {how_much} {trust}")
     places = [
-        *(text.index(one) for one in (trust, "mroz.csv, 753 rows", " feature ", selection)),
+        *(text.index(one) for one in (trust, "mroz.csv: 753 rows", " feature ", selection)),
         *(text.index(f"{one['level']} {one['title'][:20]}") for one in found["checks"][:1]),
         text.index("may not be claimed"),
         text.index("results written to out.json"),
@@ -94,6 +94,71 @@ def test_colours_follow_the_terminal_and_no_color():
 
 
 @pytest.mark.usefixtures("mroz")
+def test_a_line_that_wraps_keeps_its_colour_to_the_end():
+    forced = {"FORCE_COLOR": "1", "NO_COLOR": None, "COLUMNS": "60", "TERM": "xterm"}
+    lines = run(*FIT, "--search", "none", "--verbose", env=forced).stdout.splitlines()
+    begun = {"caution": "33", "ok": "32"}
+    style, n_wrapped = "", 0
+    for line in lines:
+        codes, text = re.findall(r"\x1b\[([0-9;]+)m", line), re.sub(r"\x1b\[[0-9;]+m", "", line)
+        assert text == text.rstrip()
+        level = text[:9].strip()
+        if level in begun:
+            style = begun[level]
+        elif not text.startswith(" " * 9):
+            style = ""
+        elif codes[:1] == ["2"]:
+            style = "2"
+        else:
+            n_wrapped += style in begun.values()
+        assert not style or codes == [style, "0"], line
+    assert n_wrapped >= 2
+
+
+@pytest.mark.usefixtures("mroz")
+def test_notes_and_what_is_fine_are_counted_unless_asked_for():
+    words = (*FIT, "--json", "out.json", "--force")
+    brief, whole = (
+        " ".join(run(*words, *more, env={"COLUMNS": "100"}).stdout.split())
+        for more in ((), ("--verbose",))
+    )
+    checks = json.loads(Path("out.json").read_text(encoding="utf-8"))["checks"]
+    n = {level: sum(one["level"] == level for one in checks) for level in ("note", "ok")}
+    assert min(n.values()) >= 1
+    assert f"--verbose shows {n['note']} note" in brief
+    assert f"{n['ok']} checks that are fine." in brief
+    for one in checks:
+        begun = one["title"].removesuffix(".").split(":")[0]
+        label = f" {one['level']} {begun}"
+        assert label in whole
+        assert (label in brief) == (one["level"] not in n)
+    assert "--verbose shows" not in whole
+
+
+@pytest.mark.usefixtures("mroz")
+def test_the_answer_comes_again_where_it_scrolled_away():
+    def first_lines(lines, **options):
+        terminal = {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "100", "TERM": "xterm"}
+        said = run(*FIT, "--search", "none", env={**terminal, "LINES": lines} | options).stdout
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", said)
+        first = plain.splitlines()[0]
+        return plain.count(first), len(plain.splitlines()), plain, first
+
+    times, n_lines, text, first = first_lines("20")
+    assert times == 2
+    # The last lines are the answer as it stands above.
+    answer = text[: text.index("\n\n")]
+    assert text.rstrip("\n").endswith(f"again:\n{answer}")
+    assert answer.startswith(first)
+    assert first_lines("200")[0] == 1
+    alone = n_lines - len(answer.splitlines()) - 2
+    assert [first_lines(str(height))[0] for height in (alone, alone + 1)] == [2, 1]
+    # A pipe has no height, and a terminal may not tell its own.
+    assert first_lines("20", FORCE_COLOR=None)[0] == 1
+    assert first_lines(None)[0] == 1
+
+
+@pytest.mark.usefixtures("mroz")
 def test_quiet_prints_nothing_but_errors(shell):
     result = run(*FIT, "--search", "none", "--quiet", "--json", "out.json")
     assert (result.stdout, result.stderr) == ("", "")
@@ -101,6 +166,31 @@ def test_quiet_prints_nothing_but_errors(shell):
     refused = CliRunner().invoke(app, [*FIT[:3], "wages", "--quiet"])
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: ")
+
+
+@pytest.mark.usefixtures("mroz")
+def test_a_brief_is_written_beside_a_report_and_by_its_rules(shell):
+    words = (*FIT, "--search", "none", "--brief", "brief.html")
+    text = " ".join(run(*words, "--report", "report.html").stdout.split())
+    assert "report written to report.html brief written to brief.html" in text
+    brief, report = (
+        Path(name).read_text(encoding="utf-8") for name in ("brief.html", "report.html")
+    )
+    assert "What you may write" in brief
+    assert "<nav" in report
+    assert "<nav" not in brief
+    before = {name: Path(name).stat().st_mtime_ns for name in shell.files()}
+    for more, why in (
+        ((), "brief.html exists; pass --force"),
+        (("--report", "./brief.html", "--force"), "--brief"),
+        (("--brief", "mroz.csv", "--force"), "--brief"),
+        (("--brief", "brief.pdf"), ".html"),
+    ):
+        refused = CliRunner().invoke(app, [*words, *more])
+        assert refused.exit_code == 2
+        assert why in refused.stderr
+    assert {name: Path(name).stat().st_mtime_ns for name in shell.files()} == before
+    run(*words, "--force")
 
 
 @pytest.mark.usefixtures("mroz")

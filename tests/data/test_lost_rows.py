@@ -171,7 +171,7 @@ def test_an_analysis_says_so_in_its_checks_and_its_report(table, tmp_path, strea
     table.to_parquet(path)
     analysis = analyse(str(path), outcome="y", search="none", stream_above=stream_above)
     assert analysis.streamed == (stream_above == 0.0)
-    check = next(check for check in analysis.checks if check.key == "rows_lost")
+    check = next(check for check in analysis.checks if check.key == "many_rows_lost")
     assert check.level == "caution"
     write_report(analysis, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

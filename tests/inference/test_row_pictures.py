@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,9 @@ from heckmanfa.results.naming import Naming
 
 COLUMNS = ["educ", "exper", "expersq", "city", "kids5", "citykids", "south", "west"]
 SQUARES = {"expersq": ("exper",), "citykids": ("city", "kids5")}
+
+# Of columns that do not move by one.
+STEPS = {"educ": 0.5, "exper": 10.0}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,7 @@ def naming_of(model):
         levels=tuple(name if name in dummies else "" for name in labels),
         references=tuple("north" if name in dummies else "" for name in labels),
         switches=frozenset(),
+        steps=tuple(STEPS.get(name, 1.0) for name in labels),
     )
 
 
@@ -80,7 +85,7 @@ def expected_effect(model, frame, name, gamma=None):
             probability(model, with_products(frame.assign(**{name: frame[name] + side})), gamma)
             for side in (step, -step)
         )
-        return 100 * frame[name].std() * np.mean(up - down) / (2 * step)
+        return 100 * STEPS.get(name, 1.0) * np.mean(up - down) / (2 * step)
     if name == "city":
         one, zero = (
             probability(model, with_products(frame.assign(city=level)), gamma) for level in (1, 0)
@@ -105,7 +110,9 @@ def test_effects_are_those_of_changed_rows_with_squares_products_and_levels(mode
         assert change.estimate == pytest.approx(expected_effect(model, frame, name), rel=1e-9)
     assert found["exper"].along == ("its square, expersq",)
     assert found["city"].along == ("its product with kids5, citykids",)
-    assert found["city"].changes[0].words == "0 to 1"
+    assert found["city"].changes[0].words == "1 rather than 0"
+    words = [found[name].changes[0].words for name in ("educ", "exper", "kids5")]
+    assert words == ["0.5 more", "10 more", "one more"]
 
 
 def test_intervals_follow_the_delta_method(model, frame, rows):
@@ -133,24 +140,29 @@ def test_intervals_follow_the_delta_method(model, frame, rows):
         assert change.high == pytest.approx(change.estimate + reach, rel=1e-4)
 
 
-def test_effects_are_sorted_and_a_category_shows_its_furthest_level(rows):
+def test_effects_are_sorted_and_a_category_shows_its_furthest_level(rows, frame):
     drivers = rows.margins().drivers
-    sizes = [abs(driver.shown.estimate) for driver in drivers]
+    # Between rows that are one standard deviation apart, as steps are of any length.
+    spreads = {
+        name: frame[name].std() / STEPS.get(name, 1.0) for name in ("educ", "exper", "kids5")
+    }
+    sizes = [abs(driver.shown.estimate) * spreads.get(driver.name, 1.0) for driver in drivers]
     assert sizes == sorted(sizes, reverse=True)
     region = next(driver for driver in drivers if driver.name == "region")
     assert abs(region.shown.estimate) == max(abs(one.estimate) for one in region.changes)
-    assert region.shown.words in rows.margins().text().caption
+    lines = {row.feature: row.under for row in rows.margins().scene().body.rows}
+    assert lines["region"] == (region.shown.words,)
 
 
-def test_experience_with_its_square_moves_selection_by_twenty_points():
+def test_experience_with_its_square_moves_selection_by_some_points_a_year():
     mroz = load_mroz()
     names = "kids5 kids618 age educ hushrs husage huseduc huswage motheduc fatheduc unem city exper"
     X = mroz[[*names.split(), "nwifeinc", "expersq"]]
     fit = Heckman(["educ"]).fit(X, mroz["lwage"]).fit_
     rows = PictureRows(fit, Naming.of(fit), X, mroz["lwage"], derived={"expersq": ("exper",)})
-    first = rows.margins().drivers[0]
-    assert first.name == "exper"
-    assert first.shown.estimate == pytest.approx(20.6, abs=0.1)
+    drivers = {driver.name: driver.shown for driver in rows.margins().drivers}
+    assert drivers["exper"].words == "one more"
+    assert drivers["exper"].estimate == pytest.approx(20.6 / mroz["exper"].std(), abs=0.02)
     assert rows.overlap().n_outside == 24
     residuals = rows.residuals(np.isin(X.columns, ["educ", "exper"]))
     assert (residuals.below, residuals.above) == (5, 4)
@@ -162,7 +174,7 @@ def test_formulas_move_terms_as_columns_do(frame):
     )
     columns = PictureRows(
         by_columns.fit_,
-        naming_of(by_columns),
+        replace(naming_of(by_columns), steps=()),
         frame[["educ", "exper", "expersq", "city", "south", "west"]],
         frame["lwage"],
         derived=SQUARES,
@@ -212,7 +224,7 @@ def test_the_furthest_level_is_that_of_the_largest_estimate_whatever_its_interva
     values = pd.Series(["a", "b", "c"] * 4)
     ends = np.array([[-3.0, -4.0, -2.0], [1.0, -9.0, 11.0]])
     averages = partial(group_means, selected=np.arange(12) % 2 == 0, weight=None)
-    driver, profile = _variable("place", values, [("a", "b"), ("a", "c")], ends, averages)
+    driver, profile = _variable("place", values, [("a", "b"), ("a", "c")], ends, averages, None)
     assert profile.level == "b"
     assert [change.estimate for change in driver.changes] == [-3.0, 1.0]
 
@@ -306,9 +318,9 @@ def test_sampling_weights_weigh_averages_and_bars_and_say_so(frame):
     effect = model.margins(frame[names], "selection", sample_weight=weight).tidy()
     slope = effect.set_index("term").loc["educ"]
     driver = next(driver for driver in rows.margins().drivers if driver.name == "educ")
-    profile = next(one for one in rows.profiles().profiles if one.name == "educ")
-    assert driver.shown.estimate == pytest.approx(100 * slope["estimate"] * profile.spread)
-    assert driver.shown.high == pytest.approx(100 * slope["ci_high"] * profile.spread)
+    assert driver.shown.words == "one more"
+    assert driver.shown.estimate == pytest.approx(100 * slope["estimate"])
+    assert driver.shown.high == pytest.approx(100 * slope["ci_high"])
 
 
 def test_streamed_rows_give_the_same_numbers_without_overlap_and_residuals(frame, tmp_path):
@@ -339,9 +351,9 @@ def test_an_average_by_likelihood_has_effects_of_its_mixture(frame):
     table = model.margins(frame[names], "selection").tidy().set_index("term")
     found = {driver.name: driver.shown for driver in rows.margins().drivers}
     for name in names:
-        scale = 100.0 if name == "city" else 100.0 * frame[name].std()
-        assert found[name].estimate == pytest.approx(scale * table.loc[name, "estimate"])
-        assert found[name].low == pytest.approx(scale * table.loc[name, "ci_low"])
+        # A year, a child, and a city rather than none.
+        assert found[name].estimate == pytest.approx(100.0 * table.loc[name, "estimate"])
+        assert found[name].low == pytest.approx(100.0 * table.loc[name, "ci_low"])
     p = model.predict_selection(frame[names])
     counts = np.histogram(p[frame["lwage"].notna()], 20, (0, 1))[0]
     assert rows.overlap().selected == tuple(counts)
@@ -466,4 +478,4 @@ def test_hundreds_of_features_show_the_fifteen_largest(frame):
     assert len(margins.rows) == 15
     assert len(places(margins.svg(540), "circle", "cx")) == 15
     assert len(margins.text().table.rows) == 41
-    assert "15 largest of 41" in margins.text().caption
+    assert "The 15 of 41 features that move it most" in margins.text().caption

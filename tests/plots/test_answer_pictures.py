@@ -14,7 +14,7 @@ from heckmanfa.errors import InputTypeError, NotIdentifiedError
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 LONG = {name: f"the {name} of a person, in $US$ or years of a life" for name in FEATURES}
 WITHOUT_ROWS = ("forest", "chances", "assignments", "rho_by_assignment")
-WITH_ROWS = ("imr_estimates", "selection_margins", "profiles", "overlap", "residuals")
+WITH_ROWS = ("imr_estimates", "selection_margins", "profiles", "people", "overlap", "residuals")
 NEED_A_SEARCH = ("chances", "assignments", "rho_by_assignment")
 
 

@@ -267,7 +267,8 @@ def test_rows_below_the_axis_have_their_names_where_there_is_room(high):
 
 def test_a_function_that_returns_a_scene_is_a_picture_of_a_page():
     page = figure(tree_rows())
-    assert page.startswith('<figure class="trees"><h3>How tall they are</h3>')
+    start = '<figure class="trees" data-tables="trees-table"><h3>How tall they are</h3>'
+    assert page.startswith(start)
     assert page.count('role="group" aria-label="Heights of two trees."') == 2
     assert page.count('class="key"') == 3
     assert "<figcaption>In metres.</figcaption>" in page
@@ -287,3 +288,17 @@ def test_a_scene_is_a_frozen_value():
         assert picture.scene() == picture.scene()
         with pytest.raises(FrozenInstanceError):
             picture.scene().body = None
+
+
+def test_a_picture_as_svg_stands_alone():
+    mroz = load_mroz()
+    picture = HeckmanAverage().fit(mroz[["educ", "age", "kids5"]], mroz["lwage"]).pictures().forest
+    root = ElementTree.fromstring(picture.svg(WIDE))
+    assert root.find(SVG + "title").text == picture.text().title
+    assert root.find(SVG + "desc").text == picture.text().caption
+    style = root.find(SVG + "style").text
+    # Every class of the drawing has a rule that holds without a page around it.
+    assert ".hfa" not in style
+    for name in ("lab", "tick", "interval", "mark", "line"):
+        assert f"svg .{name} " in style or f"text.{name}" in style
+    assert "--this: #0a58a6" in style

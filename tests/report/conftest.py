@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from functools import cache
 from html.parser import HTMLParser
 
@@ -120,6 +122,10 @@ def case(ask, mroz_file):
             above = np.where(mroz["lwage"] >= np.log(4), "well <paid>", "low")
             table = mroz.assign(wage4=np.where(mroz["lwage"].notna(), above, ""))
             return of_table(table, "binary.csv", "wage4", features=("educ", "age", "kids5"))
+        if name == "log":
+            table = mroz.assign(wage=np.exp(mroz.pop("lwage")))
+            given = {"search": "none", "predict_with": ("educ", "exper")}
+            return of_table(table, "log.csv", "wage", outcome_transform="log", **given)
         if name == "streamed":
             pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
             mroz.to_parquet(folder / "mroz.parquet")
@@ -148,7 +154,10 @@ class Page(HTMLParser):
 
     VOID = ("meta", "br", "hr", "img", "input", "link")
     # Elements at whose end a line ends; the cells of a row stay on one.
-    LINES = ("p", "li", "h1", "h2", "h3", "tr", "dt", "dd", "figcaption", "summary", "caption")
+    LINES = (
+        *("p", "li", "h1", "h2", "h3", "h4", "h5", "tr", "dt", "dd", "button"),
+        *("figcaption", "summary", "caption", "pre", "legend", "label"),
+    )
 
     def __init__(self, html):
         super().__init__()
@@ -197,7 +206,8 @@ class Page(HTMLParser):
         if "script" in self._open:
             self.scripts[-1] += data
             return
-        if not {"svg", "style"} & {*self._open}:
+        # How code breaks into lines depends on the length of the folder's name.
+        if not {"svg", "style"} & {*self._open} and not {"fieldset", "code"} <= {*self._open}:
             self.lines[-1] += data
         if self._text is not None:
             self._text += data
@@ -237,3 +247,25 @@ def file_of(case, tmp_path_factory):
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser without a window."""
+    driver = pytest.importorskip(
+        "playwright.sync_api", reason="no driver of a browser: pip install playwright"
+    )
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    program = next((shutil.which(name) for name in names if shutil.which(name)), None)
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    with driver.sync_playwright() as started:
+        # Root may not use the sandbox, and a container's /dev/shm is small.
+        flags = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
+        flags += ["--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking"]
+        try:
+            opened = started.chromium.launch(executable_path=program, args=flags)
+        except driver.Error as error:
+            pytest.skip(f"{program} does not start: {str(error).splitlines()[0]}")
+        yield opened
+        opened.close()

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
 import re
-import shutil
-import unicodedata
 
 import pytest
+from tests.report.browsing import Visit, sheets
 
+from heckmanfa.results.checks import fine_lines
 from heckmanfa.text.passage import Name
-
-driver = pytest.importorskip(
-    "playwright.sync_api", reason="no driver of a browser: pip install playwright"
-)
 
 # One report for each special case; the cases whose layout differs most are looked at in every way.
 EACH = (
@@ -36,58 +30,6 @@ IN_VIEW = """(query) => [...document.querySelectorAll(query)].map((one) => {
   const box = one.getBoundingClientRect();
   return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next((shutil.which(name) for name in names if shutil.which(name)), None)
-    if program is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    with driver.sync_playwright() as started:
-        # Root may not use the sandbox, and a container's /dev/shm is small.
-        flags = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
-        flags += ["--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking"]
-        try:
-            opened = started.chromium.launch(executable_path=program, args=flags)
-        except driver.Error as error:
-            pytest.skip(f"{program} does not start: {str(error).splitlines()[0]}")
-        yield opened
-        opened.close()
-
-
-class Visit:
-    """A page as it was opened, and what it did on the way."""
-
-    def __init__(self, browser, path, width=1200, height=860, **options):
-        self.errors, self.requests = [], []
-        self.context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.errors.append(dialog.message))
-        self.page.on(
-            "console",
-            lambda said: self.errors.append(said.text) if said.type == "error" else None,
-        )
-        self.page.route("**/*", self._route)
-        self.url = path.as_uri()
-        self.page.goto(self.url)
-
-    def _route(self, route):
-        if route.request.url == self.url:
-            route.continue_()
-        else:
-            self.requests.append(route.request.url)
-            route.abort()
-
-    def __enter__(self):
-        return self.page
-
-    def __exit__(self, *_):
-        self.context.close()
-        assert self.errors == []
-        assert self.requests == []
 
 
 def unfold(page):
@@ -161,8 +103,29 @@ def test_one_drawing_of_each_picture_is_shown_and_fits(browser, file_of, width):
         shown = page.locator("figure svg[role=group]:visible")
         assert shown.count() == page.locator("figure").count() >= 8
         wanted = 358 if width < 640 else 540
-        widths = shown.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().width)")
-        assert all(abs(one - wanted) < 1 for one in widths)
+        widths = shown.evaluate_all(
+            """(all) => all.map((one) => [one.closest('.full') ? 1112 : 0,
+              one.getBoundingClientRect().width])"""
+        )
+        assert all(abs(one - (across or wanted)) < 1 for across, one in widths if one != 358)
+
+
+def test_panels_over_rho_are_beside_one_another_unless_the_page_is_narrow(browser, file_of):
+    boxes = """() => [...document.querySelectorAll('figure.over_rho .row[data-f]')]
+      .map((one) => one.getBoundingClientRect()).filter((box) => box.width)
+      .map((box) => [box.left, box.right, box.top])"""
+    for width in (1200, 700, 390):
+        with Visit(browser, file_of("none"), width) as page:
+            panels = page.evaluate(boxes)
+            assert len(panels) >= 2
+            tops = {top for _, _, top in panels}
+            if width == 1200:
+                assert len(tops) == 1
+                section = page.locator("#matter").bounding_box()
+                reach = panels[-1][1] - panels[0][0]
+                assert reach >= 0.95 * section["width"]
+            else:
+                assert len(tops) == len(panels)
 
 
 def test_text_twice_as_large_loses_nothing(browser, file_of):
@@ -235,12 +198,17 @@ def test_names_steps_and_the_command_fit_their_lines(browser, file_of):
 def test_without_script_nothing_is_missing(browser, file_of):
     path = file_of("average")
     with Visit(browser, path) as page:
-        said = page.locator("body").inner_text().replace("Copy the sentence", "")
+        # What only a script can do is not offered without one.
+        page.locator("[data-copy], .save, .what-if").evaluate_all(
+            "(all) => all.forEach((one) => one.remove())"
+        )
+        said = page.locator("body").inner_text()
     with Visit(browser, path, java_script_enabled=False) as page:
         assert page.locator("body").inner_text().split() == said.split()
         # Folded tables open without a script.
-        page.locator("#which summary").click()
+        page.locator("#which > details summary").click()
         assert page.locator("#which table").first.is_visible()
+        page.get_by_text("The best sets of features, one by one").click()
         assert page.locator("figure svg[role=group]:visible").count() == len(
             page.locator("figure").all()
         )
@@ -251,7 +219,7 @@ def test_without_script_nothing_is_missing(browser, file_of):
         wash = row.locator(".hit").evaluate("(one) => getComputedStyle(one).fillOpacity")
         assert float(wash) == pytest.approx(0.13)
         # What only a script can do is not offered.
-        assert not page.locator("#copy").is_visible()
+        assert not page.locator("[data-copy]").first.is_visible()
 
 
 # Pictures and their tables. -----------------------------------------------------------------------
@@ -346,9 +314,61 @@ def test_pointing_at_a_row_shows_its_numbers_and_lights_its_feature(browser, fil
         assert lit(page) == []
 
 
+@pytest.mark.parametrize("name", ["average", "binary"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_tooltip_hides_neither_the_title_nor_the_legend_of_its_picture(
+    browser, file_of, name, width
+):
+    hidden = """(row) => {
+      const box = (one) => one.getBoundingClientRect();
+      const figure = row.closest('figure'), tip = box(document.getElementById('tip'));
+      const over = [...figure.querySelectorAll('h3, .legend')].map(box).filter((words) =>
+        tip.top < words.bottom && tip.bottom > words.top
+        && tip.left < words.right && tip.right > words.left);
+      return [tip.height > 0, over.length, tip.top >= 0 && tip.bottom <= innerHeight]; }"""
+    with Visit(browser, file_of(name), width, reduced_motion="reduce") as page:
+        unfold(page)
+        figures = page.locator("figure").all()
+        assert len(figures) >= 8
+        for figure in figures:
+            rows = figure.locator("svg:visible .row")
+            for row in (rows.first, rows.nth(1), rows.last):
+                if row.count():
+                    # The whole picture is in view, as when someone reads it.
+                    row.evaluate("""(one) => { const at = one.closest('figure');
+                      scrollTo(0, scrollY + at.getBoundingClientRect().top - 60); }""")
+                    row.evaluate("(one) => one.focus({ preventScroll: true })")
+                    assert row.evaluate(hidden) == [True, 0, True]
+
+
+def test_the_best_sets_are_folded_and_their_numbers_explained(browser, file_of):
+    with Visit(browser, file_of("average")) as page:
+        columns = page.locator("figure.assignments")
+        assert not columns.is_visible()
+        page.get_by_text("The best sets of features, one by one").click()
+        assert columns.is_visible()
+        above = columns.locator(".wide .columns text").all_text_contents()
+        assert above == ["1", "2", "3"][: len(above)]
+        assert above
+        ranks = ["1 is the best", "2 is the second best", "3 is the third best"]
+        caption = columns.locator("figcaption").inner_text()
+        assert all(rank in caption for rank in ranks)
+
+
+@pytest.mark.parametrize("name", ["average", "binary", "category"])
+def test_no_column_of_pictures_is_empty_beside_a_long_one(browser, file_of, name):
+    holes = """() => [...document.querySelectorAll('.pair')].map((pair) =>
+      [...pair.children].map((one) => one.getBoundingClientRect()).filter((box) => box.height))
+      .filter((boxes) => boxes.length === 2 && boxes[0].left !== boxes[1].left)
+      .map((boxes) => Math.abs(boxes[0].height - boxes[1].height))"""
+    with Visit(browser, file_of(name)) as page:
+        assert max(page.evaluate(holes)) <= 260
+
+
 def test_a_column_of_assignments_says_which_features_it_holds(browser, file_of, case):
     best = case("average").evidence.best
     with Visit(browser, file_of("average")) as page:
+        unfold(page)
         column = page.locator("figure.assignments .wide .columns .column").first
         column.scroll_into_view_if_needed()
         column.hover()
@@ -412,10 +432,43 @@ def test_the_sentence_to_write_can_be_copied(browser, file_of, case):
     with Visit(
         browser, file_of("average"), permissions=["clipboard-read", "clipboard-write"]
     ) as page:
-        page.locator("#copy").click()
-        page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
-        copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied == str(case("average").answer.may_write)
+        for button in page.locator("button[data-copy]:not(.tabs *)").all():
+            words = button.text_content()
+            button.click()
+            page.get_by_role("button", name="Copied", exact=True).wait_for()
+            copied = page.evaluate("navigator.clipboard.readText()")
+            named = page.locator(f"[id='{button.get_attribute('data-copy')}']")
+            assert copied == " ".join(named.text_content().split())
+            page.locator("button[data-copy]", has_text="Copied").wait_for(state="detached")
+            assert button.text_content() == words
+        assert copied == str(case("average").answer.may_write[-1].news)
+
+
+def test_tabs_of_code_work_by_keyboard_and_copies_keep_their_lines(browser, file_of, case):
+    with Visit(
+        browser, file_of("hostile"), permissions=["clipboard-read", "clipboard-write"]
+    ) as page:
+        page.locator("#tab-python").focus()
+        for language, code in vars(case("hostile").code).items():
+            shown = page.locator(".tabs pre:visible code")
+            assert shown.evaluate_all("(all) => all.map((one) => one.id)") == [f"code-{language}"]
+            page.locator(".tabs button:visible").click()
+            page.get_by_role("button", name="Copied", exact=True).wait_for()
+            assert page.evaluate("navigator.clipboard.readText()") == code
+            page.locator(f"#tab-{language}").focus()
+            page.keyboard.press("ArrowRight")
+        fits(page)
+        assert findings(page) == []
+
+
+def test_tabs_of_code_work_without_script_and_the_chosen_one_prints(browser, file_of):
+    with Visit(browser, file_of("average"), java_script_enabled=False) as page:
+        page.get_by_text("Stata", exact=True).click()
+        assert page.locator("#code-stata").is_visible()
+        assert page.locator(".tabs pre:visible").count() == 1
+        page.emulate_media(media="print")
+        assert page.locator("#code-stata").is_visible()
+        assert page.locator(".tabs label:visible").all_text_contents() == ["Stata"]
 
 
 # Hostile and long names. --------------------------------------------------------------------------
@@ -443,7 +496,6 @@ def test_names_are_shown_and_obeyed_nowhere(browser, file_of, case, name):
 
 
 def test_it_prints_with_the_answer_on_page_one(browser, file_of, case):
-    pypdf = pytest.importorskip("pypdf", reason="no reader of PDF files: pip install pypdf")
     answer = case("average").answer
     with Visit(browser, file_of("average"), color_scheme="dark") as page:
         printed = page.pdf(prefer_css_page_size=True)
@@ -454,30 +506,48 @@ def test_it_prints_with_the_answer_on_page_one(browser, file_of, case):
         assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == (
             "rgb(23, 32, 44)"
         )
-        for hidden in ("nav", "#copy", "#tip", ".wide"):
+        for hidden in ("nav", "[data-copy]", "#tip", ".wide"):
             assert not page.locator(hidden).first.is_visible()
         # An A4 page less its margins.
         page.set_viewport_size({"width": 688, "height": 1000})
         assert page.evaluate("document.documentElement.scrollWidth") <= 688
-    pages = [
-        re.sub(r"\s+", " ", unicodedata.normalize("NFKC", sheet.extract_text()))
-        for sheet in pypdf.PdfReader(io.BytesIO(printed)).pages
-    ]
-    width = float(pypdf.PdfReader(io.BytesIO(printed)).pages[0].mediabox.width)
-    assert width == pytest.approx(595, abs=1)
-    assert 5 <= len(pages) <= 18
+    pages = [" ".join(lines) for lines in sheets(printed)]
+    assert 5 <= len(pages) <= 10
     for tile in (answer.which, answer.how_much, answer.selection, answer.trust):
         assert tile.question in pages[0]
     assert str(answer.headline) in pages[0]
-    assert "The same as a table" not in pages[0]
-    assert "The same as a table" in pages[1]
-    # The words of a section are on the sheet of its pictures, and folded tables are printed.
+    # The words of a section are on the sheet of its pictures.
     for title, caption in (
         ("Which features predict", "Dashed lines"),
         ("Who is selected", "Average"),
     ):
         assert any(title in sheet and caption in sheet for sheet in pages[1:])
-    assert "Coefficients for lwage" in " ".join(pages[1:])
+    # Long tables are left to the file, and paper says so; what is short is open.
+    everything = " ".join(pages)
+    assert "The same as a table" not in everything
+    assert "Coefficients for lwage" not in everything
+    assert "Tables are not printed" in everything
+    fine = [line.split(":")[0] for line in fine_lines(case("average").checks)]
+    assert len(fine) >= 5
+    assert [title for title in fine if title not in everything] == []
+    assert "In the fit: not selected" in everything
+
+
+@pytest.mark.parametrize("name", ["average", "category", "crowded", "hostile", "binary"])
+def test_every_sheet_has_its_number_the_table_and_the_date(browser, file_of, case, name):
+    analysis = case(name)
+    with Visit(browser, file_of(name)) as page:
+        titles = set(page.locator("h2, h3, summary, dt").all_text_contents())
+        printed = sheets(page.pdf(prefer_css_page_size=True))
+    assert len(printed) <= 10
+    for place, lines in enumerate(printed, 1):
+        foot, corner = f"{analysis.question.called} · {analysis.made_on}", f"page {place} of "
+        assert {foot, f"{corner}{len(printed)}"} <= {
+            part for line in lines for part in re.findall(rf"{corner}\d+|{re.escape(foot)}", line)
+        }
+        # A heading is never the last line of a sheet.
+        text = [line for line in lines if not re.search(rf"{corner}|{re.escape(foot)}", line)]
+        assert text[-1] not in titles
 
 
 def test_the_page_runs_its_own_script_and_no_other(browser, file_of, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.recorded import compare, flat
 
-from heckmanfa.report.settings import rows_by_use
+from heckmanfa.cli.answer_screen import role_lines
 from heckmanfa.results.answer import MOST_UNSURE
 from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
@@ -58,9 +58,10 @@ def test_the_first_screen_has_the_estimate_of_the_clearest_feature(case, name):
 
 
 @pytest.mark.parametrize("name", ["average", "clear"])
-def test_the_first_screen_has_the_coefficient_of_lambda(case, name):
+def test_the_section_about_selection_has_the_coefficient_of_lambda(case, page_of, name):
     row = estimate(case(name), "imr", "errors")
-    assert says(case(name).answer.selection.words, row["estimate"], 95, *ends(row))
+    assert says(case(name).answer.selection.numbers, row["estimate"], 95, *ends(row))
+    assert says(page_of(name).said("matter"), row["estimate"], 95, *ends(row))
     assert (row["ci_low"] > 0) == (name == "clear")
 
 
@@ -93,14 +94,12 @@ def test_an_honest_search_counts_halves_and_knows_no_chance(case):
 
 
 def test_if_nothing_is_missing_nothing_is_said_of_selection(case, page_of):
-    assert 325 in [
-        n for _, n in rows_by_use(case("observed").model.fit_, case("observed").row_counts)
-    ]
+    assert 325 in [n for _, n in case("observed").funnel.by_use()]
     assert "lambda" not in page_of("observed").said("answer")
 
 
 def test_a_window_holds_what_is_weighed(case):
-    assert "[\u22120.4, 0.4]" in f"{case('window').answer.selection}"
+    assert "[\u22120.4, 0.4]" in f"{case('window').answer.selection.numbers}"
     assert case("window").model.assignments_["rho"].between(-0.4, 0.4).all()
 
 
@@ -200,10 +199,10 @@ def test_settings_and_claims_are_the_recorded_ones(ask, mroz_file):
     parts = []
     for name, options in SETTINGS.items():
         analysis = ask(**options)
-        assert sum(n for _, n in rows_by_use(analysis.model.fit_, analysis.row_counts)) == 753
+        assert sum(n for _, n in analysis.funnel.by_use()) == analysis.funnel.read == 753
         parts += [f"== {name}", flat(dict(settings_of(analysis)), "setting")]
         parts += [
-            flat(rows_by_use(analysis.model.fit_, analysis.row_counts), "rows"),
+            flat(analysis.funnel.by_use(), "rows"),
             *map(str, analysis.claims),
         ]
     compare("settings", "\n".join(parts).replace(str(mroz_file.parent), "FOLDER"))
@@ -256,3 +255,50 @@ def test_counts_and_lists():
     assert some([str(one) for one in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
     assert p_value(0.0001) == "<0.001"
     assert p_value(float("nan")) == ""
+
+
+@pytest.mark.parametrize("name", ["average", "none", "category", "window", "binary", "honest"])
+def test_a_page_has_one_minus_sign_and_writes_chi_squared(page_of, name):
+    # Commands are copied, so their hyphens stay.
+    lines = [line for line in page_of(name).lines if "heckmanfa fit" not in line]
+    found = [line for line in lines if re.search(r"(?<![\w.-])-\.?\d|\de-\d|\bchi2\b", line)]
+    assert found == []
+    assert any("\N{MINUS SIGN}" in line for line in lines)
+    # No table has a column without a cell.
+    for title, rows in page_of(name).tables.items():
+        body = [row for row in rows if len(row) == len(rows[-1])][1:]
+        for place in range(len(rows[-1])):
+            assert any(row[place].strip() for row in body), (title, place)
+
+
+def cells_of(page, table, name, title):
+    """The cells of a feature under a title, in the order of the columns."""
+    rows = page.tables[table]
+    head = next(row for row in rows if title in row)
+    line = next(row for row in rows if row[0] == name and len(row) == len(head))
+    return [
+        float(line[place].replace("\u2212", "-")) for place, one in enumerate(head) if one == title
+    ]
+
+
+@pytest.mark.parametrize("name", ["average", "none", "ml", "honest", "window", "cluster"])
+def test_least_squares_is_one_number_in_tile_tables_and_console(case, page_of, name):
+    analysis, page = case(name), page_of(name)
+    main = analysis.evidence.main
+    told = re.search(r"says (\u2212?[\d.]+\d)", str(analysis.answer.how_much)).group(1)
+    least = float(told.replace("\u2212", "-"))
+    digits = 0.5001 * 10.0 ** -len(told.partition(".")[2])
+    (column,) = main.columns
+    step = analysis.evidence.naming.step_of(column)
+    assert cells_of(page, "forest-table", main.name, "Estimate")[1] == least
+    (coefficient,) = cells_of(page, "coefficients-table", main.name, "Least squares")
+    assert coefficient * step == pytest.approx(least, abs=digits)
+    if "best-table" in page.tables and analysis.evidence.way.is_average:
+        # Its columns are the best assignment, least squares, and all features.
+        best = cells_of(page, "best-table", main.name, "Estimate")[1]
+        assert best * step == pytest.approx(least, abs=2 * digits)
+    lines = [line.text for line in role_lines(analysis.evidence, 100)]
+    assert next(line for line in lines if line.split()[0] == main.name).split()[-1] == told
+    # Over rho stands one model, whose least squares is that of an average only by chance.
+    head = next(title for title in page.tables["over-rho-table"][0] if "rho = 0" in title)
+    assert ("assignment" in head) == analysis.evidence.way.is_average

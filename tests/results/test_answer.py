@@ -17,9 +17,11 @@ from heckmanfa.results.answer import answer_of, opening, roles_frame
 from heckmanfa.results.checks import Check
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
-from heckmanfa.results.headline import headline, interval_words, rivals_of, verdict
+from heckmanfa.results.headline import headline, interval_words
 from heckmanfa.results.judgement import Judgement
+from heckmanfa.results.lede import verdict
 from heckmanfa.results.may_write import may_write
+from heckmanfa.results.selection_numbers import rivals_of, selection_numbers
 from heckmanfa.text.passage import Name, passage
 from heckmanfa.text.wording import NO_EXCLUSION, ONLY_NORMALITY, chance_text, effects
 
@@ -100,7 +102,12 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     assert str(answer.headline) == (
         "educ predicts lwage. For 14 other features the data cannot say."
     )
-    assert str(answer.lede) == "Whether selection mattered cannot be told (chance 15%)."
+    educ = mroz.tidy().set_index("term").loc["educ"].iloc[0]
+    assert str(answer.lede) == (
+        "Whether those without lwage differ from others with the same features cannot be told from "
+        f"these data. Either way, one more educ goes with {educ['ci_low']:.3f} to "
+        f"{educ['ci_high']:.3f} more lwage (95% interval)."
+    )
     assert [(chip.name, chip.chance) for chip in answer.sure] == [("educ", ">99%")]
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
         ("exper", "85%"),
@@ -112,8 +119,9 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
         ("city", "27%"),
     ]
     assert (answer.more_sure, answer.more_unsure) == (0, 7)
-    assert str(answer.which.words) == (
-        "Chance that it predicts: its share of the weight (by BIC) of all 131,040 models. "
+    assert str(answer.which.words) == "Chance that it predicts, given these data."
+    assert str(answer.which.numbers) == (
+        "A chance is a share of the weight (by BIC) of all 131,040 models. "
         "The best set, educ + exper, has 7%."
     )
     table = mroz.tidy().set_index("term").loc["educ"].iloc[0]
@@ -122,12 +130,14 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     said = str(answer.how_much)
     assert f"95% interval {low} to {high}, robust, which allows for the search." in said
     assert answer.selection.title == "Cannot be told"
-    assert str(answer.selection.words).endswith(
-        "With all features it is 0.160, and the test of rho = 0 has p = 0.796."
+    assert str(answer.selection.words) == "The chance that it did is 15%."
+    assert str(answer.selection.numbers).endswith(
+        "With all features the coefficient of lambda is 0.160, and the test of rho = 0 has "
+        "p = 0.796."
     )
     # Names can be found again, and no hyphen stands for a minus.
     assert {Name("educ"), Name("lwage")} <= {*answer.headline.parts}
-    assert "\u22120.04," in str(answer.selection.words)
+    assert "\u22120.04," in str(answer.selection.numbers)
     summary = " ".join(str(mroz.summary()).split())
     assert summary.startswith(f"{answer.headline} {answer.lede} Heckman selection model")
 
@@ -177,7 +187,7 @@ def test_maximum_likelihood_is_judged_by_rho(rows):
     found = evidence_of(model.fit_)
     limits = model.tidy().query("term == 'rho'").iloc[0]
     assert (found.rho.low, found.rho.high) == (limits["ci_low"], limits["ci_high"])
-    assert str(verdict(found).words).startswith("rho is ")
+    assert str(selection_numbers(found)).startswith("rho is ")
 
 
 def test_nothing_missing_is_about_least_squares(rows):
@@ -202,8 +212,9 @@ def test_an_honest_answer_counts_halves_that_chose_a_feature(rows):
 def test_a_window_is_not_asked_whether_selection_mattered(rows):
     model = fitted(HeckmanAverage(rho_range=(-0.9, 0.9)), *rows)
     answer = answer_of(evidence_of(model.fit_))
-    assert answer.selection.title == "Not asked: rho was kept in [\u22120.9, 0.9]"
-    assert "models with rho in [\u22120.9, 0.9]." in str(answer.which.words)
+    assert answer.selection.title == "Not asked: how strong selection is was kept within limits"
+    assert str(answer.selection.numbers).startswith("rho was kept in [\u22120.9, 0.9], so ")
+    assert "models with rho in [\u22120.9, 0.9]." in str(answer.which.numbers)
 
 
 def test_sampling_weights_withhold_chances(rows):
@@ -215,7 +226,8 @@ def test_sampling_weights_withhold_chances(rows):
         assert found.pseudo
         assert not found.has_chances
         assert str(answer.headline).startswith("With selection accounted for, ")
-        assert "no chances are given" in str(answer.which)
+        assert "was not computed" in str(answer.which)
+        assert "no chances are given" in str(answer.which.numbers)
         assert ", robust" in str(answer.how_much)
 
 
@@ -223,21 +235,25 @@ def test_a_choice_says_that_its_interval_ignores_the_search(rows):
     answer = answer_of(evidence_of(fitted(HeckmanBestSubset(), *rows).fit_))
     assert "which ignores the search" in str(answer.how_much)
     # The best set by weight has the index in place of lambda.
-    assert "The set that the search chose, x1 + x3 + x5, has " in str(answer.which)
+    assert "The set that the search chose, x1 + x3 + x5, has " in str(answer.which.numbers)
 
 
 def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
     fit = fitted(Heckman(), *rows).fit_
-    found, bounds = evidence_of(fit), bounds_of(fit)
+    found = evidence_of(fit)
+    bounds = bounds_of(fit, found.naming)
     answer = answer_of(found, bounds=bounds)
     bound = bounds[found.main.lead]
     low, high = effects(*sorted(abs(end) for end in (bound.low, bound.high)))
     more = "more" if bound.low > 0 else "less"
     assert bound.excludes_zero
     assert answer.how_much.title.startswith(f"{low} to {high} {more} wage for one more ")
-    assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.words)
-    assert "hardly identified" in str(answer.headline)
-    assert str(answer.lede) == "Whether selection mattered cannot be told either."
+    assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.numbers)
+    assert "can hardly be told" in str(answer.headline)
+    assert str(answer.lede) == (
+        "Whether those without wage differ from others with the same features cannot be told from "
+        "these data."
+    )
     assert found.judgement.kind == "unknown"
 
 
@@ -248,22 +264,28 @@ def judged(evidence, kind="unknown", chance=0.5, rival="", stand_in=None, **more
 
 def test_the_verdict_says_what_its_chance_says(averaged):
     yes = verdict(judged(averaged, "yes", 0.95, exclusion_named=True))
-    assert (yes.title, str(yes.sentence)) == ("Yes", "Selection mattered (chance 95%).")
+    assert (yes.title, str(yes.words)) == ("Yes", "The chance that it did is 95%.")
+    assert str(yes.sentence).startswith("Those without wage ")
     # Without an exclusion that was named, it rests on normality alone.
     alone = verdict(judged(averaged, "yes", 0.95))
-    assert str(alone.sentence) == "Selection mattered (chance 95%), if the errors are normal."
+    assert str(alone.sentence).startswith("If the errors are normal, those without wage ")
     took_place = "Selection on what was not observed took place"
-    assert took_place in str(may_write(judged(averaged, "yes", 0.95, exclusion_named=True)))
-    said = str(may_write(judged(averaged, "yes", 0.95)))
+    named = may_write(judged(averaged, "yes", 0.95, exclusion_named=True))
+    assert took_place in " ".join(map(str, named))
+    said = " ".join(map(str, may_write(judged(averaged, "yes", 0.95))))
     assert took_place not in said
     assert NO_EXCLUSION in said
     assert ONLY_NORMALITY in said
     seen = judged(averaged, "no sign", 0.05)
     none = verdict(seen)
     assert (none.title, rivals_of(seen)) == ("No sign of it", passage())
-    assert str(none.sentence) == "There is no sign that selection mattered (chance 5%)."
+    assert str(none.sentence).startswith(
+        "There is no sign that those without wage differ from others with the same features "
+        "(chance 5%). Ignoring selection "
+    )
     torn = verdict(judged(averaged))
-    assert str(torn.sentence) == "Whether selection mattered cannot be told (chance 50%)."
+    assert "cannot be told from these data. Either way, " in str(torn.sentence)
+    assert str(torn.words) == "The chance that it did is 50%."
     doubted = judged(averaged, "yes", 0.999)
     doubted = replace(doubted, judgement=doubted.judgement.doubted("rho: 1.2"))
     assert verdict(doubted).title == "Not to be relied on"
@@ -273,16 +295,18 @@ def test_the_verdict_says_what_its_chance_says(averaged):
 def test_a_verdict_that_cannot_be_told_names_what_competes(averaged):
     index = judged(averaged, rival="index")
     assert str(opening(index)).endswith(
-        "Either selection mattered, or what drives selection moves wage too: these data do not "
-        "tell."
+        "Either those without wage differ from others with the same features, or what drives "
+        "selection moves wage too: these data do not tell which."
     )
     without = StandInEvidence("x0", (0,), 0.5, corrected_with=0.01, corrected_without=0.95)
     assert str(opening(judged(averaged, stand_in=without))).endswith(
-        "Either selection mattered, or x0 predicts wage: these data do not tell."
+        "Either those without wage differ from others with the same features, or x0 predicts "
+        "wage: these data do not tell which."
     )
     only = replace(without, corrected_with=0.82, corrected_without=0.25)
     assert str(opening(judged(averaged, stand_in=only))).endswith(
-        "Either selection mattered and x0 predicts wage, or neither: these data do not tell."
+        "Either those without wage differ from others with the same features and x0 predicts "
+        "wage, or neither: these data do not tell which."
     )
     # What is told does not compete.
     assert "x0" not in str(verdict(judged(averaged, "yes", 0.95, stand_in=without)).sentence)
@@ -296,7 +320,8 @@ def test_trust_names_the_two_gravest_checks(averaged):
     ]
     trust = answer_of(averaged, checks).trust
     assert (trust.kind, trust.title) == ("problem", "Do not rely on it")
-    assert str(trust.words) == (
+    assert str(trust.words) == "rho is outside its bounds. The errors are not normal."
+    assert str(trust.numbers) == (
         "rho is outside its bounds: 1.3. The errors are not normal: chi2(2) = 9."
     )
     assert answer_of(averaged, [replace(checks[0], level="ok")]).trust.title == "No warning found"
@@ -323,7 +348,7 @@ def test_categories_are_compared_with_their_reference():
     assert answer.how_much.title.endswith("more wage for pl<b>ce = west rather than north")
     assert ", clustered by firm, which allows for the search." in str(answer.how_much)
     roles = found.roles
-    assert [*roles] == ["feature", "chance", "role", "effect", "ci_low", "ci_high"]
+    assert [*roles] == ["feature", "chance", "role", "step", "effect", "ci_low", "ci_high"]
     assert roles["feature"][0] == "pl<b>ce"
     pd.testing.assert_frame_equal(roles, roles_frame(found.evidence))
     assert {*roles["feature"]} == {"a", "z", "pl<b>ce"}

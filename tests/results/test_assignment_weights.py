@@ -312,6 +312,6 @@ def test_an_assignment_that_the_sampler_missed_has_no_weight(rows, monkeypatch):
     model = fitted(HeckmanBestSubset(), *rows)
     evidence = evidence_of(model.fit_)
     assert evidence.weights.chosen is None
-    said = str(answer_of(evidence).which)
+    said = str(answer_of(evidence).which.numbers)
     assert "The best of these, the empty one, has " in said
     assert ", which the sampler did not draw." in said

@@ -20,12 +20,14 @@ from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer, facts_of_fit
 from heckmanfa.results.checks import check_of, checks_of
 from heckmanfa.results.claims import claims_of
-from heckmanfa.results.effects import assignments_of, effects_of
+from heckmanfa.results.effects import Effect, assignments_of, effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.fit_tests import rho_lr
-from heckmanfa.results.headline import verdict
+from heckmanfa.results.funnel import funnel_of
+from heckmanfa.results.judgement import Judgement
+from heckmanfa.results.lede import lede, verdict
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.naming import EffectWords, class_label
 from heckmanfa.results.section_words import selection_words, which_words
@@ -63,7 +65,7 @@ def models(rows):
 
 def checks_and_facts(model):
     fit, found = model.fit_, model.diagnostics()
-    table = TableFacts(fit.row_counts["total"], 0, False, find_exclusions(fit))
+    table = TableFacts(funnel_of(fit, fit.row_counts, {}, "y"), False, find_exclusions(fit))
     return checks_of(found.facts, fit, "wage4"), facts_of_answer(fit, found, table)
 
 
@@ -79,7 +81,9 @@ def everything_said(model):
         "diagnostics": str(model.diagnostics()).replace(NO_IMR, ""),
         "checks": "\n".join(f"{check} {check.do}" for check in checks),
         "answer": str(answer_of(evidence, checks)),
-        "may write": str(may_write(evidence, checks)),
+        "may write": "\n".join(
+            f"{item.paper}\n{item.news}" for item in may_write(evidence, checks)
+        ),
         "claims": "\n".join(map(str, claims_of(evidence, facts, checks))),
         "selection": " ".join(map(str, (*selection_words(evidence), which_words(evidence)))),
         "forest": f"{text.title} {text.alt} {text.caption} {text.table.caption}",
@@ -115,8 +119,8 @@ def test_the_answer_speaks_of_points_of_a_probability(models):
     assert "A probit of the rows with an outcome alone, which ignores selection, says" in str(
         answer.how_much
     )
-    assert "likelihood-ratio test of rho = 0" in str(answer.selection)
-    written = str(may_write(evidence))
+    assert "The test of rho = 0 has p = " in str(answer.selection.numbers)
+    written = " ".join(map(str, may_write(evidence)))
     assert "average marginal effect" in written
     assert "Heckman probit" in written
 
@@ -132,18 +136,22 @@ def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     far = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 5.0)
     evidence = evidence_of(replace(fit, details=far))
     assert evidence.judgement.kind == "yes"
-    assert "(p = 0.002)" in str(verdict(evidence).sentence)
+    assert "would be rare (p = 0.002)" in str(verdict(evidence).words)
     near = replace(fit.details, independent_log_likelihood=fit.log_likelihood - 0.1)
     assert evidence_of(replace(fit, details=near)).judgement.kind != "yes"
 
 
-def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):
-    for name in ("given", "robust"):
-        evidence = evidence_of(models[name].fit_)
-        main = evidence.main
-        mine, other = (f"{100 * one.estimate:.1f}" for one in (main.effect, main.least_squares))
-        moved = f"{mine} percentage points with the correction and {other} without."
-        assert str(verdict(evidence).words).endswith(moved)
+def test_a_yes_says_who_is_likelier_and_how_far_ignoring_it_moves_the_main_effect(models):
+    evidence = evidence_of(models["given"].fit_)
+    main = evidence.main
+    mine, other = (f"{100 * one.estimate:.1f}" for one in (main.effect, main.least_squares))
+    moved = f": {other} rather than {mine} percentage points."
+    for rho, less in ((0.5, "lower"), (-0.5, "higher")):
+        strong = replace(evidence.effects, rho=Effect(rho, rho - 0.1, rho + 0.1))
+        judged = Judgement("yes", test=evidence.judgement.test, exclusion_named=True)
+        said = str(lede(replace(evidence, effects=strong, judgement=judged)))
+        assert f"those without wage4 would have a {less} P(wage4 = 1) than others" in said
+        assert said.endswith(moved)
 
 
 def test_no_exclusion_is_graver_than_in_a_linear_model(models):
@@ -152,7 +160,7 @@ def test_no_exclusion_is_graver_than_in_a_linear_model(models):
     assert (fact.level, fact.case) == ("problem", "none")
     assert "binary outcome says little" in fact.sentence
     assert "can hardly contradict" in str(model.diagnostics())
-    assert str(may_write(evidence_of(model.fit_))).endswith("reported as a finding.")
+    assert str(may_write(evidence_of(model.fit_))[0]).endswith("reported as a finding.")
 
 
 def test_the_forest_is_in_points_with_an_axis_that_says_so(models):
@@ -163,9 +171,10 @@ def test_the_forest_is_in_points_with_an_axis_that_says_so(models):
     assert [one.label for one in forest.series] == ["this model", "naive probit, same features"]
     row = next(row for row in forest.rows if row.name == "educ")
     feature = next(one for one in evidence.features if one.name == "educ")
-    assert row.estimates[0].value == pytest.approx(100 * feature.scale * feature.effect.estimate)
-    assert "percentage points of P(wage4 = 1)" in forest.svg(1000)
-    assert "points of P(wage4 = 1), one SD more" in forest.svg(320)
+    assert row.estimates[0].value == pytest.approx(100 * feature.effect.estimate)
+    words = "percentage points of P(wage4 = 1), with the step beside each name"
+    assert words in forest.svg(1000)
+    assert ">points of P(wage4 = 1)<" in forest.svg(320)
     assert "in percentage points" in forest.text().alt
 
 
@@ -249,7 +258,7 @@ def test_hostile_class_labels_are_harmless(rows, label):
     answer = answer_of(evidence, checks, may_write=may_write(evidence, checks))
     pages = [
         model.summary()._repr_html_(),
-        card_html(answer, forest, evidence.outcome),
+        card_html(answer, forest, evidence.outcome_names),
         forest.svg(1000),
     ]
     for page in pages:
@@ -351,7 +360,7 @@ def test_pictures_of_a_search_have_no_model_without_numbers(searched):
     assert np.isfinite(columns.rho[0])
     assert "p of lambda" not in str(columns.text().table.columns)
     assert columns.weight.sum() <= 1.0 + 1e-12
-    assert card_html(answer_of(evidence), forest, evidence.outcome)
+    assert card_html(answer_of(evidence), forest, evidence.outcome_names)
 
 
 def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):

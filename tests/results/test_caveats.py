@@ -141,7 +141,7 @@ def test_console_and_json_carry_the_same_caveats_and_diagnostics(name, table, ca
     assert [one["key"] for one in found["caveats"]] == [one.key for one in caveats]
     assert found["not_to_be_claimed"] == [str(one) for one in analysis.claims]
     assert [one["title"] for one in found["checks"]] == [one.title for one in analysis.checks]
-    show(analysis, output())
+    show(analysis, output(), verbose=True)
     printed = on_one_line(capsys.readouterr().out)
     grave = [one for one in analysis.checks if one.level != "ok"]
     texts = [*analysis.answer.lines(), *(one.title.removesuffix(".") for one in grave)]

@@ -16,7 +16,7 @@ from heckmanfa.results.checks import (
     badge,
     check_of,
     count_words,
-    fine_words,
+    fine_lines,
     ordered_checks,
 )
 from heckmanfa.results.fact_words import FACT_WORDS, tell
@@ -125,9 +125,9 @@ def test_checks_are_counted_and_those_that_are_fine_share_a_line():
         check("condition", "ok", "18.5"),
     ]
     assert count_words(given) == "2 cautions and 1 note; 2 checks are fine. The gravest first."
-    assert fine_words(given) == "rho: 0.1, inside (-1, 1); condition number: 18.5"
+    assert fine_lines(given) == ["rho: 0.1, inside (-1, 1)", "condition number: 18.5"]
     assert count_words(given[3:4]) == "1 check is fine."
-    assert fine_words(given[:3]) == ""
+    assert fine_lines(given[:3]) == []
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_a_fact_becomes_a_check_with_true_minus_signs_and_the_name_of_the_outcom
     (found,) = check_of(rho_fact(fit.with_errors(rho=-1.2)), fit, "lwage")
     assert (found.key, found.level, found.value) == ("rho", "problem", "\u22121.200")
     assert found.words.startswith("Outside (\u22121, 1)")
-    assert found.title == "rho is outside (\u22121, 1)."
+    assert found.title == "The estimated strength of selection is impossible."
     assert "select_only=[...]" in found.do
     with at_command_line():
         assert "--select-only" in check_of(rho_fact(fit.with_errors(rho=-1.2)), fit, "lwage")[0].do

@@ -16,6 +16,7 @@ from heckmanfa.results import assignment_weights
 from heckmanfa.results.effects import effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.naming import Naming, binary_columns
+from heckmanfa.results.steps import spreads_of
 from heckmanfa.search.averaging import average
 
 K = 6
@@ -117,7 +118,7 @@ def test_scales_and_binary_columns_come_from_the_moments(rows):
     found = evidence_of(model.fit_)
     assert binary_columns(model.fit_.moments) == {5}
     spread = np.std(X[np.isfinite(y)], axis=0, ddof=1)
-    assert [feature.scale for feature in found.features] == pytest.approx([*spread[:5], 1.0])
+    assert spreads_of(model.fit_) == pytest.approx(spread)
     assert str(found.naming.change_of(5)) == "x5 = 1 rather than 0"
     assert str(found.naming.change_of(0)) == "one more x0"
 
@@ -221,7 +222,7 @@ def test_groups_are_named_by_their_term_and_led_by_the_largest_level():
     found = evidence_of(model.fit_)
     place = next(feature for feature in found.features if feature.name == "place")
     assert found.outcome == "wage"
-    assert (place.level, place.is_switch, place.scale) == ("west", True, 1.0)
+    assert (place.level, place.is_switch, place.step) == ("west", True, 1.0)
     assert [level.name for level in place.levels] == ["south", "west"]
     assert np.isnan(place.selection_z)
     assert np.isfinite(place.selection_p)

@@ -14,8 +14,8 @@ from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
 from heckmanfa.analysis import analyse, checking
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement, judgement_of
+from heckmanfa.results.lede import verdict
 from heckmanfa.text.chances import HIGH, LOW, NO_SIGN_BELOW, SURE_FROM, says
 from heckmanfa.text.wording import NO_EXCLUSION
 
@@ -48,7 +48,7 @@ def test_features_named_beforehand_are_judged_by_their_test(rows):
     given = judgement_of(fitted(Heckman(["x1", "x2", "x3"]), *rows).fit_)
     assert (given.kind, given.chance) == ("yes", None)
     said = str(verdict(evidence_of(fitted(Heckman(["x1", "x2", "x3"]), *rows).fit_)).sentence)
-    assert said.startswith("Selection mattered, given the exclusions: rho = 0 is rejected (p ")
+    assert said.startswith("If the excluded features have no effect of their own, those without ")
     nothing = judgement_of(fitted(Heckman(), *rows).fit_)
     assert nothing.kind == "unknown"
     assert nothing.doubt == NO_EXCLUSION

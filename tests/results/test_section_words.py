@@ -15,8 +15,8 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.plots.selection_rows import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import StandInEvidence, evidence_of
-from heckmanfa.results.headline import verdict
 from heckmanfa.results.judgement import Judgement
+from heckmanfa.results.lede import verdict
 from heckmanfa.results.section_words import (
     roles_rule,
     selection_words,
@@ -126,7 +126,8 @@ def test_the_rule_says_what_a_feature_without_effect_has(averaged):
 def test_honest_words_count_halves_and_name_no_chance():
     found = evidence(HeckmanBestSubset(honest=True, n_splits=4, random_state=0))
     words = everything(found)
-    assert "chance" not in words
+    # Only the correction has one.
+    assert "chance" not in f"{which_words(found)} {roles_rule(found)}"
     assert "Each of 4 random halves" in words
     chosen = max(found.features, key=lambda one: one.chance or 0.0)
     assert f"{chosen.name} was chosen by {round(4 * chosen.chance)} of 4" in words
@@ -139,7 +140,7 @@ def test_honest_words_count_halves_and_name_no_chance():
         (Heckman(prediction_features=["educ"]), "educ is taken to predict lwage", "chance"),
         (Heckman(), "age, kids5, city and huswage are taken to predict lwage", "chance"),
         (HeckmanAverage(rho_range=(-0.3, 0.3)), "rho tests nothing", "rival"),
-        (HeckmanAverage(always=FEW), "always included", "chance of"),
+        (HeckmanAverage(always=FEW), "always included", "A chance"),
     ],
 )
 def test_special_cases_have_words_of_their_own(model, said, never):

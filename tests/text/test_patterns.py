@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 
 import heckmanfa
 from heckmanfa.data.columns.values import as_number, shape_of
+from heckmanfa.report.glossary import TERMS
 from heckmanfa.results.hypotheses import _with_stand_ins
 
 _SOURCE = Path(heckmanfa.__file__).parent
 _METHODS = frozenset(["match", "search", "fullmatch", "sub", "split", "findall", "finditer"])
 # The patterns of these calls are not literals; they are tested on their own below.
-_MADE = {("results/hypotheses.py", "'|'.join(patterns)")}
+_MADE = {
+    ("results/hypotheses.py", "'|'.join(patterns)"),
+    ("report/glossary.py", "f'\\\\b(?:{self.pattern})\\\\b'"),
+}
 
 _LONG, _SLOW = 4000, 0.01
 # A quadratic pattern takes sixteen times as long for a text of four times the length.
@@ -203,6 +207,11 @@ def test_patterns_made_of_foreign_names_do_so_too():
         start = time.process_time()
         _with_stand_ins(pump * (_LONG // len(pump)), names)
         assert time.process_time() - start < 2.0
+
+
+def test_words_of_the_glossary_are_found_in_proportion_to_a_text():
+    for term in TERMS:
+        _refuse_slow(Use(term.name, re.compile(rf"\b(?:{term.pattern})\b", re.I), "search"))
 
 
 def test_nothing_longer_than_400_characters_is_a_number():

@@ -21,6 +21,7 @@ from heckmanfa.results.checks import Check, checks_of, checks_of_warnings, order
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import ratio_facts
 from heckmanfa.results.fit_tests import ENOUGH_ROWS, is_crowded, rows_per_feature
+from heckmanfa.results.funnel import LACKING, NOT_DATA
 from heckmanfa.results.weight_facts import kinds_fact
 from heckmanfa.text.labels import label, level_label, said, said_all
 from heckmanfa.text.option_words import option, told
@@ -100,11 +101,6 @@ def _of_coded_numbers(columns: Sequence[CodedNumbers]) -> list[Fact]:
 # Tests of what a model assumes, without and with classes, and checks of classes that refit it.
 _N_TESTS, _N_CLASS_TESTS, _N_REFITS = 5, 4, 2
 # What a fit says of rows that it left out, by its count.
-_LEFT_OUT = {
-    "left_out_outcome_missing": "are selected but lack the outcome",
-    "left_out_zero_weight": "have a weight of zero",
-    "left_out_separation": "have a selection that a column decides exactly",
-}
 # Facts about a search in all rows, which honest estimates do not rest on.
 _OF_ONE_SEARCH = frozenset({"best_set", "left_out", "weight_kinds"})
 # Derived columns that are listed one by one.
@@ -270,13 +266,12 @@ def _of_crowding(fitted: FittedQuestion) -> list[Fact]:
 
 def _of_rows(fitted: FittedQuestion) -> list[Fact]:
     """Count the rows that were left out for other reasons than that they lack a feature."""
-    counts = fitted.row_counts
-    clauses = [
-        f"{count(counts[key])} {words}" for key, words in _LEFT_OUT.items() if counts.get(key)
-    ]
-    if not clauses:
+    funnel = fitted.funnel
+    others = [loss for loss in funnel.left_out if loss.reason not in (LACKING, NOT_DATA)]
+    # A large loss is a fact of its own, with every reason.
+    if not others or funnel.is_large_loss:
         return []
-    words = f"Of {count(counts['total'])} rows, {listed(clauses)}."
+    words = f"Of {plural(funnel.read, 'row')}, {listed([loss.words for loss in others])}."
     return [Fact("rows_dropped", "note", meaning=words)]
 
 

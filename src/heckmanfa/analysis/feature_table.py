@@ -15,11 +15,12 @@ from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.selection_rows import SelectionDriver
 from heckmanfa.report.content import coefficient_blocks, selection_blocks
 from heckmanfa.report.reported import Reported
-from heckmanfa.results.document import Block, Code, Heading, Notes, PageBlock, Paragraph
+from heckmanfa.results.answer import in_percents
+from heckmanfa.results.document import Block, Code, CodeTabs, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effects import UNKNOWN, Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
-from heckmanfa.text.labels import Labels, label, said, said_level, with_name
+from heckmanfa.text.labels import Labels, label, said, with_name
 from heckmanfa.text.table import Column, Table
 from heckmanfa.text.wording import true_minus
 
@@ -28,10 +29,11 @@ def feature_frame(pictures: Pictures) -> pd.DataFrame:
     """Return a row for each feature, and for each level of a category.
 
     Features come in the order of `Analysis.roles`. Chances are shares of BIC, AIC and EBIC weight,
-    and of BIC weight without lambda; effects are per unit, those on selection in percentage points
-    for the change that the table names. Effects on a binary outcome are on its probability, from 0
-    to 1, beside a naive probit in place of least squares. Labels and units stand beside names if
-    there are any.
+    and of BIC weight without lambda. Effects are of ``step`` more of a feature, in its units, or of
+    the ``change`` to a level; those on selection are in percentage points, for the change that the
+    table names. Effects on a logarithm are also in percent. Effects on a binary outcome are on its
+    probability, from 0 to 1, beside a naive probit in place of least squares. Labels and units
+    stand beside names if there are any.
     """
     margins, evidence = pictures.margins, pictures.evidence
     drivers = {} if margins is None else {driver.name: driver for driver in margins.drivers}
@@ -39,13 +41,17 @@ def feature_frame(pictures: Pictures) -> pd.DataFrame:
     lines = [
         line
         for feature in evidence.ordered()
-        for line in _lines(feature, drivers.get(feature.name), naive, pictures.labels)
+        for line in _lines(evidence, feature, drivers.get(feature.name), naive, pictures.labels)
     ]
     return pd.DataFrame(lines)
 
 
 def _lines(
-    feature: FeatureEvidence, driver: SelectionDriver | None, naive: str, labels: Labels
+    evidence: Evidence,
+    feature: FeatureEvidence,
+    driver: SelectionDriver | None,
+    naive: str,
+    labels: Labels,
 ) -> list[dict[str, Any]]:
     """Return the lines of one feature: one, or one for each level of a category.
 
@@ -71,9 +77,13 @@ def _lines(
         if labels.levels:
             line["level_label"] = labels.levels.get((feature.name, level), "")
         line |= {"reference": feature.reference, **common}
+        column = _column(item)
+        line["step"] = evidence.naming.step_of(column)
+        line["change"] = evidence.naming.step_words(column)
         for name, effect in zip(("effect", naive, "all_features"), effects, strict=True):
             known = effect or UNKNOWN
             line |= {name: known.estimate, f"{name}_low": known.low, f"{name}_high": known.high}
+        line |= in_percents(evidence.words, item, naive)
         line["selection_p_value"] = feature.selection_p
         line["selection_chance"] = feature.selection_chance
         change = changes[place] if in_order else None
@@ -82,6 +92,11 @@ def _lines(
             line[f"selection_points_{end}"] = getattr(change, end, float("nan"))
         lines.append(line)
     return lines
+
+
+def _column(item: FeatureEvidence | LevelEvidence) -> int:
+    """Return the column of X whose effect is given."""
+    return item.column if isinstance(item, LevelEvidence) else item.lead
 
 
 def _words_of(name: str, labels: Labels) -> dict[str, str]:
@@ -128,7 +143,7 @@ def _readable(blocks: Iterable[PageBlock]) -> Iterable[Block]:
                 for row in block.rows
             )
             yield replace(block, rows=tuple(rows)).without_empty()
-        elif not isinstance(block, Code):
+        elif not isinstance(block, Code | CodeTabs):
             yield block
 
 
@@ -158,21 +173,21 @@ def _roles_table(evidence: Evidence) -> Table:
     rows = []
     for feature in evidence.ordered():
         for item in feature.levels or (feature,):
-            level = item.name if feature.levels else feature.level
-            ends = (said_level(feature.name, end) for end in (level, feature.reference))
-            change = " rather than ".join(ends) if level else ""
+            change = evidence.naming.step_words(_column(item))
             line = [with_name(feature.name), change, evidence.share_words(feature), feature.role]
             for effect in (item.effect, item.least_squares):
                 value, low, high = words.numbers(effect.estimate, effect.low, effect.high)
                 line += [value, f"{low} to {high}" if low and high else ""]
             rows.append(line)
-    unit = f", in {words.unit}" if words.unit else ""
+    unit = f", in {words.drawn_unit}" if words.drawn_unit else ""
+    if words.log is not None:
+        unit += f" of {words.log.target}"
     caption = f"Which features predict {said(evidence.outcome)}, and how much{unit}"
     return Table(columns, tuple(rows), caption, "roles-table")
 
 
 def _roles_note(evidence: Evidence) -> str:
-    held = "An effect goes with one more unit of the feature, or with the change that is named."
+    held = "An effect goes with the change that is named."
     if not evidence.has_chances:
         return held
     return f"{held} A chance is the share of BIC weight of the sets in which the feature predicts."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from heckmanfa.analysis.column_roles import joint_groups, source_columns
 from heckmanfa.analysis.prepared import Model, Prepared, model_of
-from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.request import Question, steps_in
 from heckmanfa.data.columns.column_hints import MOST_ROWS, find_products
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.inference.assessment import (
@@ -27,7 +27,7 @@ from heckmanfa.inference.assessment import (
     uncertainty_or_why,
     what_if_or_why,
 )
-from heckmanfa.report.settings import why_robust
+from heckmanfa.report.settings import today, why_robust
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
@@ -35,6 +35,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.funnel import Funnel, funnel_of
 from heckmanfa.results.labelling import labels_of
 from heckmanfa.results.naming import Naming, name_dummies
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
@@ -62,6 +63,8 @@ class FittedQuestion(Prepared):
     """warnings of the fit, which name options instead of parameters"""
     warning_kinds: tuple[type[HeckmanfaWarning], ...] = ()
     """the kind of each of them"""
+    made_on: str = field(default_factory=today)
+    """the date of the fit"""
 
     @cached_property
     @in_labels
@@ -79,7 +82,7 @@ class FittedQuestion(Prepared):
         fit, outcome = self.model.fit_, self.question.outcome
         return labels_of(self.codebook, fit, self._naming, outcome)
 
-    @property
+    @cached_property
     def _naming(self) -> Naming:
         """The names of columns of X, after the columns of the table that they encode."""
         labels = self.model.fit_.labels
@@ -96,6 +99,10 @@ class FittedQuestion(Prepared):
                 if label in self.switches and not named.levels[place]
             ),
             cluster=self.question.cluster or "",
+        ).with_steps(
+            self.model.fit_,
+            steps_in(self.question, self.encoding.sources),
+            log=self.question.log_outcome,
         )
 
     @cached_property
@@ -139,7 +146,8 @@ class FittedQuestion(Prepared):
         """Diagnostics of the model, for the rows of the fit if these are in memory."""
         X = None if self.loaded is None else self.loaded.X
         known = [report for report in (self.uncertainty, self.what_if) if report is not None]
-        return diagnose_fit(self.model.fit_, X, known, self.evidence.weights)
+        weight = None if self.loaded is None else self.loaded.roles.get("sample_weight")
+        return diagnose_fit(self.model.fit_, X, known, self.evidence.weights, weight)
 
     @cached_property
     def exclusions(self) -> Exclusions:
@@ -166,13 +174,19 @@ class FittedQuestion(Prepared):
     def facts(self) -> list[Fact]:
         """Everything worth telling about the answer, in reading order."""
         table = TableFacts(
-            n_rows=self.row_counts["total"],
-            n_missing=self.row_counts.get("left_out_regressor_missing", 0),
+            funnel=self.funnel,
             filled=self.question.missing == "mean",
             exclusions=self.exclusions,
             lost=self.lost,
         )
         return facts_of_answer(self.model.fit_, self.diagnostics, table)
+
+    @cached_property
+    @in_labels
+    def funnel(self) -> Funnel:
+        """Rows read, left out by reason, used, and with an outcome."""
+        asked = self.question.outcome
+        return funnel_of(self.model.fit_, self.row_counts, self.missing_counts, asked)
 
     @property
     def caveats(self) -> list[Fact]:

@@ -247,7 +247,8 @@ def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], 
 def typed_table(question: Question, frame: pd.DataFrame) -> Table:
     """Return a table whose columns have types, without the rows that are not data."""
     kept = without_rows(frame, question.drop_rows)
-    return Table(kept.frame, notes=tuple(notes_on_rows(kept.counts)))
+    notes = tuple(notes_on_rows(kept.counts))
+    return Table(kept.frame, notes=notes, n_dropped=kept.n_dropped)
 
 
 def _encode(
@@ -307,6 +308,7 @@ def _encode(
             groups=None if groups is None else groups[kept],
         ),
         n_rows=len(frame),
+        n_dropped=table.n_dropped,
         n_columns=len(columns),
         switches=frozenset(str(name) for name in X.columns if _is_switch(X[name].to_numpy())),
         files=files,
@@ -453,6 +455,7 @@ def _prepare_stream(
         encoding=encoding,
         rows=rows,
         n_rows=table.n_rows,
+        n_dropped=0,
         n_columns=len(table.columns),
         switches=switches_after(learned.switches, learned.encoding, encoding),
         files=table.paths,

@@ -11,6 +11,19 @@ from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from heckmanfa.analysis.option_help import (
+    COMPARE,
+    FEATURES,
+    MODEL,
+    OUTCOME,
+    PREDICT,
+    READING,
+    SEARCH,
+    TABLE,
+    WORDS,
+    About,
+    Names,
+)
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS
 from heckmanfa.text.option_types import (
     Criterion,
@@ -23,31 +36,6 @@ from heckmanfa.text.option_types import (
     Unit,
     WeightKind,
 )
-
-TABLE, OUTCOME, FEATURES, SEARCH = "Table", "Outcome", "Features", "Search"
-MODEL, READING = "Model", "Reading the table"
-WORDS = "Words for readers"
-COMPARE, PREDICT = frozenset(["compare"]), frozenset(["predict"])
-
-Names = tuple[str, ...]
-"""names of columns; one name, and any sequence of names, also count"""
-
-
-@dataclass(frozen=True)
-class About:
-    """What the command line says about an option, beside its name, type and default."""
-
-    help: str
-    group: str
-    """title under which help lists it"""
-    also_in: frozenset[str] = frozenset()
-    """commands that have it, beside ``fit``"""
-    least: float | None = None
-    """smallest value"""
-    metavar: str | None = None
-    """what help shows in place of a value"""
-    words: Collection[str] = ()
-    """the values that it takes, if its type does not say so"""
 
 
 @dataclass(frozen=True)
@@ -62,30 +50,58 @@ class Options:
             "s3://bucket/a; - is CSV from standard input.",
             TABLE,
             COMPARE,
+            brief="A table: CSV, Parquet, Feather, Stata or Excel.",
         ),
     ]
     outcome: Annotated[
-        str, About("Column of the outcome, empty where it is not observed.", OUTCOME, COMPARE)
+        str,
+        About(
+            "Column of the outcome, empty where it is not observed.",
+            OUTCOME,
+            COMPARE,
+            brief="Column of the outcome, empty where not observed.",
+        ),
     ]
     selected: Annotated[
         str | None,
-        About("Column of 0 and 1 (or yes and no) that says who is selected.", OUTCOME, COMPARE),
+        About(
+            "Column of 0 and 1 (or yes and no) that says who is selected.",
+            OUTCOME,
+            COMPARE,
+            brief="Column of 0 and 1 that says who is selected.",
+        ),
     ] = None
     features: Annotated[
         Names,
-        About("Columns to use, separated by commas; all others unless given.", FEATURES, COMPARE),
+        About(
+            "Columns to use, separated by commas; all others unless given.",
+            FEATURES,
+            COMPARE,
+            brief="Columns to use; all others unless given.",
+        ),
     ] = ()
     exclude: Annotated[
-        Names, About("Columns not to use in either equation.", FEATURES, COMPARE)
+        Names,
+        About(
+            "Columns not to use in either equation.", FEATURES, COMPARE, brief="Columns not to use."
+        ),
     ] = ()
     predict_with: Annotated[
         Names,
-        About("Columns that may predict; with --search none, those that do.", FEATURES),
+        About(
+            "Columns that may predict; with --search none, those that do.",
+            FEATURES,
+            brief="Columns that may predict.",
+        ),
     ] = ()
     always: Annotated[Names, About("Columns that the search must let predict.", FEATURES)] = ()
     select_only: Annotated[
         Names,
-        About("Columns that drive selection and must not predict (exclusions).", FEATURES),
+        About(
+            "Columns that drive selection and must not predict (exclusions).",
+            FEATURES,
+            brief="Columns that must not predict (exclusions).",
+        ),
     ] = ()
     search: Annotated[
         Search | None,
@@ -95,6 +111,7 @@ class Options:
             "and --criterion mean best-subset. A binary outcome has best-subset (unless given), "
             "average and none.",
             SEARCH,
+            brief="average, best-subset, fa, lasso or none.",
         ),
     ] = None
     search_in: Annotated[
@@ -133,7 +150,11 @@ class Options:
     ] = None
     method: Annotated[
         Method | None,
-        About("two-step (unless given) or ml; a binary outcome is fitted by ml.", MODEL),
+        About(
+            "two-step (unless given) or ml; a binary outcome is fitted by ml.",
+            MODEL,
+            brief="two-step or ml.",
+        ),
     ] = None
     start: Annotated[
         float | None,
@@ -144,18 +165,32 @@ class Options:
         About("With --search none: hold rho at this value instead of estimating it.", MODEL),
     ] = None
     weights: Annotated[
-        str | None, About("Column of weights; compare takes frequencies only.", MODEL, COMPARE)
+        str | None,
+        About(
+            "Column of weights; compare takes frequencies only.",
+            MODEL,
+            COMPARE,
+            brief="Column of weights.",
+        ),
     ] = None
     weight_kind: Annotated[WeightKind, About("frequency (they count rows) or sampling.", MODEL)] = (
         "frequency"
     )
     cluster: Annotated[
-        str | None, About("Column of clusters, whose rows are dependent.", MODEL)
+        str | None,
+        About("Column of clusters, whose rows are dependent.", MODEL, brief="Column of clusters."),
     ] = None
-    robust: Annotated[bool, About("Robust standard errors.", MODEL)] = False
+    robust: Annotated[
+        bool, About("Robust standard errors.", MODEL, brief="Robust standard errors.")
+    ] = False
     missing: Annotated[
         Missing,
-        About("Rows that lack a feature: drop, or mean (fill in the mean).", FEATURES, COMPARE),
+        About(
+            "Rows that lack a feature: drop, or mean (fill in the mean).",
+            FEATURES,
+            COMPARE,
+            brief="Rows that lack a feature: drop or mean.",
+        ),
     ] = "drop"
     on_separation: Annotated[
         OnProblem,
@@ -166,10 +201,23 @@ class Options:
             COMPARE,
         ),
     ] = "error"
-    categorical: Annotated[Names, About("Columns to treat as categories.", FEATURES, COMPARE)] = ()
+    categorical: Annotated[
+        Names,
+        About(
+            "Columns to treat as categories.",
+            FEATURES,
+            COMPARE,
+            brief="Columns to treat as categories.",
+        ),
+    ] = ()
     numeric: Annotated[Names, About("Columns to treat as numbers.", FEATURES, COMPARE)] = ()
     honest: Annotated[
-        bool, About("Choose on one half of the rows, estimate on the other.", SEARCH)
+        bool,
+        About(
+            "Choose on one half of the rows, estimate on the other.",
+            SEARCH,
+            brief="Choose on half of the rows, estimate on the rest.",
+        ),
     ] = False
     decimal: Annotated[
         str | None,
@@ -194,6 +242,7 @@ class Options:
             "Sheet of an Excel file, by name or number (the first that is not empty unless given).",
             READING,
             COMPARE | PREDICT,
+            brief="Sheet of an Excel file.",
         ),
     ] = None
     header_row: Annotated[
@@ -213,6 +262,7 @@ class Options:
             "as in income=-99.",
             READING,
             COMPARE,
+            brief="Values that mean missing, such as -99.",
         ),
     ] = ()
     dates: Annotated[
@@ -228,6 +278,7 @@ class Options:
             "that rows of the fit have, unless given).",
             FEATURES,
             metavar="COLUMN=LEVEL",
+            brief="Level that the others are compared with.",
         ),
     ] = ()
     """also a dictionary of levels by column"""
@@ -281,6 +332,7 @@ class Options:
             OUTCOME,
             COMPARE,
             words=OUTCOME_MODELS,
+            brief="linear (amounts) or binary (two classes).",
         ),
     ] = None
     positive: Annotated[
@@ -290,6 +342,7 @@ class Options:
             "or the second in order).",
             OUTCOME,
             COMPARE,
+            brief="Class whose probability is modelled.",
         ),
     ] = None
     outcome_transform: Annotated[
@@ -298,14 +351,25 @@ class Options:
             "Fit the logarithm of an amount: log, or log1p for log(1 + y), which allows zeros. "
             "Predictions are still amounts.",
             OUTCOME,
+            brief="Fit the logarithm of an amount: log or log1p.",
         ),
     ] = None
+    log_outcome: Annotated[
+        bool,
+        About(
+            "Say that the outcome column already holds logarithms, as lwage does: effects are then "
+            "said in percent, and nothing else changes.",
+            OUTCOME,
+            brief="The outcome is a logarithm; say effects in percent.",
+        ),
+    ] = False
     labels: Annotated[
         str | Any | None,
         About(
             "A codebook, such as codebook.csv: a table with column, and any of label, unit and "
             "levels (0=country; 1=city). Readers see labels in place of names.",
             WORDS,
+            brief="A codebook: labels, units, levels.",
         ),
     ] = None
     """also a dictionary of labels by column, or a `heckmanfa.tables.Codebook`"""
@@ -318,7 +382,31 @@ class Options:
         ),
     ] = ()
     """also a dictionary of units by column"""
-    title: Annotated[str | None, About("Title of the report.", WORDS)] = None
+    profile: Annotated[
+        Names,
+        About(
+            "Somebody whose expected outcome the report shows, in place of typical rows, as in "
+            '"educ=16,kids5=2"; may be repeated. What is not named is as in the typical row.',
+            WORDS,
+            metavar="COLUMN=VALUE,...",
+            brief="Show somebody's expected outcome: educ=16,kids5=2.",
+        ),
+    ] = ()
+    """also a dictionary of values by column, or several"""
+    step: Annotated[
+        Names,
+        About(
+            "Change of a column that effects are said of, as in income=1000, in its units. Unless "
+            "given, one unit or a round number near one standard deviation.",
+            WORDS,
+            metavar="COLUMN=NUMBER",
+            brief="Change that effects are said of, as income=1000.",
+        ),
+    ] = ()
+    """also a dictionary of steps by column"""
+    title: Annotated[
+        str | None, About("Title of the report.", WORDS, brief="Title of the report.")
+    ] = None
 
 
 @dataclass(frozen=True)

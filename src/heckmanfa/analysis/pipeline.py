@@ -20,6 +20,8 @@ from heckmanfa.analysis.feature_table import feature_frame, table_blocks, with_l
 from heckmanfa.analysis.fitted_question import FittedQuestion
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Loaded, fit_question
+from heckmanfa.analysis.profiles import read_profiles
+from heckmanfa.analysis.question_code import code_of
 from heckmanfa.analysis.question_words import describe_question, row_blocks, run_again
 from heckmanfa.analysis.refits import HeldOut, hold_out
 from heckmanfa.analysis.request import Question, naming_keywords, question_about
@@ -31,12 +33,15 @@ from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.plots.people_intervals import people_frame
+from heckmanfa.report.programs import Programs
 from heckmanfa.report.reported import Reported
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.document import Block
+from heckmanfa.results.funnel import LACKING, NOT_DATA
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.table_files import SavedTable, check_table_path, write_saved
 from heckmanfa.text.labels import in_labels, said
@@ -85,15 +90,15 @@ class Analysis(FittedQuestion):
 
     @in_labels
     def _card(self) -> str:
-        return card_html(self.answer, self.pictures().forest, self.question.fitted)
+        return card_html(self.answer, self.pictures().forest, self.evidence.outcome_names)
 
     @cached_property
     @in_labels
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
         asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
-        bounds = bounds_of(self.model.fit_) if asked else None
-        written = may_write(self.evidence, self.checks, bounds=bounds)
+        bounds = bounds_of(self.model.fit_, self.evidence.naming) if asked else None
+        written = may_write(self.evidence, self.checks)
         return answer_of(self.evidence, self.checks, bounds=bounds, may_write=written)
 
     @cached_property
@@ -104,6 +109,18 @@ class Analysis(FittedQuestion):
         from its reference. What is not known is NaN.
         """
         return roles_frame(self.evidence)
+
+    @property
+    @in_labels
+    def people(self) -> pd.DataFrame:
+        """What the model expects of typical rows, or of those that ``profile`` describes.
+
+        A row for each of them and each expectation: ``person``, ``described``, ``quantity``
+        (anyone, selected, unselected, or selection, the probability of having an outcome),
+        ``estimate``, ``ci_low`` and ``ci_high``. Without rows in memory there are no typical ones.
+        """
+        people = self.pictures().people
+        return people_frame(() if people is None else people.people)
 
     @cached_property
     @in_labels
@@ -121,12 +138,15 @@ class Analysis(FittedQuestion):
     def _pictures(self) -> Pictures:
         rows = self.rows
         picture_rows = partial(PictureRows, self.model.fit_, self.evidence.naming)
+        profiles = read_profiles(
+            self.question.profile, [*self.encoding.sources, *self.encoding.left_out]
+        )
         if not isinstance(rows, Loaded):
-            return Pictures(self.evidence, picture_rows(rows), self.labels)
+            return Pictures(self.evidence, picture_rows(rows), self.labels, profiles)
         made = picture_rows(
             rows.X, self.outcome, rows.selected, rows.weight, derived=self.derived_columns
         )
-        return Pictures(self.evidence, made, self.labels)
+        return Pictures(self.evidence, made, self.labels, profiles)
 
     @cached_property
     @in_labels
@@ -139,6 +159,11 @@ class Analysis(FittedQuestion):
     def claims(self) -> tuple[Claim, ...]:
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.facts, self.checks)
+
+    @cached_property
+    def code(self) -> Programs:
+        """Code in Python, R and Stata (``python``, ``r``, ``stata``) that gives these numbers."""
+        return code_of(self)
 
     def save_table(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write roles and coefficients to a file; the ending of its name decides the format.
@@ -198,8 +223,10 @@ class Analysis(FittedQuestion):
             or f"{said(self.question.fitted)}: a selection model of {shown(self.question.called)}",
             heading=self.question.title or "",
             labels=self.labels,
+            made_on=self.made_on,
             called=self.question.called,
             row_counts=self.row_counts,
+            funnel=self.funnel,
             n_features=len(self.feature_columns),
             settings=describe_question(self),
             rows=row_blocks(self, notes),
@@ -271,19 +298,25 @@ def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Ana
     if prepared.encoding.has_rules:
         # Whoever loads the model predicts from the columns of a table, not from dummies.
         attach_encoding(model, prepared.encoding)
-    counts = model.row_counts_ | {"total": prepared.n_rows}
+    counts = model.row_counts_ | {"total": prepared.n_rows + prepared.n_dropped}
+    if prepared.n_dropped:
+        counts[NOT_DATA] = prepared.n_dropped
     # The fit counted the rows that are not in memory.
-    lost = counts.pop("left_out_regressor_missing", 0)
+    lost = counts.pop(LACKING, 0)
     if loaded is not None:
         lost = prepared.n_rows - len(loaded.y)
     known = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
     if loaded is None:
         said = (getattr(warning.message, "lost", None) for warning in caught)
         known["lost"] = next((lost_rows for lost_rows in said if lost_rows is not None), None)
-    return Analysis(
+    analysis = Analysis(
         **known,
         model=model,
-        row_counts=counts | {"left_out_regressor_missing": lost},
+        row_counts=counts | {LACKING: lost},
         warnings=tuple(messages),
         warning_kinds=tuple(messages.values()),
     )
+    if question.profile:
+        # A value that cannot be used is refused before anything is written.
+        analysis.people  # noqa: B018
+    return analysis

@@ -14,7 +14,7 @@ import pandas as pd
 
 from heckmanfa.analysis.column_roles import errors_in_sources, joint_groups
 from heckmanfa.analysis.model_classes import class_named
-from heckmanfa.analysis.request import Question, references_in
+from heckmanfa.analysis.request import Question, references_in, steps_in
 from heckmanfa.analysis.targets import Target
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_hints import CodedNumbers
@@ -27,7 +27,12 @@ from heckmanfa.data.missing_features import LostRows, explain_lost
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.arrow_rows import ArrowRows
-from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
+from heckmanfa.errors import (
+    InputError,
+    MissingValueError,
+    NoOutcomeError,
+    UnknownFeatureError,
+)
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
 from heckmanfa.model.equations import refuse_partial_copies
@@ -76,6 +81,8 @@ class Prepared:
     """in memory, or read in passes"""
     n_rows: int
     """rows of the table"""
+    n_dropped: int
+    """rows beside these that the user says are not data"""
     n_columns: int
     """columns of the table"""
     switches: frozenset[str]
@@ -96,6 +103,22 @@ class Prepared:
     """rows left out because they lack a feature; of rows read in passes, only the fit knows"""
     codebook: Codebook
     """what readers call the columns: as the user says, or as the table has it"""
+
+    def __post_init__(self) -> None:
+        """Refuse steps of columns that take none."""
+        try:
+            steps = steps_in(self.question, self.encoding.sources)
+        except UnknownFeatureError as error:
+            raise InputError(f"{option('step')} is about features: {error}") from None
+        for name in steps:
+            what = "is a category" if name in self.encoding.levels else ""
+            if name in self.switches:
+                what = "holds only 0 and 1"
+            if what:
+                raise InputError(
+                    f"{option('step')}: {quoted(name)} {what}, so its effect is that of a level "
+                    "rather than another"
+                )
 
     @property
     def missing_counts(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heckmanfa.analysis.fitted_question import FittedQuestion
+from heckmanfa.analysis.question_code import code_of
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.settings import (
@@ -29,7 +30,7 @@ _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
     "that none is better, or with a bound on how much better one could be.",
     "average": "None is chosen: estimates are averages over every assignment of features, weighted "
-    "by AIC.",
+    "by BIC.",
     "fa": "Heckman-FA (Mai and Wu, 2023): an assignment function is trained, and assignments are "
     "drawn from its probabilities.",
     "fa-star": "Heckman-FA* (Mai and Wu, 2023): an assignment function is trained, and the "
@@ -52,7 +53,7 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
     question, model, evidence = fitted.question, fitted.model, fitted.evidence
     fit = evidence.fit
     outcome, table = said(question.outcome), shown(question.called)
-    size = f"{count(fitted.n_rows)} rows, {plural(fitted.n_columns, 'column')}"
+    size = f"{count(fitted.funnel.read)} rows, {plural(fitted.n_columns, 'column')}"
     who = f"{outcome} is not missing"
     if question.selected is not None:
         who = f"{said(question.selected)} says so"
@@ -154,8 +155,8 @@ def _chances(evidence: Evidence) -> dict[str, str]:
 
 def row_blocks(fitted: FittedQuestion, notes: Sequence[str]) -> list[PageBlock]:
     """Account for every row and column of the table; ``notes`` say how columns were used."""
-    counts = fitted.row_counts
-    blocks: list[PageBlock] = [rows_table(fitted.model.fit_, counts, "All rows of the table")]
+    funnel = fitted.funnel
+    blocks: list[PageBlock] = [rows_table(funnel, "All rows of the table")]
     if fitted.streamed:
         how = fitted.how_read
         blocks.append(Paragraph(f"{how[0].upper()}{how[1:]}."))
@@ -163,7 +164,7 @@ def row_blocks(fitted: FittedQuestion, notes: Sequence[str]) -> list[PageBlock]:
         missing = sorted(fitted.missing_counts.items(), key=lambda item: -item[1])
         caption = "Rows that lack a feature"
         blocks += [
-            shares_table("Feature", missing, counts["total"], caption, "missing-table"),
+            shares_table("Feature", missing, funnel.read, caption, "missing-table"),
             Paragraph("A row that lacks several features counts in each.", "note"),
         ]
     encoding = fitted.encoding
@@ -186,7 +187,7 @@ def run_again(fitted: FittedQuestion) -> list[PageBlock]:
     if not files:
         made = f"{shown(question.called)}: not a file that can be read again."
     words = f"{made} Seed {question.seed}. {versions()}"
-    return [Code(question.command()), Paragraph(words, "note")]
+    return [Code(question.command()), code_of(fitted).tabs(), Paragraph(words, "note")]
 
 
 def _digest(fitted: FittedQuestion) -> str:

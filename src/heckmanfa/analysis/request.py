@@ -13,6 +13,7 @@ from typing import Any, NoReturn, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND, OutcomeModel, as_kind
+from heckmanfa.analysis.profiles import profile_texts, read_profiles
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.files.paths import local_path
@@ -23,6 +24,7 @@ from heckmanfa.data.scan.places import is_url, name_of
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.results.naming import name_on_scale
+from heckmanfa.results.steps import read_step
 from heckmanfa.text.option_types import Method, Search
 from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
@@ -36,6 +38,8 @@ _ROLES = {
     "sample_weight": "weights",
     "groups": "cluster",
 }
+# Options that not every kind of outcome has.
+_OF_SOME = ("positive", "rho_range", "outcome_transform", "search", "method", "criterion")
 # Options that name features.
 _NAMING = ("predict_with", "always", "select_only", "selection_always", "selection_never")
 
@@ -52,8 +56,11 @@ class Question(Options):
         object.__setattr__(self, "data", local_path(self.data))
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("reference", "units") and isinstance(value, Mapping):
+            if field.name in ("reference", "units", "step") and isinstance(value, Mapping):
                 value = tuple(f"{name}={label_of(level)}" for name, level in value.items())
+                object.__setattr__(self, field.name, value)
+            if field.name == "profile":
+                value = profile_texts(value)
                 object.__setattr__(self, field.name, value)
             if field.name == "labels" and isinstance(value, PathLike):
                 object.__setattr__(self, field.name, fspath(value))
@@ -116,26 +123,34 @@ class Question(Options):
         """Where the table is, without the user and the password of a URL."""
         return name_of(self.data) if is_url(self.data) else self.data
 
+    def asked(self) -> dict[str, Any]:
+        """Return the options that are not their defaults, by name, without table and outcome."""
+        usual = self.searched == self.models.usual
+        said = replace(self, search=None if usual else self.searched)
+        values = {field.name: getattr(said, field.name) for field in fields(self)}
+        if not isinstance(self.labels, str):
+            # Labels in memory change no number, and no command can name them.
+            del values["labels"]
+        defaults = {field.name: field.default for field in fields(self)}
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in ("data", "outcome") and value != defaults[name]
+        }
+
     def command(self) -> str:
         """Return the command that asks this question."""
         words = ["heckmanfa", "fit", self.place, flag("outcome"), self.outcome]
-        usual = self.searched == self.models.usual
-        said = replace(self, search=None if usual else self.searched)
-        for field in fields(self):
-            value: Any = getattr(said, field.name)
-            if field.name in ("data", "outcome") or value == field.default:
-                continue
-            if field.name == "labels" and not isinstance(value, str):
-                # Labels in memory change no number, and no command can name them.
-                continue
-            named = flag(field.name)
+        for name, value in self.asked().items():
+            named = flag(name)
             if isinstance(value, bool):
                 words.append(named)
-            elif field.name == "rho_range":
+            elif name == "rho_range":
                 words += [named, *(f"{end:g}" for end in value)]
             elif isinstance(value, tuple):
-                for name in value:
-                    words += [named, f'"{name}"' if "," in name else name]
+                for item in value:
+                    several = "," in item and name != "profile"
+                    words += [named, f'"{item}"' if several else item]
             else:
                 words += [named, f"{value:.12g}" if isinstance(value, float) else str(value)]
         return shlex.join(words)
@@ -146,7 +161,7 @@ def question_of(options: Mapping[str, Any]) -> Question:
     values: dict[str, Any] = dict(options)
     for field in fields(Question):
         # An empty tuple is the default of those that list columns.
-        if field.default == () and field.name in values:
+        if field.default == () and field.name in values and field.name != "profile":
             values[field.name] = _split_names(values[field.name])
     return Question(**values)
 
@@ -237,6 +252,12 @@ def check_question(question: Question) -> None:
     if is_known:
         _check_models(question)
     refuse_logarithm(question.outcome, question.outcome_transform)
+    if question.log_outcome and question.outcome_transform is not None:
+        raise InputError(
+            f"{option('log_outcome')} says that {quoted(question.outcome)} holds logarithms "
+            f"already, and {option('outcome_transform', question.outcome_transform)} takes them: "
+            "leave one of them out"
+        )
     _check_search_in(question)
     if question.searched == "average":
         refuse_given(
@@ -301,9 +322,9 @@ def _check_start(question: Question) -> None:
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
     kind = question.family.name
-    for name in ("positive", "rho_range", "outcome_transform", "search", "method", "criterion"):
+    for name in (*_OF_SOME, "log_outcome"):
         value = getattr(question, name)
-        if value is None or _takes(kind, name, value):
+        if value in (None, False) or _takes(kind, name, value):
             continue
         others = [other for other in OUTCOME_MODELS if _takes(other, name, value)]
         words = _words(kind, name)
@@ -365,6 +386,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
                     f"{option(role_of[name])}"
                 )
     references_in(question, columns)
+    read_profiles(question.profile, columns)
     out, wanted = {*role_of, *question.exclude}, {*(question.features or columns)}
     names = [name for name in columns if name not in out and name in wanted]
     kept = {*names}
@@ -390,6 +412,12 @@ def references_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
 def units_in(question: Question, columns: Sequence[str]) -> dict[str, str]:
     """Return the unit that a question names for each of some columns."""
     return _pairs(question, "units", columns, "a column and its unit, as in educ=years")
+
+
+def steps_in(question: Question, columns: Sequence[str]) -> dict[str, float]:
+    """Return the step that a question names for each of some columns."""
+    pairs = _pairs(question, "step", columns, "a column and a number, as in income=1000")
+    return {name: read_step(name, text, option("step")) for name, text in pairs.items()}
 
 
 def _pairs(question: Question, name: str, columns: Sequence[str], what: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, la
 from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
 from heckmanfa.fit.family import Family, family_named
+from heckmanfa.results.logs import unlogged
 from heckmanfa.results.naming import EffectWords
 from heckmanfa.tables.marks import amount
 from heckmanfa.text.option_words import option, told
@@ -189,7 +190,10 @@ def _of_amounts(question: Question, values: list[float], counts: Mapping[float, 
     if question.outcome_transform is not None:
         scale = f"The model is of {shown(question.fitted)}; its predictions are means of "
         words = f"{words} {scale}{shown(name)} itself.".lstrip()
-    return Target(asked or OF_AMOUNTS, words=told(words, keywords=True))
+    if question.log_outcome:
+        scale = f"{shown(name)} holds logarithms: effects are in percent of"
+        words = f"{words} {scale} {shown(unlogged(name))}, and predictions are of {shown(name)}."
+    return Target(asked or OF_AMOUNTS, words=told(words.lstrip(), keywords=True))
 
 
 def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut
+from heckmanfa.results.answer import in_percents
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.evidence import BestAssignment
-from heckmanfa.results.headline import rivals_of
 from heckmanfa.results.search_report import inclusion_frame
+from heckmanfa.results.selection_numbers import rivals_of
 from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_words import told
@@ -31,6 +32,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "question": dataclasses.asdict(question)
         | {"data": question.place, "search": question.searched, "method": question.estimated},
         "command": question.command(),
+        "code": dataclasses.asdict(analysis.code),
         "model": _model(analysis),
         "answer": _answer(analysis),
         "selection": _selection(analysis),
@@ -42,9 +44,14 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             for claim in analysis.claims
         ],
         "not_to_be_claimed": [str(claim) for claim in analysis.claims],
-        "may_write": str(analysis.answer.may_write),
+        "may_write": [
+            {"key": item.key, "paper": str(item.paper), "news": str(item.news)}
+            for item in analysis.answer.may_write
+        ],
         "streamed": analysis.streamed,
         "rows": analysis.row_counts,
+        "funnel": analysis.funnel.as_dict(),
+        "people": analysis.people.to_dict("records"),
         "rows_missing": analysis.missing_counts,
         "columns_left_out": analysis.left_out,
         "reference_levels": analysis.encoding.references,
@@ -113,6 +120,7 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
                 "title": tile.title,
                 "kind": tile.kind,
                 "words": str(tile.words),
+                "numbers": str(tile.numbers),
             }
             for name, tile in tiles.items()
         },
@@ -136,7 +144,7 @@ def _selection(analysis: Analysis) -> dict[str, Any]:
 
 def _model(analysis: Analysis) -> dict[str, Any]:
     """Which model was fitted; a binary outcome has two classes, and effects on a probability."""
-    classes = analysis.target.classes
+    classes, log = analysis.target.classes, analysis.evidence.words.log
     return {
         "outcome_kind": analysis.target.family.name,
         "estimator": type(analysis.model).__name__,
@@ -144,6 +152,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
         "classes": None if classes is None else list(classes),
         "positive": None if classes is None else classes[1],
         "effects_are_on": str(analysis.evidence.words.target),
+        "percents_are_of": None if log is None else str(log.target),
         "words": analysis.target.words,
     }
 
@@ -190,7 +199,8 @@ def _held_out(held_out: HeldOut | str | None) -> dict[str, Any] | None:
 
 
 def _roles(analysis: Analysis) -> list[dict[str, Any]]:
-    naive = analysis.evidence.words.naive_short.replace(" ", "_")
+    evidence = analysis.evidence
+    naive = evidence.words.naive_short.replace(" ", "_")
     return [
         {
             "feature": feature.name,
@@ -199,6 +209,8 @@ def _roles(analysis: Analysis) -> list[dict[str, Any]]:
             "role": feature.role,
             "level": feature.level or None,
             "reference": feature.reference or None,
+            "step": feature.step,
+            "change": evidence.naming.step_words(feature.lead),
             "effect": feature.effect.estimate,
             "ci_low": feature.effect.low,
             "ci_high": feature.effect.high,
@@ -207,8 +219,9 @@ def _roles(analysis: Analysis) -> list[dict[str, Any]]:
             f"{naive}_high": feature.least_squares.high,
             "selection_p": feature.selection_p,
             "selection_chance": feature.selection_chance,
+            **in_percents(evidence.words, feature, naive),
         }
-        for feature in analysis.evidence.ordered()
+        for feature in evidence.ordered()
     ]
 
 

@@ -10,15 +10,17 @@ from rich.console import Console
 from rich.text import Text
 
 from heckmanfa.analysis import Analysis
-from heckmanfa.results.checks import Check, count_words, fine_words
+from heckmanfa.cli.console import known_height
+from heckmanfa.results.checks import Check, count_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.naming import EffectWords
 from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.labels import label, labelled, said, said_level
-from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, plural, rest_text
+from heckmanfa.text.passage import join
+from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.wording import chance_text, listed, plural, rest_text
 
 MOST_ROWS = 20
 """Of more features, only the likeliest are shown; the rest are counted."""
@@ -55,7 +57,7 @@ def role_lines(evidence: Evidence, width: int) -> list[Line]:
     """Return the lines of the table for a console so wide, its head first."""
     ordered = evidence.ordered()
     chosen = ordered if len(ordered) <= MOST_ROWS else _likeliest(ordered)
-    names = [_name(feature) for feature in chosen]
+    names = [_name(evidence, feature) for feature in chosen]
     columns = _kept(_columns(evidence, chosen), names, width)
     room = width - _INDENT - sum(column.width + _GAP for column in columns)
     longest = max([cell_len("feature"), *map(cell_len, names)])
@@ -100,11 +102,13 @@ def _rest(rest: Sequence[FeatureEvidence]) -> str:
     return rest_text(len(rest), max(chances), NO_SIGN_BELOW)
 
 
-def _name(feature: FeatureEvidence) -> str:
-    """Name a feature; of a category, with the level whose effect is shown."""
+def _name(evidence: Evidence, feature: FeatureEvidence) -> str:
+    """Name a feature with the level whose effect is shown, or with a step that is not one."""
     if feature.level:
         is_is = " = " if label(feature.name) == feature.name else ": "
         return f"{said(feature.name)}{is_is}{said_level(feature.name, feature.level)}"
+    if feature.step != 1.0:
+        return f"{said(feature.name)} ({evidence.naming.step_words(feature.lead)})"
     return said(feature.name)
 
 
@@ -113,7 +117,7 @@ def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_C
     values = [_cells(feature.effect, words) for feature in features]
     plain = [_cells(feature.least_squares, words)[0] for feature in features]
     columns = [
-        _Column("points" if words.unit else "effect", [estimate for estimate, _ in values]),
+        _Column(words.title, [estimate for estimate, _ in values]),
         _Column("95% interval", [interval for _, interval in values], spare=1),
         _Column(words.naive_short, plain, spare=2),
     ]
@@ -161,52 +165,54 @@ _LABEL = 7
 _NARROWEST = 20
 
 
-def show(analysis: Analysis, console: Console) -> None:
-    """Print the answer first, then what it rests on."""
+def show(
+    analysis: Analysis, console: Console, *, verbose: bool = False, files: Sequence[Text] = ()
+) -> None:
+    """Print the answer first, then what it rests on, then lines about files that were written.
+
+    The answer comes again at the end of a terminal from which it scrolled away. ``verbose`` prints
+    notes and checks that are fine as well.
+    """
     with labelled(analysis.labels):
-        _show(analysis, console)
+        answer = _answer_lines(analysis, console)
+        lines = [*answer, Text(), *_ground_lines(analysis, console, verbose), *files]
+    height = known_height(console)
+    # The prompt takes a line, too.
+    if height is not None and len(lines) >= height:
+        lines += [Text(), Text("The answer again:", style="dim"), *answer]
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
-def _show(analysis: Analysis, console: Console) -> None:
+def _answer_lines(analysis: Analysis, console: Console) -> list[Text]:
     first, *others = analysis.answer.lines()
-    console.print(Text(first, style="bold"))
-    for line in others:
-        console.print(Text(line))
-    console.print()
-    if analysis.target.words:
-        console.print(Text(analysis.target.words))
-    _show_rows(analysis, console)
-    console.print()
-    _show_roles(analysis, console)
-    console.print()
-    _show_checks(analysis.checks, console)
+    wrapped = wrap(console, first, "bold")
+    return [*wrapped, *(line for words in others for line in wrap(console, words))]
+
+
+def _ground_lines(analysis: Analysis, console: Console, verbose: bool) -> list[Text]:
+    """Return what the answer rests on: rows, features, checks and claims."""
+    lines = wrap(console, analysis.target.words) if analysis.target.words else []
+    lines += [*_row_lines(analysis, console), Text(), *_feature_lines(analysis, console), Text()]
+    lines += _check_lines(analysis.checks, console, verbose)
     n = len(analysis.claims)
     if n:
-        console.print(
+        claims = (
             f"{plural(n, 'thing')} may not be claimed: {'it is' if n == 1 else 'they are'} in the "
             "report (--report) and in the JSON (--json)."
         )
+        lines += wrap(console, claims)
+    return lines
 
 
-def _show_rows(analysis: Analysis, console: Console) -> None:
+def _row_lines(analysis: Analysis, console: Console) -> list[Text]:
     """Say how rows and columns were used; what was lost is not dim."""
-    counts = analysis.row_counts
-    left_out = counts["total"] - counts["selected"] - counts["unselected"]
-    rows = (
-        f"{shown(analysis.question.called)}, {counts['total']:,} rows: {counts['selected']:,} "
-        f"selected, {counts['unselected']:,} not, {left_out:,} left out."
-    )
-    lacking = [
-        f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {said(name)}."
-        for name, count in analysis.missing_counts.items()
-    ]
+    rows = f"{shown(analysis.question.called)}: {analysis.funnel.words}"
     notes = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
     notes += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
-    if left_out:
-        console.print(Text(" ".join([rows, *lacking])))
-        console.print(Text(" ".join(notes), style="dim"))
-    else:
-        console.print(Text(" ".join([rows, *notes]), style="dim"))
+    if not analysis.funnel.lost:
+        return wrap(console, " ".join([rows, *notes]), "dim")
+    return wrap(console, rows) + wrap(console, " ".join(notes), "dim")
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:
@@ -222,37 +228,60 @@ def _weights_and_errors(analysis: Analysis) -> list[str]:
     return [*sentences, f"Standard errors: {analysis.errors}."]
 
 
-def _show_roles(analysis: Analysis, console: Console) -> None:
-    """Print the table of roles, what its chances are, and the verdict on selection."""
-    for line in role_lines(analysis.evidence, console.width):
-        console.print(Text(line.text, style=_KINDS[line.kind]), no_wrap=True, overflow="ignore")
+def _feature_lines(analysis: Analysis, console: Console) -> list[Text]:
+    """Return the table of roles, what its chances are, and the verdict on selection."""
+    lines = [
+        Text(line.text, style=_KINDS[line.kind])
+        for line in role_lines(analysis.evidence, console.width)
+    ]
     answer = analysis.answer
-    for words in (analysis.evidence.words.scale, answer.which.words):
-        if words:
-            console.print(Text(str(words), style="dim"))
-    console.print(Text(f"{answer.selection.question} {answer.selection}"))
+    which = join([answer.which.words, answer.which.numbers])
+    for words in (analysis.evidence.words.scale, which):
+        lines += wrap(console, str(words), "dim") if words else []
+    numbers = join([answer.selection.numbers, answer.how_much.numbers])
+    verdict = f"{answer.selection.question} {answer.selection} {numbers}"
+    return lines + wrap(console, verdict.rstrip())
 
 
-def _show_checks(checks: tuple[Check, ...], console: Console) -> None:
-    """Print the checks by severity, and those that are fine in one line."""
-    console.print(Text(f"Checks: {count_words(checks)}"))
-    for check in checks:
+def _check_lines(checks: Sequence[Check], console: Console, verbose: bool) -> list[Text]:
+    """Return the checks by severity; notes, and those that are fine, only if all are asked for."""
+    lines = wrap(console, f"Checks: {count_words(checks)}")
+    grave = [check for check in checks if check.level in ("problem", "caution")]
+    for check in checks if verbose else grave:
         if check.level == "ok":
+            lines += _beside(console, "ok", check.line)
             continue
-        _print_beside(console, check.level, check.finding)
+        lines += _beside(console, check.level, check.finding)
         for words in (check.words, f"Do: {check.do}" if check.do else ""):
             if words and words != check.title:
-                _print_beside(console, "", words, "dim")
-    fine = fine_words(checks)
+                lines += _beside(console, "", words, "dim")
+    rest = [] if verbose else _folded(checks)
+    if rest:
+        lines += _beside(console, "", f"--verbose shows {listed(rest)}.", "dim")
+    return lines
+
+
+def _folded(checks: Sequence[Check]) -> list[str]:
+    """Count the checks that are no warnings, by kind."""
+    notes, fine = (sum(check.level == level for check in checks) for level in ("note", "ok"))
+    counts = [plural(notes, "note")] if notes else []
     if fine:
-        _print_beside(console, "ok", fine)
+        counts.append(f"{plural(fine, 'check')} that {'is' if fine == 1 else 'are'} fine")
+    return counts
 
 
-def _print_beside(console: Console, level: str, words: str, style: str = "") -> None:
-    """Print words beside a label, which may be empty; all lines begin in one column."""
-    label = Text(f"{level:>{_LABEL}}  ", style=_LEVELS.get(level, ""))
-    room = max(console.width - len(label), _NARROWEST)
-    for line in Text(words, style=style).wrap(console, room):
+def _beside(console: Console, level: str, words: str, style: str = "") -> list[Text]:
+    """Return words beside a label, which may be empty, in its colour; all begin in one column."""
+    label = f"{level:>{_LABEL}}  "
+    style = style or _LEVELS.get(level, "")
+    lines = wrap(console, words, style, max(console.width - len(label), _NARROWEST))
+    heads = [label, *[" " * len(label)] * (len(lines) - 1)]
+    return [Text(head + line.plain, style) for head, line in zip(heads, lines, strict=True)]
+
+
+def wrap(console: Console, words: str, style: str = "", width: int | None = None) -> list[Text]:
+    """Return the lines that words take on a console; each has the style of its own."""
+    lines = [*Text(printable(words, None), style=style).wrap(console, width or console.width)]
+    for line in lines:
         line.rstrip()
-        console.print(label + line, soft_wrap=True)
-        label = Text(" " * len(label))
+    return lines

@@ -1,98 +1,35 @@
 """The commands: classes that declare their options and help, how they run, and how errors end.
 
 A command that asks a question about a table also gets options of `heckmanfa.analysis.options`,
-which come before its own.
+which come before its own (`heckmanfa.cli.declaring`).
 """
 
 from __future__ import annotations
 
 import errno
 import functools
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from heckmanfa import __version__
-from heckmanfa.analysis.options import OPTIONS, Names, QuestionOption
+from heckmanfa.cli.declaring import COMMANDS, command
+from heckmanfa.cli.topics import RESULTS, TopicalCommand
 from heckmanfa.errors import HeckmanfaError, OutOfMemoryError
-from heckmanfa.text.option_words import at_command_line, flag
+from heckmanfa.text.option_words import at_command_line
 from heckmanfa.text.printable import printable, take_any_encoding
-
-_KIND = inspect.Parameter.KEYWORD_ONLY
-_commands: list[Callable[..., None]] = []
-_Declared = TypeVar("_Declared")
-
-
-def command(declared: type[_Declared]) -> type[_Declared]:
-    """Make a command of the class of its options; its work is in the module ``run_<command>``."""
-    name = declared.__name__.removesuffix("Options").lower()
-    own = inspect.signature(declared, eval_str=True).parameters
-    asked = {
-        option.name: _parameter(option)
-        for option in OPTIONS.values()
-        if name in ("fit", "check") or name in option.about.also_in
-    }
-
-    def made(**values: Any) -> None:
-        _run(name, declared(**{option: values.pop(option) for option in own}), values)
-
-    made.__name__, made.__doc__ = name, declared.__doc__
-    parameters = [*asked.values(), *own.values()]
-    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    _commands.append(made)
-    return declared
-
-
-def _parameter(option: QuestionOption) -> inspect.Parameter:
-    """Return an option of a question as a parameter that typer reads."""
-    about = option.about
-    kind: Any = list[str] if option.kind == Names else option.kind
-    default = None if option.default == () else option.default
-    info: Any = typer.Argument(help=about.help)
-    if option.name != "data":
-        info = typer.Option(
-            *([flag(option.name)] if kind is bool else []),
-            help=about.help,
-            rich_help_panel=about.group,
-            min=about.least,
-            metavar=about.metavar,
-        )
-    if option.is_required:
-        default = inspect.Parameter.empty
-    elif default is None:
-        kind = kind | None
-    annotation = Annotated[kind, info]
-    return inspect.Parameter(option.name, _KIND, default=default, annotation=annotation)
-
-
-def _run(name: str, options: Any, asked: dict[str, Any]) -> None:
-    """Do the work of a command; ``asked`` are its options about a table.
-
-    Its module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
-    """
-    from heckmanfa.cli.console import saying  # Rich would slow the start
-
-    # The demo is a fit, and `reproduce` has a progress bar of its own.
-    module, function = ("run_fit", "demo") if name == "demo" else (f"run_{name}", "run")
-    with saying(quiet=name == "reproduce" or getattr(options, "quiet", False)) as say:
-        say("loading")
-        run = getattr(import_module(f"heckmanfa.cli.{module}"), function)
-    run(options, **asked)
-
 
 Force = Annotated[bool, Option("--force", help="Replace existing files.")]
 
 
 def _result(*names: str, help: str) -> Any:
     """Return an option of ``fit`` about where the results go."""
-    return Option(*names, help=help, rich_help_panel="Results")
+    return Option(*names, help=help, rich_help_panel=RESULTS)
 
 
 @command
@@ -100,15 +37,15 @@ def _result(*names: str, help: str) -> Any:
 class FitOptions:
     """Fit a selection model to a table, and say which features predict and which drive selection.
 
-    An outcome of two classes gets a Heckman probit: see --outcome-kind and --positive.
-
     Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.heckmanfa
 
-    (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
-    --stream-above.
+    (heckmanfa simulate wages.csv makes such a table.)
     """
 
     report: Annotated[Path | None, _result(help="Write an HTML report here.")] = None
+    brief: Annotated[
+        Path | None, _result(help="Write one HTML page here: the answer, to print on a sheet.")
+    ] = None
     save: Annotated[
         Path | None, _result(help="Write the model here (.heckmanfa), for predict.")
     ] = None
@@ -125,6 +62,9 @@ class FitOptions:
         ),
     ] = None
     quiet: Annotated[bool, _result("--quiet", "-q", help="Print nothing but errors.")] = False
+    verbose: Annotated[
+        bool, _result("--verbose", "-v", help="Print notes and checks that are fine, too.")
+    ] = False
     force: Annotated[bool, _result("--force", help="Replace existing files.")] = False
 
 
@@ -287,6 +227,19 @@ class DemoOptions:
 
 @command
 @dataclass(frozen=True, kw_only=True)
+class HelpOptions:
+    """Show the options of fit on a topic, with all that can be said about each.
+
+    Example: heckmanfa help search
+    """
+
+    topic: Annotated[
+        str | None, Argument(help="A topic, a command, or all; the topics are listed unless given.")
+    ] = None
+
+
+@command
+@dataclass(frozen=True, kw_only=True)
 class ReproduceOptions:
     """Rerun the tables of Mai and Wu's paper, with our figures beside the printed ones.
 
@@ -420,8 +373,9 @@ def _one_line(error: Exception) -> str:
     return printable(" ".join(str(error).split()))
 
 
-for _command in _commands:
-    app.command()(_with_exit_status(_command))
+for _command in COMMANDS:
+    _kind = TopicalCommand if _command.__name__ in ("fit", "check") else None
+    app.command(cls=_kind)(_with_exit_status(_command))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.progress import telling
+from heckmanfa.text.wording import true_minus
 
 if TYPE_CHECKING:
     from rich.style import StyleType
@@ -61,6 +62,19 @@ def output(piped_width: int = 110, *, most: int | None = None) -> Console:
     if not (console.is_terminal or os.environ.get("COLUMNS", "").isdigit()):
         return PrintableConsole(width=piped_width)
     return console if most is None else PrintableConsole(width=min(console.width, most))
+
+
+def known_height(console: Console) -> int | None:
+    """Return how many lines a terminal shows, or None if it is none or does not say."""
+    if not console.is_terminal:
+        return None
+    lines = os.environ.get("LINES", "")
+    if lines.isascii() and lines.isdigit():
+        return int(lines)
+    try:
+        return os.get_terminal_size(console.file.fileno()).lines or None
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager
@@ -139,7 +153,10 @@ def print_table(
     ``rows`` holds the texts of the cells; ``styles``, if given, has one for each row.
     """
     texts = [
-        [shown(cell) if column.is_name else cell for column, cell in zip(columns, row, strict=True)]
+        [
+            shown(cell) if column.is_name else true_minus(cell)
+            for column, cell in zip(columns, row, strict=True)
+        ]
         for row in rows
     ]
     widths = [

@@ -19,7 +19,7 @@ from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, some
+from heckmanfa.text.wording import number, some, true_minus
 
 
 def run(options: CompareOptions, **asked: Any) -> None:
@@ -66,7 +66,7 @@ def run(options: CompareOptions, **asked: Any) -> None:
     _show(prepared, compared, list(messages), console)
     if out is not None:
         console.print(f"written to {shown(out)}")
-    console.print(f"\n{compared.verdict}", style="bold")
+    console.print(f"\n{true_minus(str(compared.verdict))}", style="bold")
 
 
 def _show(

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.text import Text
 
 from heckmanfa.analysis import Question, analyse, save_model
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
-from heckmanfa.cli.answer_screen import show
+from heckmanfa.cli.answer_screen import show, wrap
 from heckmanfa.cli.commands import DemoOptions, FitOptions
 from heckmanfa.cli.console import MOST_WIDE, output, saying
 from heckmanfa.data.files.outputs import (
@@ -35,12 +36,14 @@ def run(options: FitOptions, **asked: Any) -> None:
     report, save, json_out = options.report, options.save, options.json_out
     save_table = options.save_table
     piped = json_out == _STANDARD
-    check_format(report, ".html", "--report")
+    pages = {"--report": report, "--brief": options.brief}
+    for name, path in pages.items():
+        check_format(path, ".html", name)
     check_format(save, ".heckmanfa", "--save")
     check_format(None if piped else json_out, ".json", "--json")
     if save_table is not None:
         check_table_path(save_table)
-    files = {"--report": report, "--save": save, "--save-table": save_table}
+    files = {**pages, "--save": save, "--save-table": save_table}
     files["--json"] = None if piped else json_out
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.
@@ -49,9 +52,10 @@ def run(options: FitOptions, **asked: Any) -> None:
         analysis = analyse(question, say)
         say("checking the answer")
         str(analysis.answer)  # made while progress is shown, and kept
-        if "--report" in places:
-            say("writing the report")
-            write_report(analysis, places["--report"].part)
+        for name in pages:
+            if name in places:
+                say("writing the report")
+                write_report(analysis, places[name].part, brief=name == "--brief")
         if "--save" in places:
             about = {"command": question.command(), "outcome": question.outcome}
             place = places["--save"].part
@@ -67,11 +71,16 @@ def run(options: FitOptions, **asked: Any) -> None:
         typer.echo(text, nl=False)
     elif not quiet:
         console = output(most=MOST_WIDE)
-        show(analysis, console)
-        written = {"report": report, "model": save, "table": save_table, "results": json_out}
-        for what, path in written.items():
-            if path is not None:
-                console.print(f"{what} written to {shown(path)}")
+        written = {
+            "report": report,
+            "brief": options.brief,
+            "model": save,
+            "table": save_table,
+            "results": json_out,
+        }
+        said = [f"{what} written to {shown(path)}" for what, path in written.items() if path]
+        lines = [line for words in said for line in wrap(console, words)]
+        show(analysis, console, verbose=options.verbose, files=lines)
 
 
 # Longer paths are cut in the middle.
@@ -106,14 +115,20 @@ def demo(options: DemoOptions) -> None:
         say("writing the report")
         write_report(analysis, places["the report"].part)
     console = output(most=MOST_WIDE)
-    show(analysis, console)
-    console.print()
-    console.print(f"the table: {shown(table)}\nthe report: {shown(page)}")
-    # A terminal can open a line of its own with one click, so it is not wrapped.
-    console.print(f"  open {shown(page.resolve().as_uri(), _LONGEST)}", soft_wrap=True)
-    console.print(
-        f"  on a remote machine: python -m http.server --directory {shlex.quote(shown(folder))}, "
-        f"then open http://localhost:8000/{page.name}",
-        soft_wrap=True,
-    )
-    console.print(f"to do the same with your own table: {Question('DATA', 'COLUMN').command()}")
+    # A terminal can open a line of its own with one click, so some are not wrapped.
+    uri = shown(page.resolve().as_uri(), _LONGEST)
+    folder_name = shlex.quote(shown(folder))
+    said = [
+        Text(),
+        *wrap(console, f"the table: {shown(table)}"),
+        *wrap(console, f"the report: {shown(page)}"),
+        Text(f"  open {uri}"),
+        Text(
+            f"  on a remote machine: python -m http.server --directory {folder_name}, then open "
+            f"http://localhost:8000/{page.name}"
+        ),
+        *wrap(
+            console, f"to do the same with your own table: {Question('DATA', 'COLUMN').command()}"
+        ),
+    ]
+    show(analysis, console, files=said)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.errors import HeckmanfaError
+from heckmanfa.estimators.model_code import code_of_model
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.assessment import diagnose_fit, is_quick
@@ -37,8 +38,7 @@ from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.labelling import given_codebook, labels_of
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.labelling import given_codebook, labels_of, name_columns
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary, summarize
 from heckmanfa.tables.codebook import Codebook
@@ -309,6 +309,10 @@ class Reported:
         groups: Any = None,
         title: str | None = None,
         labels: Mapping[str, str] | str | PathLike[str] | Codebook | None = None,
+        brief: bool = False,
+        profiles: Sequence[Mapping[str, Any]] = (),
+        steps: Mapping[str, float] | None = None,
+        log_outcome: bool = False,
         force: bool = False,
     ) -> None:
         """Write a report of the model: the answer, pictures and checks, in one HTML file.
@@ -326,6 +330,19 @@ class Reported:
         labels : dict, path or Codebook, optional
             What readers call columns: labels by column, or a codebook, which may also have units
             and what levels mean (`heckmanfa.tables.Codebook`).
+        brief : bool
+            Whether to write one page, which prints on one sheet: the answer with its picture, the
+            rows, how far to trust it, and what may be written.
+        profiles : sequence of dict, optional
+            Rows whose expected outcomes are shown in place of those of typical rows, each a value
+            by column, as in ``[{"educ": 16, "kids5": 2}]``. What is not named is as in the typical
+            row. Needs the rows.
+        steps : dict, optional
+            The change of a column that effects are said of, in its units: ``{"income": 1000}``.
+            By default, one unit or a round number near one standard deviation.
+        log_outcome : bool
+            Whether the outcome that was fitted holds logarithms, as lwage does. Effects are then
+            said in percent.
         force : bool
             Whether an existing file may be replaced.
         """
@@ -333,7 +350,7 @@ class Reported:
         rows_given = {"y": y, "selected": selected, "sample_weight": sample_weight}
         match_rows({"X": X, **rows_given, "groups": groups})
         fit = self.fit_
-        naming = Naming.of(fit)
+        naming = name_columns(fit, steps, log_outcome=log_outcome)
         outcome = fit.origin.outcome or naming.outcome
         words = given_codebook(labels)
         words.refuse_absent([*naming.sources, outcome], "labels: the model")
@@ -341,7 +358,7 @@ class Reported:
 
         @labelled(known)
         def reported() -> ReportedFit:
-            evidence = evidence_of(fit)
+            evidence = evidence_of(fit, naming)
             status = {"selected": selected, "sample_weight": sample_weight}
             rows, reports = None, []
             if X is not None:
@@ -349,9 +366,10 @@ class Reported:
                 if rows.in_memory and fit.probit is not None:
                     reports = _reports_of_rows(self, X, y, groups, status)
             name = type(self).__name__
-            return report_of_model(evidence, name, f"{self!r}.fit(X, y)", X, rows, reports, known)
+            programs = code_of_model(self, outcome)
+            return report_of_model(evidence, name, programs, X, rows, reports, known, profiles)
 
-        write_page(reported, path, title=title, force=force)
+        write_page(reported, path, title=title, brief=brief, force=force)
 
     # The plug-in format of the package maketables. --------------------------------------------
 

@@ -147,7 +147,7 @@ class ChoiceModel(BaseEstimator):
         evidence = evidence_of(fit, effort="rough" if quick else "quick")
         facts = diagnose_fit(fit, None, (), evidence.weights).facts
         _, answer = answer_of_facts(evidence, facts)
-        return card_html(answer, forest_of(evidence), evidence.outcome)
+        return card_html(answer, forest_of(evidence), evidence.outcome_names)
 
     @classmethod
     def _with_terms(

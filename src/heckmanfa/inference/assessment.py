@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from heckmanfa.data.arrays import host
+from heckmanfa.data.sample import read_weights
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
+from heckmanfa.inference.rows_of_fit import column_or_values
 from heckmanfa.inference.uncertainty import UncertaintyInterval, bounds_of, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.results.answer import Answer, answer_of
@@ -40,22 +42,30 @@ def answer_of_facts(evidence: Evidence, facts: Iterable[Fact]) -> tuple[tuple[Ch
     fit = evidence.fit
     checks = checks_of(facts, fit, evidence.outcome)
     asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
-    bounds = bounds_of(fit) if asked else None
-    written = may_write(evidence, checks, bounds=bounds)
+    bounds = bounds_of(fit, evidence.naming) if asked else None
+    written = may_write(evidence, checks)
     return checks, answer_of(evidence, checks, bounds=bounds, may_write=written)
 
 
 def diagnose_fit(
-    fit: Fit, X: Any, reports: Sequence[Report], weights: AssignmentWeights | str | None
+    fit: Fit,
+    X: Any,
+    reports: Sequence[Report],
+    weights: AssignmentWeights | str | None,
+    sample_weight: Any = None,
 ) -> Diagnostics:
     """Return the diagnostics of a fit, with reports that need no rows added to those given.
 
-    X holds rows to predict for, or is None. ``weights`` are those of all assignments.
+    X holds rows to predict for, or is None. ``weights`` are those of all assignments, and
+    ``sample_weight`` those of the rows: frequencies say how many rows each stands for.
     """
-    index = None
+    index = counts = None
     if X is not None and fit.probit is not None:
         table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
         index = host(prediction.selection_index(fit, table))
+        if sample_weight is not None and fit.spec.weight_kind == "frequency":
+            values = column_or_values(X, sample_weight, "sample_weight")
+            counts = read_weights(values, len(index))
     reported = {report.of if isinstance(report, Untested) else type(report) for report in reports}
     added: list[Report] = []
     # Without compressed data, both need the rows.
@@ -65,4 +75,4 @@ def diagnose_fit(
         added.append(uncertainty_or_why(uncertainty_interval, *asked))
     if rowless and not fit.way.is_average and fit.held_rho is None and WhatIf not in reported:
         added.append(what_if_or_why(what_if, fit, PassedRows()))
-    return diagnose(fit, index, [*added, *reports], weights)
+    return diagnose(fit, index, [*added, *reports], weights, counts)

@@ -12,6 +12,7 @@ import numpy as np
 
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError
+from heckmanfa.inference.people import Profiles
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of, shown_model
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.rows_of_fit import FitRows
@@ -25,6 +26,7 @@ from heckmanfa.plots.correction_pictures import ImrEstimate, ImrEstimates, RhoBy
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.overlap_bars import SelectionOverlap
+from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
 from heckmanfa.results.assignment_weights import AssignmentWeights, interval_of
@@ -39,7 +41,7 @@ from heckmanfa.results.evidence_pictures import (
 )
 from heckmanfa.text.labels import Labels, in_labels
 
-_OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration"})
+_OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration", "people"})
 
 
 class Pictures:
@@ -57,13 +59,20 @@ class Pictures:
         The rows of the fit. Without them, pictures that need them are refused.
     labels : Labels, optional
         What readers call columns.
+    profiles : sequence of mapping, optional
+        Rows to predict for in place of typical ones, each a value by column.
     """
 
     def __init__(
-        self, evidence: Evidence, rows: PictureRows | None = None, labels: Labels | None = None
+        self,
+        evidence: Evidence,
+        rows: PictureRows | None = None,
+        labels: Labels | None = None,
+        profiles: Profiles = (),
     ) -> None:
         self.evidence = evidence
         self.labels = labels or Labels()
+        self._described = profiles
         self._rows = rows
 
     @cached_property
@@ -101,6 +110,15 @@ class Pictures:
     def profiles(self) -> SelectionProfiles | None:
         """P5: rows with an outcome beside those without; None if all have one."""
         return self._needed("profiles").profiles()
+
+    @cached_property
+    @in_labels
+    def people(self) -> People | None:
+        """Expected outcomes of typical rows, or of those that profiles describe.
+
+        None without rows in memory unless rows are described, or without a single outcome.
+        """
+        return self._needed("people").people(self.evidence, self._described)
 
     @cached_property
     @in_labels

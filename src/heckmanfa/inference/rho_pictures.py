@@ -32,12 +32,11 @@ from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import weights_name
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.naming import EffectWords
-from heckmanfa.text.labels import said_level
 
 # The range of rho in the picture, and its share of what the data allow.
 _WIDEST, _ALLOWED = 0.9, 0.98
-_POINTS = 37
+# Values of rho on each side of zero: every 0.02.
+_STEPS = 45
 # Points of a likelihood profile; its maxima and the ends of its interval are found beside them.
 _GRID = 15
 # Rows times squared parameters, up to which a profile takes about a second.
@@ -145,7 +144,9 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         window=evidence.window,
         second_maximum=second,
         classical=classical,
+        of_many=fit.way.is_average,
         target=str(evidence.words.target) if fit.family.has_classes else "",
+        percent_of="" if evidence.words.log is None else str(evidence.words.log.target),
     )
 
 
@@ -213,41 +214,35 @@ class _Coefficients:
         # A model may lack columns of a group.
         held = [column for column in (feature.lead, *feature.columns) if column in self.columns]
         place = 1 + self.columns.index(held[0])
-        grid = np.linspace(-self.reach, self.reach, _POINTS)
-        tenths = np.arange(-9, 10) / 10.0
-        both = np.concatenate([grid, tenths[np.abs(tenths) <= self.reach]])
+        grid = np.arange(-_STEPS, _STEPS + 1) / (_STEPS / _WIDEST)
+        inside = grid[np.abs(grid) < self.reach]
+        grid = np.round([-self.reach, *inside, self.reach], 12)
         at_hat, at_second = (
-            self._points(np.array([rho]), place)[0] if abs(rho) <= self.reach else None
+            self._points(np.array([rho]), held[0])[0] if abs(rho) <= self.reach else None
             for rho in self.marked
         )
         return RhoPanel(
             feature=feature.name,
-            detail=self._level(held[0]),
-            points=tuple(self._points(np.unique(np.round(both, 12)), place)),
+            detail=self.evidence.naming.step_words(held[0]),
+            points=tuple(self._points(grid, held[0])),
             at_hat=at_hat,
             sign_change=float(self.curve.sign_changes()[place]),
             at_second=at_second,
+            column=held[0],
+            unit=self.evidence.words.drawn_unit,
         )
 
-    def _points(self, rho: Floats, place: int) -> list[RhoPoint]:
-        fit = self.evidence.fit
-        unit = EffectWords.of(fit, self.evidence.naming.outcome).factor
-        centre = unit * self.curve.estimate(rho)[:, place]
-        reach = unit * distribution_of(fit).quantile(CONF_LEVEL)
+    def _points(self, rho: Floats, column: int) -> list[RhoPoint]:
+        """Return the effect of a step of one column at some values of rho."""
+        fit, place = self.evidence.fit, 1 + self.columns.index(column)
+        step, drawn = self.evidence.naming.step_of(column), self.evidence.words.drawn
+        centre = step * self.curve.estimate(rho)[:, place]
+        reach = step * distribution_of(fit).quantile(CONF_LEVEL)
         error = reach * self.curve.std_error(rho)[:, place]
         return [
-            RhoPoint(float(r), float(c), float(c - e), float(c + e))
+            RhoPoint(float(r), drawn(float(c)), drawn(float(c - e)), drawn(float(c + e)))
             for r, c, e in zip(rho, centre, error, strict=True)
         ]
-
-    def _level(self, column: int) -> str:
-        naming = self.evidence.naming
-        if not naming.levels[column]:
-            return ""
-        reference = naming.references[column]
-        source = naming.sources[column]
-        rather = f" rather than {said_level(source, reference)}" if reference else ""
-        return f"{said_level(source, naming.levels[column])}{rather}"
 
 
 def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:

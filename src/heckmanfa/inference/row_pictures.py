@@ -24,6 +24,7 @@ from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.formula_changes import formula_rows
 from heckmanfa.inference.formula_variables import level_words
 from heckmanfa.inference.margins import sum_effects
+from heckmanfa.inference.people import PeopleRows, Profiles, people_of
 from heckmanfa.inference.rows_of_fit import (
     FitRows,
     ReadRows,
@@ -44,6 +45,7 @@ from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
+from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import weight_words
 from heckmanfa.plots.selection_rows import (
     Profile,
@@ -52,9 +54,12 @@ from heckmanfa.plots.selection_rows import (
     SelectionMargins,
     SelectionProfiles,
 )
-from heckmanfa.results.naming import Naming, said_class
-from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
-from heckmanfa.text.wording import figure, listed
+from heckmanfa.results.diagnostics import outside
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.naming import Naming, rather, said_class
+from heckmanfa.results.steps import more_of, round_step
+from heckmanfa.text.labels import said, switch_levels
+from heckmanfa.text.wording import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,16 +97,37 @@ class PictureRows:
 
     @cached_property
     def _drivers(self) -> tuple[tuple[SelectionDriver, Profile], ...]:
-        """Features of the selection equation with their averages, the largest effect first."""
+        """Features of the selection equation with their averages.
+
+        Those come first that move it most between rows that are one standard deviation apart.
+        """
         rows, design = self._read[0], self._design
         if design is None:
-            derived = self.derived
-            if derived is None:
-                derived = _find_derived(self.fit, self.naming, rows)
-            drivers = _from_columns(self.fit, rows, moved_features(self.fit, self.naming, derived))
+            moved = moved_features(self.fit, self.naming, self._derived)
+            drivers = _from_columns(self.fit, self.naming, rows, moved)
         else:
-            drivers = _from_formulas(self.fit, self.X, self.sample_weight, rows, design)
-        return tuple(sorted(drivers, key=lambda pair: -np.nan_to_num(abs(pair[0].shown.estimate))))
+            drivers = _from_formulas(
+                self.fit, self.naming, self.X, self.sample_weight, rows, design
+            )
+        return tuple(sorted(drivers, key=lambda pair: -_moves(*pair)))
+
+    @cached_property
+    def _derived(self) -> Mapping[str, Sequence[str]]:
+        """Factors of columns that are products of others, of rows without formulas."""
+        if self.derived is None:
+            # Without selection, no column is in an equation that every row has.
+            if not self.fit.spec.selection:
+                return {}
+            return _find_derived(self.fit, self.naming, self._read[0])
+        return self.derived
+
+    def people(self, evidence: Evidence, profiles: Profiles) -> People | None:
+        """Return what is expected of typical rows, or of those that profiles describe."""
+        products: list[Product] = []
+        if self._design is None:
+            products = _products(self.fit, self.naming, self._derived)
+        source = PeopleRows(self._read[0], self.X, self._design, products)
+        return people_of(evidence, source, profiles)
 
     def margins(self) -> SelectionMargins | None:
         """Return what moves the probability of being selected; None if no outcome is missing."""
@@ -134,8 +160,9 @@ class PictureRows:
         rows = self._read[0]
         probability = mixed(self.fit, lambda member: _probability(member, rows))
         selected, weight = _stacked(rows.map(_row_columns, columns=[]))
+        beyond = outside(_index(self.fit, rows), *self.fit.index_range)
         kind, has_lambda = self.fit.spec.weight_kind, self.fit.family.has_imr
-        return overlap_of(probability, selected, weight, kind, has_lambda=has_lambda)
+        return overlap_of(probability, selected, weight, kind, beyond, has_lambda=has_lambda)
 
     def residuals(self, assignment: Mask | None = None) -> ResidualBars | None:
         """Return the residuals of an assignment, (K,), or of the model itself.
@@ -277,31 +304,31 @@ def _products(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) ->
 
 
 def _from_columns(
-    fit: Fit, rows: Rows, moved: Sequence[Moved]
+    fit: Fit, naming: Naming, rows: Rows, moved: Sequence[Moved]
 ) -> list[tuple[SelectionDriver, Profile]]:
     """Read effects and averages of columns of X, in two passes."""
     columns = sorted({column for feature in moved for column in feature.columns})
     means = means_of(rows, columns)
     place = {column: position for position, column in enumerate(columns)}
-    spreads = {
-        column: (float(means.spread[position]), bool(means.two_valued[position]))
+    steps = {
+        column: (naming.step_of(column), bool(means.two_valued[position]))
         for column, position in place.items()
     }
-    effects = selection_effects(fit, rows, moved, spreads, float(means.weight.sum()))
+    effects = selection_effects(fit, rows, moved, steps, float(means.weight.sum()))
     drivers = []
     for feature, ends in zip(moved, effects, strict=True):
-        kind, changes = "number", []
+        kind, changes, step = "number", [], 1.0
         for position, (column, effect) in enumerate(zip(feature.columns, ends, strict=True)):
-            spread, binary = spreads[column]
+            step, binary = steps[column]
             if feature.levels:
                 kind = "category"
-                words = _rather(feature.name, feature.levels[position], feature.reference)
+                words = rather(feature.name, feature.levels[position], feature.reference)
             elif binary:
                 kind, words = "binary", _switched(feature.name)
             else:
-                words = _one_more(feature.name, spread)
+                words = more_of(feature.name, step)
             changes.append(SelectionChange(words, *(100.0 * float(end) for end in effect)))
-        driver = SelectionDriver(feature.name, tuple(changes), kind, feature.along)
+        driver = SelectionDriver(feature.name, tuple(changes), kind, feature.along, step)
         best = changes.index(driver.shown)
         level = feature.levels[best] if feature.levels else ""
         drivers.append((driver, _profile(feature.name, level, means, place[feature.columns[best]])))
@@ -309,7 +336,7 @@ def _from_columns(
 
 
 def _from_formulas(
-    fit: Fit, X: Any, sample_weight: Any, rows: Rows, design: FormulaDesign
+    fit: Fit, naming: Naming, X: Any, sample_weight: Any, rows: Rows, design: FormulaDesign
 ) -> list[tuple[SelectionDriver, Profile]]:
     """Read effects and averages of the variables of formulas, from the frame that has them."""
     assert design.kept is not None
@@ -333,7 +360,9 @@ def _from_formulas(
         places = [place for place, other in enumerate(names) if other == name]
         contrasts = [read.changes[place].contrast for place in places]
         averages = partial(group_means, selected=selected, weight=weights)
-        drivers.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
+        drivers.append(
+            _variable(name, frame[name], contrasts, 100.0 * ends[places], averages, naming)
+        )
     return drivers
 
 
@@ -343,25 +372,33 @@ def _variable(
     contrasts: Sequence[tuple[Any, Any] | None],
     ends: Floats,
     averages: Callable[[Floats], GroupMeans],
+    naming: Naming,
 ) -> tuple[SelectionDriver, Profile]:
     """Return the effects of a variable of formulas, in percentage points, and its averages."""
-    kind, level, words = "category", "", []
+    kind, level, words, step = "category", "", [], 1.0
     furthest = contrasts[int(np.argmax(np.abs(ends[:, 0])))]
     if furthest is None or furthest in ((0, 1), (False, True)):
         means = averages(values.to_numpy(dtype=np.float64)[:, None])
     else:
         level = level_words(furthest[1])
         means = averages((values == furthest[1]).to_numpy(dtype=np.float64)[:, None])
-        words = [_rather(name, *map(level_words, reversed(pair))) for pair in contrasts if pair]
+        words = [rather(name, *map(level_words, reversed(pair))) for pair in contrasts if pair]
     if furthest is None:
-        spread = float(means.spread[0])
-        kind, words, ends = "number", [_one_more(name, spread)], ends * spread
+        step = _step_of_variable(name, values, float(means.spread[0]), naming)
+        kind, words, ends = "number", [more_of(name, step)], ends * step
     elif not level:
         kind, words = "binary", [_switched(name)]
     changes = [
         SelectionChange(change, *map(float, row)) for change, row in zip(words, ends, strict=True)
     ]
-    return SelectionDriver(name, tuple(changes), kind), _profile(name, level, means, 0)
+    driver = SelectionDriver(name, tuple(changes), kind, step=step)
+    return driver, _profile(name, level, means, 0)
+
+
+def _moves(driver: SelectionDriver, profile: Profile) -> float:
+    """Return how far a feature moves the probability: a number, by one standard deviation."""
+    steps = profile.spread / driver.step if driver.kind == "number" else 1.0
+    return float(np.nan_to_num(abs(driver.shown.estimate) * steps))
 
 
 def _profile(name: str, level: str, means: GroupMeans, position: int) -> Profile:
@@ -375,18 +412,16 @@ def _profile(name: str, level: str, means: GroupMeans, position: int) -> Profile
     )
 
 
-def _rather(column: str, level: str, reference: str) -> str:
-    other = said_level(column, reference, 40) if reference else "otherwise"
-    return f"{said_level(column, level, 40)} rather than {other}"
+def _step_of_variable(name: str, values: pd.Series[Any], spread: float, naming: Naming) -> float:
+    """Return the step of a variable: that of its own column, unless only other terms hold it."""
+    if name in naming.sources:
+        return naming.step_of(naming.sources.index(name))
+    return round_step(spread, whole=bool((values.dropna() % 1 == 0).all()))
 
 
 def _switched(column: str) -> str:
     one, zero = switch_levels(column)
-    return f"{zero} to {one}"
-
-
-def _one_more(column: str, spread: float) -> str:
-    return f"one SD more ({with_unit(figure(spread), column)})"
+    return f"{one} rather than {zero}"
 
 
 def _interval_words(fit: Fit, naming: Naming) -> str:
@@ -401,13 +436,18 @@ def _row_columns(block: Block) -> tuple[Mask, Floats | None]:
 
 
 def _probability(fit: Fit, rows: Rows) -> Floats:
+    return np.asarray(np.exp(log_cdf(_index(fit, rows))))
+
+
+def _index(fit: Fit, rows: Rows) -> Floats:
+    """Return the selection index of every row."""
     columns = _selecting(fit)
     equation = fit.selection_intercept, fit.selection_coef[columns]
-    return np.concatenate(list(rows.map(_block_probability, *equation, columns=columns)))
+    return np.concatenate(list(rows.map(_block_index, *equation, columns=columns)))
 
 
-def _block_probability(block: Block, intercept: float, coef: Floats) -> Floats:
-    return np.asarray(np.exp(log_cdf(intercept + block.features @ coef)))
+def _block_index(block: Block, intercept: float, coef: Floats) -> Floats:
+    return np.asarray(intercept + block.features @ coef)
 
 
 def _block_residuals(

@@ -185,13 +185,13 @@ def selection_effects(
     fit: Fit,
     rows: Rows,
     moved: Sequence[Moved],
-    means: dict[int, tuple[float, bool]],
+    changes: dict[int, tuple[float, bool]],
     weight_sum: float,
 ) -> list[list[Floats]]:
     """Return, for each feature and each of its levels, the effect on P(selected) and its ends.
 
-    ``means`` has the standard deviation of each column, and whether it holds only 0 and 1. The
-    effect of a number is its average slope times its standard deviation.
+    ``changes`` has the step of each column, and whether it holds only 0 and 1. The effect of a
+    number is its average slope times its step.
     """
     estimates = Estimates.of(fit, prediction=False, selection=True)
     read = list(estimates.columns)
@@ -203,7 +203,7 @@ def selection_effects(
     scales: list[float] = []
     for feature in moved:
         for column in feature.columns:
-            spread, binary = means[column]
+            step, binary = changes[column]
             discrete = binary or bool(feature.levels)
             others = [place[other] for other in feature.columns if other != column]
             before, after = (
@@ -218,7 +218,7 @@ def selection_effects(
                 if discrete
                 else ColumnMove({place[column]: 1.0}, None, products)
             )
-            scales.append(1.0 if discrete else spread)
+            scales.append(1.0 if discrete else step)
 
     def effects_at(own: Estimates) -> tuple[Floats, Floats]:
         values, gradients = total(

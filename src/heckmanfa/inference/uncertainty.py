@@ -32,9 +32,10 @@ from heckmanfa.results.document import Section
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
-from heckmanfa.results.headline import LITTLE_RHO
+from heckmanfa.results.naming import Naming
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_notes
+from heckmanfa.results.selection_numbers import LITTLE_RHO
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
@@ -278,11 +279,13 @@ def _terms(fit: Fit) -> list[str]:
     return ["Intercept", *(fit.labels[feature] for feature in fit.features)]
 
 
-def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) -> dict[int, Effect]:
-    """Where the coefficient of each prediction feature lies for rho in a range, by column of X.
+def bounds_of(
+    fit: Fit, naming: Naming, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)
+) -> dict[int, Effect]:
+    """Where the effect of a step of each prediction feature lies for rho in a range.
 
-    The estimate is that at rho = 0. Nothing is returned where there is no selection equation, where
-    the rows are too few for such a range, or where only rows tell.
+    They are by column of X, and the estimate is that at rho = 0. Nothing is returned where there is
+    no selection equation, where the rows are too few for such a range, or where only rows tell.
     """
     if fit.probit is None or "bounds of rho" not in fit.family.supports:
         return {}
@@ -292,7 +295,7 @@ def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) ->
         return {}
     ends = table[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
     return {
-        column: Effect(*(float(value) for value in row))
+        column: Effect(*(float(value) for value in row)).times(naming.step_of(column))
         for column, row in zip(fit.features, ends, strict=True)
     }
 

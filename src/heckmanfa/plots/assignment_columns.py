@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.plots.chance_bars import ROOM, ROW, RoleRow, role_inches, shown_rows
+from heckmanfa.plots.chance_bars import ROW, RoleRow, role_inches, shown_rows
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Axis, Bar, ColumnTip, Mark, Row, Rows, Runs
 from heckmanfa.text.labels import label, said, said_all
@@ -41,6 +41,8 @@ POSITIVE, NEGATIVE, ABSENT, MIXED = 1, -1, 0, 2
 a group have both signs."""
 
 _CELL = 20.0 / ROW
+# Room above the first row for the numbers of columns, in px.
+_ROOM = 22.0
 # Lighter columns are too narrow to be pointed at, unless they are among the first.
 _TOLD_WEIGHT, _TOLD = 0.005, 10
 _NUMBERED = 3
@@ -144,6 +146,9 @@ class AssignmentColumns(Picture):
             return "A draw of assignments, by their weight"
         return "The best assignments, each as wide as its weight"
 
+    def _look(self) -> str:
+        return "Look for features that run through from left to right: all good sets hold them."
+
     @property
     def _of_all(self) -> str:
         return "of what the halves chose" if self.halves else "of the weight"
@@ -178,7 +183,7 @@ class AssignmentColumns(Picture):
         sure = "all halves chose" if self.halves else "predicts for sure"
         text = (
             f"A column is an assignment; a feature that {sure} runs through from left to right. "
-            f"At the right its sign: ± where it turns. {self._half()}"
+            f"{self._numbered()}At the right its sign: ± where it turns. {self._half()}"
         )
         if self.is_draw:
             text += (
@@ -193,6 +198,14 @@ class AssignmentColumns(Picture):
         if self.weights != "BIC":
             text += f" They are weighed by {self.weights} here."
         return text
+
+    def _numbered(self) -> str:
+        """Say what the numbers above the columns are; nothing without any."""
+        ranks = ("the best", "the second best", "the third best")[: min(self.n_told, _NUMBERED)]
+        if not ranks:
+            return ""
+        are = [f"{number} is {rank}" for number, rank in enumerate(ranks, start=1)]
+        return f"Above the columns, {listed(are)}. "
 
     def _table(self) -> Table:
         lines = [
@@ -284,7 +297,7 @@ class AssignmentColumns(Picture):
         )
         hatched = (edges[-1], 100.0) if self._rest() else None
         rows = tuple(map(self._row, picked.rows))
-        body = x, rows, ROW, role_inches(rows), (), ROOM
+        body = x, rows, ROW, role_inches(rows), (), _ROOM
         return Rows(*body, rest=picked.rest, hatched=hatched, columns=columns)
 
     @property

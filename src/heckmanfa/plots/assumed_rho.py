@@ -28,13 +28,15 @@ from heckmanfa.plots.scene import (
 from heckmanfa.text.labels import said
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import effects, with_minus
+from heckmanfa.text.wording import PERCENT, with_minus, written_in
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""
 
 # Height of a panel, room above it and at its left, in px.
 _HEIGHT, _ROOM, _LEFT = 170.0, 22.0, 52.0
+# An interval of rho over more than this share of the axis leaves nothing to shade.
+_COVERED = 0.9
 _TABLE_RHO = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 
@@ -55,7 +57,7 @@ class RhoPanel:
     feature: str
     """name of the feature"""
     detail: str
-    """which of its levels, and rather than which; empty for a number"""
+    """the step that it is of: "one more year", "south rather than north" """
     points: tuple[RhoPoint, ...]
     """ascending in rho; one is at zero"""
     at_hat: RhoPoint | None
@@ -64,16 +66,28 @@ class RhoPanel:
     """the rho at which the coefficient is zero; NaN if it keeps its sign"""
     at_second: RhoPoint | None = None
     """at another maximum of the likelihood"""
+    column: int = 0
+    """the column of X that it is of"""
+    unit: str = ""
+    """what it is in: "percentage points", "percent", or the units of the outcome"""
 
     def at(self, rho: float) -> RhoPoint:
         """Return the point that is nearest to some rho."""
         return min(self.points, key=lambda point: abs(point.rho - rho))
 
-    def words(self, point: RhoPoint) -> str:
-        """Write the coefficient and its interval, with the decimals of the largest number."""
+    def scale(self) -> Scale:
+        """Return the scale of its axis, from 0 at the lower end to 1 at the upper one."""
+        values = [end for point in self.points for end in (point.low, point.high)]
+        return Scale.over(values, 0.0, 1.0, pad=0.04, include=(0.0,))
+
+    def numbers(self, point: RhoPoint) -> list[str]:
+        """Write the coefficient and the ends of its interval, with the decimals of the largest."""
         largest = max(max(abs(end.low), abs(end.high)) for end in self.points)
-        _, estimate, low, high = effects(largest, point.estimate, point.low, point.high)
-        return f"{estimate} ({low} to {high})"
+        return written_in(self.unit)(point.estimate, point.low, point.high, largest)[:3]
+
+    def words(self, point: RhoPoint) -> str:
+        """Write the coefficient and its interval, likewise."""
+        return "{} ({} to {})".format(*self.numbers(point))
 
     @property
     def rises(self) -> bool:
@@ -142,21 +156,26 @@ class OverRho(Picture):
     target: str = ""
     """the probability whose average slopes, in percentage points, are shown in place of
     coefficients; empty if the outcome is not binary"""
+    percent_of: str = ""
+    """what changes by the percentages that are shown in place of coefficients on its logarithm"""
+    of_many: bool = False
+    """whether it is one of the models of an average, whose numbers are others"""
 
     @property
     def what(self) -> str:
         """What is shown over rho."""
-        return "average slope" if self.target else "coefficient"
+        return "average slope" if self.target else "effect" if self.percent_of else "coefficient"
 
     @property
     def at_zero(self) -> str:
         """The model with rho = 0."""
-        return "naive probit" if self.target else "least squares"
+        naive = "naive probit" if self.target else "least squares"
+        return f"{naive} of the {self.model}" if self.of_many else naive
 
     @property
     def axis(self) -> str:
         """What the numbers are."""
-        return "percentage points" if self.target else self.what
+        return PERCENT if self.percent_of else "percentage points" if self.target else self.what
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -165,14 +184,25 @@ class OverRho(Picture):
         return points[0].rho, points[-1].rho
 
     def shaded(self) -> list[tuple[float, float]]:
-        """The parts of the range to shade: the widest bar, or what is outside the window."""
+        """The parts of the range to shade: the widest bar, or what is outside the window.
+
+        A bar that covers nearly everything is not shaded: grey would tell nothing apart.
+        """
         low, high = self.ends
         if self.window is not None or not self.bars:
             return outside_window(self.window, low, high)
         bar = self.bars[-1]
-        return (
-            [(max(bar.low, low), min(bar.high, high))] if bar.low < high and bar.high > low else []
-        )
+        if self.is_covered or bar.low >= high or bar.high <= low:
+            return []
+        return [(max(bar.low, low), min(bar.high, high))]
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the widest interval of rho covers nearly all of the range."""
+        if self.window is not None or not self.bars:
+            return False
+        (low, high), bar = self.ends, self.bars[-1]
+        return min(bar.high, high) - max(bar.low, low) > _COVERED * (high - low)
 
     @property
     def hat_in_view(self) -> bool:
@@ -181,6 +211,9 @@ class OverRho(Picture):
 
     def _title(self) -> str:
         return "What if rho were something else?"
+
+    def _look(self) -> str:
+        return "Look whether a line crosses zero: then the sign hangs on rho."
 
     def _legend(self) -> tuple[LegendItem, ...]:
         items = [LegendItem(f"{self.at_zero} (rho = 0)", "diamond", "ols")]
@@ -194,7 +227,7 @@ class OverRho(Picture):
     def _alt(self) -> str:
         first = self.panels[0]
         low, high = first.points[0], first.points[-1]
-        at_low, at_high = effects(low.estimate, high.estimate)
+        at_low, at_high = written_in(first.unit)(low.estimate, high.estimate)
         n_turning = sum(panel.turns for panel in self.panels)
         m = len(self.panels)
         turning = (
@@ -209,19 +242,18 @@ class OverRho(Picture):
         )
 
     def _caption(self) -> str:
-        words = [f"{self._which()} for a rho that is assumed, with its 95% interval."]
+        words = [f"{self._which()} for a rho that is assumed, with {self._interval}."]
         if self.target:
-            words.append(f"Slopes of {self.target}, in percentage points for one unit more.")
+            words.append(f"Slopes of {self.target}, in percentage points.")
+        if self.percent_of:
+            words.append(f"Effects are in percent of {self.percent_of}.")
         if self.window is not None:
             low, high = (with_minus(f"{end:g}") for end in self.window)
             words.append(
                 f"rho was kept in [{low}, {high}], so it has no interval; outside is grey."
             )
         elif self.bars:
-            grey = "Grey, and the bar below" if len(self.bars) == 1 else "Grey, and the bars below"
-            are = "95% interval of rho" if len(self.bars) == 1 else "95% intervals of rho"
-            intervals = ", ".join(bar.words for bar in self.bars)
-            words.append(f"{grey}: {are}, {intervals}.")
+            words.append(self._known())
         if self.no_bars and self.window is None:
             words.append(self.no_bars)
         if not self.hat_in_view and math.isfinite(self.rho_hat):
@@ -233,6 +265,23 @@ class OverRho(Picture):
         if self.classical:
             words.append(f"The intervals of the {self.what}s are classical here.")
         return " ".join(words)
+
+    @property
+    def _interval(self) -> str:
+        several = len(self.panels) < len(self.features)
+        return "their 95% intervals" if several else "its 95% interval"
+
+    def _known(self) -> str:
+        """Say what is known of rho, and whether grey or the bars below show it."""
+        one = len(self.bars) == 1
+        intervals = ", ".join(bar.words for bar in self.bars)
+        are = "95% interval of rho" if one else "95% intervals of rho"
+        grey = "The " if self.is_covered else "Grey, and the "
+        words = f"{grey}{'bar' if one else 'bars'} below: {are}, {intervals}."
+        if self.is_covered:
+            wide = "It covers" if one else "The wider one covers"
+            words += f" {wide} nearly every rho: these data do not say which is right."
+        return words
 
     def _which(self) -> str:
         """Say of which model the coefficients are, and how many of them are shown."""
@@ -264,7 +313,9 @@ class OverRho(Picture):
         caption = f"{self.what.capitalize()}s over rho"
         if self.target:
             caption += f" of {self.target}, in percentage points"
-        texts = ["Feature", "Level"] if details else ["Feature"]
+        if self.percent_of:
+            caption += f", in percent of {self.percent_of}"
+        texts = ["Feature", "Change"] if details else ["Feature"]
         return lay_out(texts, numbers, rows, caption, "over-rho-table")
 
     def _more(self) -> tuple[Table, ...]:
@@ -286,8 +337,7 @@ class OverRho(Picture):
         return Panels(x, panels, below=tuple(below), left=_LEFT, axes="beside")
 
     def _panel(self, panel: RhoPanel) -> Panel:
-        values = [end for point in panel.points for end in (point.low, point.high)]
-        y = Scale.over(values, 0.0, 1.0, pad=0.04, include=(0.0,))
+        y = panel.scale()
         return Panel(
             Axis(y.low, y.high, printed=self.axis, most=(5, 5)),
             tuple(self._marks(panel)),
@@ -296,13 +346,15 @@ class OverRho(Picture):
         )
 
     def _marks(self, panel: RhoPanel) -> list[Mark]:
-        rho = tuple(point.rho for point in panel.points)
-        lows, highs = zip(*((point.low, point.high) for point in panel.points), strict=True)
+        # A fifth of the points, and the last: nobody sees the others.
+        points = (*panel.points[:-1:5], panel.points[-1])
+        rho = tuple(point.rho for point in points)
+        lows, highs = zip(*((point.low, point.high) for point in points), strict=True)
         marks: list[Mark] = [
             Rule(0.0, kind="line"),
             Rule(y=0.0),
             Band(rho, lows, highs, "this"),
-            Curve(rho, tuple(point.estimate for point in panel.points), "this"),
+            Curve(rho, tuple(point.estimate for point in points), "this"),
         ]
         if panel.turns:
             turn = panel.sign_change

@@ -16,8 +16,10 @@ from heckmanfa.text.printable import cut
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
 from heckmanfa.text.wording import chance_text, rest_text
 
-ROW, ROOM = 24.0, 22.0
-"""Height of a row and room above the first, in px, as in the picture of assignments beside it."""
+ROW = 24.0
+"""Height of a row, in px, as in the picture of assignments."""
+# Room above the first one.
+_LEAD = 4.0
 
 MOST_ROWS = 30
 FEWEST_ROWS = 5
@@ -103,6 +105,12 @@ class Chances(Picture):
         if self.halves:
             return "How often it was chosen to predict"
         return f"How sure: the chance that it {self.does}"
+
+    def _look(self) -> str:
+        if self.halves:
+            return "Look for bars beyond the dashed line: most halves chose these features."
+        what = self.does.replace("predicts", "predict").replace("drives", "drive")
+        return f"Look for bars that reach the dashed line at {HIGH}: these features {what}."
 
     @property
     def has_least_squares(self) -> bool:
@@ -201,8 +209,8 @@ class Chances(Picture):
         x = Axis(0.0, 100.0, title, printed=printed, ticks=ticks, grid=False)
         rules = [Rule(share, kind="line") for share in (50.0, 100.0)]
         rules += [Rule(share, kind="cut") for share in cuts]
-        body = x, tuple(rows), ROW, role_inches(rows), (*rules, Rule(0.0)), ROOM
-        return Rows(*body, rest=picked.rest)
+        body = x, tuple(rows), ROW, role_inches(rows), (*rules, Rule(0.0)), _LEAD
+        return Rows(*body, rest=picked.rest, in_columns=True)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ BIN = 0.05
 
 # Bins at either end with less weight than this in all are not drawn.
 _NEGLIGIBLE = 0.0005
+# A bin with this much of the weight makes a picture of one bar.
+_ALL = 0.995
 # The axis reaches at least this far beyond zero on both sides.
 _BESIDE_ZERO = 0.1
 _LAST = round(1.0 / BIN)
@@ -152,6 +154,20 @@ class RhoByAssignment(Picture):
 
     def _title(self) -> str:
         return "rho, assignment by assignment"
+
+    def _look(self) -> str:
+        return "Look where the bars are: at 0, selection changes nothing."
+
+    @property
+    def one_number(self) -> str:
+        """Say the one number that the picture would show; empty unless one bin has all weight."""
+        heaviest = max(self.bins, key=lambda rho_bin: rho_bin.weight)
+        if heaviest.weight < _ALL:
+            return ""
+        return (
+            f"Sets of features do not differ about rho: it is {_rho(self.mean)} on average, and "
+            f"{heaviest.words} in {share_text(heaviest.weight)} of the weight (by {self.weights})."
+        )
 
     def _names(self, most: int = 40) -> tuple[str, str]:
         name = said(self.feature, most)
@@ -390,6 +406,10 @@ class ImrEstimates(Picture):
             return f"{_NONE_OR_ALL[n == m][m > _PAIR].format(_count(m))} 0."
         exclude = "excludes" if n == 1 else "exclude"
         return f"{_count(n).capitalize()} of {_count(m)} intervals {exclude} 0."
+
+    def _look(self) -> str:
+        line = "line keeps" if len(self.estimates) == 1 else "lines keep"
+        return f"Look whether the {line} clear of zero: that speaks for correcting."
 
     def _alt(self) -> str:
         first = self.estimates[0]

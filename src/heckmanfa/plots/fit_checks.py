@@ -87,6 +87,9 @@ class ResidualBars(Picture):
     def _title(self) -> str:
         return f"Are the errors of {said(self.outcome, 40)} normal?"
 
+    def _look(self) -> str:
+        return "Look whether bars follow the curve: if not, the correction is less sure."
+
     def _alt(self) -> str:
         kind = "Histogram of residuals in standard deviations, with the normal curve."
         return f"{kind} {self._beyond()}"
@@ -253,6 +256,9 @@ class CalibrationPicture(Picture):
 
     def _title(self) -> str:
         return f"Do predicted probabilities of {said(self.outcome, 40)} come true?"
+
+    def _look(self) -> str:
+        return "Look whether the marks are on the line: below it, predictions are too high."
 
     def _alt(self) -> str:
         return (

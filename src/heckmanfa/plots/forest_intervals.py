@@ -16,24 +16,26 @@ from heckmanfa.text.labels import label, said
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import cut, quoted
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, Table
-from heckmanfa.text.wording import effects, plural
+from heckmanfa.text.wording import PERCENT, plural, written_in
 
 MOST_ROWS = 5
 """Rows that are drawn; the table holds all."""
 
 # Characters of the alternative at most.
 _ALT = 270
-_ROW, _ROW_INCHES, _MARGIN_INCHES = 60.0, 0.42, 1.05
+_ROW, _ROW_INCHES, _MARGIN_INCHES = 52.0, 0.42, 1.05
 # Between the marks of a row, in its height.
 _APART = 13.0 / _ROW
 _PAD = 0.1
+# Characters of a step below a name, in a wide and in a narrow picture.
+_BELOW = 24, 16
 # Of coefficients: inches of a row for each model, and its least height in px.
 _MODEL_INCHES, _LINE = 0.09, 28.0
 # Of the height of a row, what the dots of several models share.
 _SPREAD = 0.7
 # Their number and that of colours have no common factor, so a pair repeats only after 28 models.
 _SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond")
-_MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
+_MODELS = {0: "", 1: "", 2: ", by two models", 3: ", by three models"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Estimate:
     value: float
     low: float
     high: float
+    unit: str = ""
+    """what they are in: "percentage points", "percent", or the units of the outcome"""
 
     @property
     def is_known(self) -> bool:
@@ -52,7 +56,7 @@ class Estimate:
     @property
     def words(self) -> tuple[str, str]:
         """The estimate and its interval, with one number of decimals; empty where unknown."""
-        value, low, high = effects(self.value, self.low, self.high)
+        value, low, high = written_in(self.unit)(self.value, self.low, self.high)
         return value, f"{low} to {high}" if low and high else ""
 
     def __str__(self) -> str:
@@ -81,7 +85,7 @@ class ForestRow:
     name: str
     """of the feature"""
     change: str
-    """what the effect is of: "one SD (2.28) more", "1 rather than 0", "north rather than south" """
+    """what the effect is of: "one more year", "1 rather than 0", "north rather than south" """
     estimates: tuple[Estimate, ...]
     """of each series"""
     share: str = ""
@@ -95,6 +99,11 @@ class ForestRow:
     """of a category"""
     is_leading: bool = True
     """whether it stands for its feature; the other levels of a category are in the table only"""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a model has an estimate."""
+        return any(estimate.is_known for estimate in self.estimates)
 
 
 @dataclass(frozen=True)
@@ -120,8 +129,17 @@ class Forest(Picture):
 
     @property
     def drawn(self) -> tuple[ForestRow, ...]:
-        """The rows of the picture."""
-        return tuple(row for row in self.rows if row.is_leading)[:MOST_ROWS]
+        """The rows of the picture; without an estimate there is nothing to draw."""
+        return tuple(row for row in self.rows if row.is_leading and row.is_known)[:MOST_ROWS]
+
+    @property
+    def shown(self) -> tuple[Series, ...]:
+        """The models with a mark in the picture."""
+        return tuple(
+            model
+            for place, model in enumerate(self.series)
+            if any(row.estimates[place].is_known for row in self.drawn)
+        )
 
     @property
     def n_features(self) -> int:
@@ -143,14 +161,17 @@ class Forest(Picture):
     # Words. -----------------------------------------------------------------------------------
 
     def _title(self) -> str:
-        by = _MODELS.get(len(self.series), f", by {len(self.series)} models")
+        by = _MODELS.get(len(self.shown), f", by {len(self.shown)} models")
         return f"What goes with {said(self.outcome)}{by}"
 
+    def _look(self) -> str:
+        return "Look for lines that keep clear of zero: only there is the direction sure."
+
     def _legend(self) -> tuple[LegendItem, ...]:
-        return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.series)
+        return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.shown)
 
     def _printed_legend(self) -> tuple[LegendItem, ...] | None:
-        return None if len(self.series) > 1 else ()
+        return None if len(self.shown) > 1 else ()
 
     def _alt(self) -> str:
         start = f"Forest plot for {cut(label(self.outcome), 30)}."
@@ -162,7 +183,7 @@ class Forest(Picture):
             for model, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
-        unit = f"in {self.unit}, " if self.unit else ""
+        unit = f"in {self.unit}, " if self.unit and self.unit != PERCENT else ""
         finding = f" {cut(label(row.name), 30)}, {cut(row.change, 50)}: {unit}"
         for many in range(len(estimates), 0, -1):
             text = f"{start}{finding}{'; '.join(estimates[:many])}."
@@ -174,12 +195,24 @@ class Forest(Picture):
         sentences = [self.about]
         if self._runs_on():
             sentences.append("An arrow: the interval runs on.")
-        if self.hollow and not all(row.is_sure for row in self.drawn):
+        if self.hollow and any(map(self._has_hollow, self.drawn)):
             sentences.append(f"Hollow: {self.hollow}.")
-        if self.n_features > len(self.drawn):
+        n_known = sum(row.is_leading and row.is_known for row in self.rows)
+        if n_known > len(self.drawn):
             sentences.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
+        elif self.n_features > n_known:
+            have = "has an estimate" if n_known == 1 else "have an estimate"
+            sentences.append(f"{n_known} of {plural(self.n_features, 'feature')} {have}.")
         sentences.append(first_lines(len(self.rows), "pictures().forest.rows"))
         return " ".join(filter(None, sentences))
+
+    def _has_hollow(self, row: ForestRow) -> bool:
+        """Whether a row has a hollow mark: of a model whose marks are circles, inside the axis."""
+        axis = self.scale(0.0, 1.0)
+        return not row.is_sure and any(
+            model.shape == "circle" and estimate.is_known and not axis.clipped(estimate.value)[1]
+            for model, estimate in zip(self.series, row.estimates, strict=True)
+        )
 
     def _runs_on(self) -> bool:
         axis = self.scale(0.0, 1.0)
@@ -228,31 +261,27 @@ class Forest(Picture):
         """Return a row of estimates for each feature, those of a model on one line."""
         rows = []
         for row in self.drawn:
-            under = [row.level, f"in {row.share}" if row.share else ""]
+            under = [row.change, f"in {row.share}" if row.share else ""]
             marks, words = tuple(self._marks(row)), tuple(filter(None, under))
             rows.append(Row(label(row.name), marks, self._label(row), row.name, under=words))
         axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)
         x = Axis(axis.low, axis.high, self._unit(WIDE), narrow, narrow, "signed")
         inches = _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)
-        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),), words=_BELOW)
 
     def _unit(self, width: int) -> str:
         """Return the title of the axis."""
         outcome, is_wide = label(self.outcome), width >= WIDE
         outcome = cut(outcome, label_cells(width, words=is_wide and outcome != self.outcome))
-        switches = [row.is_switch for row in self.drawn]
-        if self.unit:
+        if self.unit == PERCENT:
+            outcome = f"percent more {outcome}"
+        elif self.unit:
             # A probability has a name and a class.
             outcome = cut(label(self.outcome), 2 * label_cells(width))
-            more = f"{self.unit if is_wide else 'points'} of {outcome}"
-            return more if all(switches) else f"{more}, one SD more"
-        if all(switches):
-            return f"more {outcome}"
-        if any(switches):
-            unit = "one standard deviation more" if is_wide else "one SD more"
-            return f"more {outcome} with {unit} (0/1: 0 to 1)"
-        unit = "one standard deviation more of the feature" if is_wide else "one SD more"
-        return f"more {outcome} with {unit}"
+            outcome = f"{self.unit if is_wide else 'points'} of {outcome}"
+        else:
+            outcome = f"more {outcome}"
+        return f"{outcome}, with the step beside each name" if is_wide else outcome
 
     def _marks(self, row: ForestRow) -> Iterator[Mark]:
         """Return the estimates of a row with their intervals, from top to bottom."""

@@ -23,6 +23,8 @@ N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Room above the bars and their height, in px; what words about them need, as a share of it.
 _ROOM, _HEIGHT, _WORDS = 40.0, 240.0, 0.1
+# Room above the bars without an axis there.
+_LITTLE = 8.0
 _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _WITH, _WITHOUT, _NOWHERE = "with an outcome", "without", "no row with an outcome"
 
@@ -39,10 +41,12 @@ class SelectionOverlap(Picture):
     """rows without one"""
     range: tuple[float, float]
     """the lowest and the highest probability of a row with an outcome"""
+    reach: tuple[float, float]
+    """the lowest and the highest probability of any row"""
     n_outside: int
-    """rows with a probability outside that range"""
+    """rows with a probability outside the range; sampling weights do not count"""
     share_outside: float
-    """their share of all rows, by weight"""
+    """their share of all rows"""
     weighted: str = ""
     """what weights do to the bars: "frequency", "sampling" or nothing"""
     has_lambda: bool = True
@@ -60,12 +64,13 @@ class SelectionOverlap(Picture):
         bars = LegendItem(_WITH, "bar", "this"), LegendItem(_WITHOUT, "framed", "ink")
         return (*bars, LegendItem(_NOWHERE, "slanted", "pale")) if self._blank() else bars
 
+    def _look(self) -> str:
+        return "Look for bars below with none above: no outcome was seen there."
+
     def _outside(self) -> str:
-        rows = plural(self.n_outside, "row")
-        if self.weighted == "sampling":
-            return f"{_share(self.share_outside)} of the weight ({rows}) is"
         verb = "is" if self.n_outside == 1 else "are"
-        return f"{_share(self.share_outside)} of the rows ({count(self.n_outside)}) {verb}"
+        rows = "rows of the table" if self.weighted == "sampling" else "rows"
+        return f"{_share(self.share_outside)} of the {rows} ({count(self.n_outside)}) {verb}"
 
     def _alt(self) -> str:
         low, high = (f"{100 * end:.0f}%" for end in self.range)
@@ -78,8 +83,8 @@ class SelectionOverlap(Picture):
         words = "Every row is where rows with an outcome are."
         if self.n_outside:
             words = (
-                f"{self._outside()} where no row with an outcome is: there "
-                "the correction is a guess."
+                f"Hatched: {self._outside()} where no row with an outcome is. There the correction "
+                "is a guess."
             )
         if self.has_lambda:
             words += " lambda, above, falls as the probability rises."
@@ -93,8 +98,10 @@ class SelectionOverlap(Picture):
             lines.append(
                 [f"{100 * low:.0f} to {100 * high:.0f}%", *rows, figure(_lambda(low)) or "no limit"]
             )
-        outside = self.share_outside * (sum(self.selected) + sum(self.unselected))
-        lines.append(["outside the range", "0", self._rows(outside), ""])
+        where = "outside the range"
+        if self.weighted == "sampling":
+            where += ", rows of the table"
+        lines.append([where, "0", count(self.n_outside), ""])
         numbers = ["With an outcome", "Without", "lambda at the lower end"]
         last = 3 if self.has_lambda else 2
         return lay_out(
@@ -109,9 +116,11 @@ class SelectionOverlap(Picture):
         return f"{value:,.1f}" if self.weighted == "sampling" else count(round(value))
 
     def _blank(self) -> list[tuple[float, float]]:
-        """Return where no row with an outcome is."""
-        low, high = self.range
-        return [(start, end) for start, end in ((0.0, low), (high, 1.0)) if end > start]
+        """Return where rows are, but none with an outcome."""
+        if not self.n_outside:
+            return []
+        (low, high), (first, last) = self.range, self.reach
+        return [(start, end) for start, end in ((first, low), (high, last)) if end > start]
 
     @property
     def _unit(self) -> str:
@@ -129,7 +138,7 @@ class SelectionOverlap(Picture):
         panel = Panel(
             y,
             (*self._hatched(y), *self._bars(), Rule(y=0.0)),
-            *(_HEIGHT, _ROOM),
+            *(_HEIGHT, _ROOM if self.has_lambda else _LITTLE),
             corners=(f"{_WITH} ({unit})", f"{_WITHOUT} ({unit})"),
             top=tuple(of_lambda),
             top_title="lambda" * self.has_lambda,
@@ -175,24 +184,29 @@ def overlap_of(
     selected: Mask,
     weight: Floats | None,
     weight_kind: str,
+    outside: Mask,
     *,
     has_lambda: bool = True,
 ) -> SelectionOverlap:
-    """Count rows by their probability of being selected; ``weight_kind`` matters with weights."""
+    """Count rows by their probability of being selected; ``weight_kind`` matters with weights.
+
+    ``outside`` are the rows beyond those with an outcome, as diagnostics count them.
+    """
     counted = np.ones(len(probability)) if weight is None else weight
     bins = [
         np.histogram(probability[side], N_BINS, (0.0, 1.0), weights=counted[side])[0]
         for side in (selected, ~selected)
     ]
+    # Sampling weights say how many members of a population a row stands for, not how many rows.
+    rows = counted if weight_kind == "frequency" else np.ones(len(probability))
     low, high = float(probability[selected].min()), float(probability[selected].max())
-    outside = (probability < low) | (probability > high)
-    frequencies = weight is not None and weight_kind == "frequency"
     return SelectionOverlap(
         selected=tuple(map(float, bins[0])),
         unselected=tuple(map(float, bins[1])),
         range=(low, high),
-        n_outside=int(counted[outside].sum() if frequencies else np.count_nonzero(outside)),
-        share_outside=float(counted[outside].sum() / counted.sum()),
+        reach=(float(probability.min()), float(probability.max())),
+        n_outside=round(rows[outside].sum()),
+        share_outside=float(np.average(outside, weights=rows)),
         weighted="" if weight is None else weight_kind,
         has_lambda=has_lambda,
     )

@@ -82,6 +82,15 @@ def picture_style() -> str:
     )
 
 
+@cache
+def file_style() -> str:
+    """Return the style sheet of a drawing that is a file of its own, in light colours."""
+    rules = files("heckmanfa.plots").joinpath("pictures.css").read_text(encoding="utf-8")
+    fonts = 'font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;'
+    ground = f"svg {{ {_variables(LIGHT, 'light')} background: var(--paper); {fonts} }}"
+    return f"{ground}\n{rules.replace('.hfa svg', 'svg')}"
+
+
 def _variables(colours: dict[str, str], scheme: str) -> str:
     values = " ".join(f"--{name}: {colour};" for name, colour in colours.items())
     return f"color-scheme: {scheme}; {values} --accent: var(--this);"

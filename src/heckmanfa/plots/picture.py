@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.plots.axes import draw_scene
+from heckmanfa.plots.palette import file_style
 from heckmanfa.plots.scene import Panels, Rows, Scene
 from heckmanfa.plots.svg import render_svg
+from heckmanfa.plots.svg_shapes import escape
 from heckmanfa.text.labels import Labels, current_labels, labelled
 from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.printable import quoted
@@ -51,6 +53,10 @@ class Picture(ABC):
     def _body(self) -> Rows | Panels:
         """Return what is drawn."""
 
+    def _look(self) -> str:
+        """Say what to look for, in one plain sentence for readers who know no statistics."""
+        return ""
+
     def _more(self) -> tuple[Table, ...]:
         """Return numbers that do not fit into one table."""
         return ()
@@ -62,6 +68,11 @@ class Picture(ABC):
         """Return the legend of Matplotlib, if different."""
         return None
 
+    @property
+    def one_number(self) -> str:
+        """What the picture shows, if that is one number: a page says it instead; else empty."""
+        return ""
+
     def text(self) -> PictureText:
         """Return the words around the picture, and its numbers as tables."""
         with labelled(self._labels):
@@ -70,6 +81,7 @@ class Picture(ABC):
                 alt=f"{self._alt()} All numbers are in the table.",
                 caption=self._caption(),
                 table=self._table(),
+                look=self._look(),
                 legend=self._legend(),
                 more=self._more(),
             )
@@ -80,8 +92,13 @@ class Picture(ABC):
             return Scene(self.kind, self.text(), self._body(), self._printed_legend())
 
     def svg(self, width: int) -> str:
-        """Draw the picture as SVG, this many CSS px wide."""
-        return render_svg(self.scene(), width)
+        """Draw the picture as SVG, this many CSS px wide: a file that needs no other."""
+        scene = self.scene()
+        head, rest = render_svg(scene, width).split(">", 1)
+        words = (
+            f"<title>{escape(scene.text.title)}</title><desc>{escape(scene.text.caption)}</desc>"
+        )
+        return f"{head}>{words}<style>{file_style()}</style>{rest}"
 
     def draw(self, ax: Any = None) -> Any:
         """Draw the picture with Matplotlib; return its Axes, an array if there are several."""

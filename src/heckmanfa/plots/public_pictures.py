@@ -105,6 +105,24 @@ def selection_margins(
 
 
 @_documented
+def people(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw expected outcomes of typical rows, with 95% intervals of the expectation.
+
+    Of anyone with these features, of those with an outcome and of those without. An Analysis draws
+    the rows that its ``profile`` describes, if it has any.
+    """
+    return _draw("people", source, ax, X, y, selected, sample_weight)
+
+
+@_documented
 def profiles(
     source: Pictured,
     X: Any = None,

@@ -26,6 +26,8 @@ Shape = Literal[
 Fill = Literal["solid", "hatch", "slanted"]
 Line = Literal["solid", "dashed", "dashdot", "dotted", "thin"]
 Numbers = Literal["plain", "signed", "percent", "absolute", "count"]
+# Rows that are higher together, in px, may stand in two columns.
+_TALL = 300.0
 SERIES = ("this", "ols", "pos", "neg", "all", "ink", "caution")
 """Colours of series of which there may be many, in order."""
 
@@ -179,11 +181,12 @@ class Row:
     under: tuple[str | tuple[str, ...], ...] = ()
     """lines below the name; several names are joined by plus signs, as many as there is room for"""
 
-    def lines(self, most: int) -> list[str]:
+    def lines(self, most: int, below: int | None = None) -> list[str]:
         """Return the name and what is below it, each in at most so many cells."""
+        below = most if below is None else below
         return [
-            cut(line, most) if isinstance(line, str) else cut_names(line, most)
-            for line in (self.name, *self.under)
+            cut(self.name, most),
+            *(cut(it, below) if isinstance(it, str) else cut_names(it, below) for it in self.under),
         ]
 
 
@@ -213,11 +216,36 @@ class Rows:
     """room for names on a wide page and on a narrow one, in px; what they need by default"""
     cells: tuple[int, int] | None = None
     """characters of a name, likewise"""
+    words: tuple[int, int] | None = None
+    """characters of a line below a name; as many as of a name by default"""
     rest: str = ""
     """a line about rows that are not drawn"""
     hatched: Span | None = None
     """a part of the axis that is hatched behind all rows"""
     columns: tuple[ColumnTip, ...] = ()
+    in_columns: bool = False
+    """whether a page that is wide enough has many rows in two columns"""
+
+    @property
+    def is_across(self) -> bool:
+        """Whether a page that is wide enough has the rows in two columns."""
+        return self.in_columns and self.tall > _TALL
+
+    def halves(self) -> tuple[Rows, Rows]:
+        """Return the rows of two columns; the line about others is below the second."""
+        half = (len(self.rows) + 1) // 2
+        # A column begins with its own heading where one is near the middle.
+        near = [place for place in range(half - 2, half + 3) if 0 < place < len(self.rows)]
+        heads = [place for place in near if self.rows[place].head != self.rows[place - 1].head]
+        middle = min(heads, key=lambda place: abs(place - half), default=half)
+        first, last = self.rows[:middle], self.rows[middle:]
+        return replace(self, rows=first, rest=""), replace(self, rows=last)
+
+    @property
+    def tall(self) -> float:
+        """About how high it is on a page, in px."""
+        heads = {row.head for row in self.rows} - {""}
+        return self.room + self.height * (len(self.rows) + bool(self.rest) + len(heads))
 
     @property
     def is_labelled(self) -> bool:
@@ -311,7 +339,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels over one x axis, from top to bottom."""
+    """Panels over one x axis, from top to bottom, or beside one another across a page."""
 
     x: Axis
     panels: tuple[Panel, ...]
@@ -323,6 +351,16 @@ class Panels:
     """room for the numbers of y axes, in px"""
     axes: Literal["one", "beside", "stacked"] = "one"
     """of Matplotlib: one, or an array of them, beside one another or over one x axis"""
+
+    @property
+    def tall(self) -> float:
+        """About how high it is on a page, in px, with panels under one another."""
+        return sum(panel.room + panel.height for panel in self.panels)
+
+    @property
+    def is_across(self) -> bool:
+        """Whether a page that is wide enough has the panels beside one another."""
+        return self.axes == "beside" and len(self.panels) > 1
 
 
 @dataclass(frozen=True)

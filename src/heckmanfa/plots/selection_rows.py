@@ -15,15 +15,17 @@ from heckmanfa.text.option_words import only_flag, told
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import cut
 from heckmanfa.text.table import MOST_LINES, LegendItem, Table, lay_out
-from heckmanfa.text.wording import figure, listed, plural, signed, with_minus
+from heckmanfa.text.wording import figure, plural, signed, with_minus
 
 MOST_ROWS = 15
 """features that the pictures of selection show; their tables have more"""
 
-# Height of a row, in px.
-_ROW = 26.0
+# Height of a row of two lines in px, and in inches of one and of two.
+_ROW, _INCHES = 36.0, (0.19, 0.3)
+# Characters of the line below a name, on a wide page and on a narrow one.
+_BELOW = 26, 18
 _FEW = 3
-_PER_DEVIATION = "percentage points for one standard deviation more"
+_POINTS = "percentage points for the step of each feature"
 _WITH, _WITHOUT = "with an outcome", "without"
 
 
@@ -32,7 +34,7 @@ class SelectionChange:
     """A change of a feature, and what it does to the probability of being selected."""
 
     words: str
-    """the change: "one SD more (8.07)", "0 to 1", "south rather than north" """
+    """the change: "one more year", "1 rather than 0", "south rather than north" """
     estimate: float
     """average marginal effect, in percentage points"""
     low: float
@@ -50,6 +52,8 @@ class SelectionDriver:
     """"number", "binary" or "category" """
     along: tuple[str, ...] = ()
     """what moves with it, in words: "its square, expersq" """
+    step: float = 1.0
+    """the change of a number, in its units"""
 
     @property
     def shown(self) -> SelectionChange:
@@ -59,7 +63,10 @@ class SelectionDriver:
 
 @dataclass(frozen=True)
 class SelectionMargins(Picture):
-    """Average marginal effects on the probability of being selected, the largest first."""
+    """Average marginal effects on the probability of being selected.
+
+    Those come first that move it most between rows that are one standard deviation apart.
+    """
 
     kind: ClassVar[str] = "margins"
 
@@ -77,6 +84,9 @@ class SelectionMargins(Picture):
     def _title(self) -> str:
         return "What moves the probability of being selected"
 
+    def _look(self) -> str:
+        return "Look for lines clear of zero: these features say who has an outcome."
+
     def _legend(self) -> tuple[LegendItem, ...]:
         return (LegendItem(f"average effect, {self.intervals}", "-circle", "this"),)
 
@@ -85,42 +95,30 @@ class SelectionMargins(Picture):
 
     def _alt(self) -> str:
         first = [
-            f"{cut(label(driver.name), 30)} {self.points(driver.shown.estimate)}"
+            f"{cut(label(driver.name), 24)} ({cut(driver.shown.words, 24)}) "
+            f"{self.points(driver.shown.estimate)}"
             for driver in self.rows[:_FEW]
         ]
-        largest = "largest" if len(self.drivers) > 1 else "only"
         return (
             "Intervals, one for each feature: how many percentage points more likely selection is. "
-            f"The {largest}: {', '.join(first)}."
+            f"{'First' if len(self.drivers) > 1 else 'The only one'}: {', '.join(first)}."
         )
 
     def _caption(self) -> str:
-        words = [f"Average marginal effects of the probit with {self.intervals}{self._others()}."]
+        words = [
+            f"Average marginal effects of the probit with {self.intervals}, each of the step under "
+            "its name."
+        ]
         for driver in [driver for driver in self.rows if driver.along][:_FEW]:
             words.append(f"{said(driver.name, 40)} moves with {' and '.join(driver.along)}.")
         if self.formulas:
             words.append("A variable moves all terms of the formulas that it is in.")
         if len(self.drivers) > len(self.rows):
             words.append(
-                f"The {len(self.rows)} largest of {plural(len(self.drivers), 'feature')}; the "
-                "table has more."
+                f"The {len(self.rows)} of {plural(len(self.drivers), 'feature')} that move it "
+                "most; the table has more."
             )
         return " ".join(words)
-
-    def _others(self) -> str:
-        """Say which rows do not show one standard deviation more."""
-        parts = []
-        binary = [driver.name for driver in self.rows if driver.kind == "binary"]
-        if binary:
-            which = listed([cut(label(name), 30) for name in binary])
-            parts.append(f"; {which if len(binary) <= _FEW else '0/1 features'}: from 0 to 1")
-        levels = [driver for driver in self.rows if driver.kind == "category"]
-        if levels:
-            named = [
-                f"{cut(label(one.name), 30)}: {cut(one.shown.words, 60)}" for one in levels[:_FEW]
-            ]
-            parts += [f"; {words}" for words in named]
-        return "".join(parts)
 
     def points(self, value: float) -> str:
         """Format percentage points, all with the same number of decimals."""
@@ -156,14 +154,15 @@ class SelectionMargins(Picture):
         rows = []
         for driver in self.rows:
             marks = with_interval(*_numbers(driver.shown), "this")
-            rows.append(Row(label(driver.name), marks, self.tooltip(driver), driver.name))
+            words = self.tooltip(driver), driver.name
+            rows.append(Row(label(driver.name), marks, *words, under=(driver.shown.words,)))
         ends = [end for driver in self.rows for end in _numbers(driver.shown)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.04, include=[0.0])
-        title, narrow = _PER_DEVIATION, "percentage points per SD more"
+        title, narrow = _POINTS, "percentage points per step"
         printed = f"{title}\n({self.intervals})"
         x = Axis(axis.low, axis.high, title, narrow, printed, "signed")
-        inches = 0.6 + 0.19 * max(len(rows), 3)
-        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
+        inches = 0.6 + _INCHES[1] * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),), words=_BELOW)
 
 
 @dataclass(frozen=True)
@@ -214,6 +213,9 @@ class SelectionProfiles(Picture):
     def _title(self) -> str:
         return "Those with an outcome, and those without"
 
+    def _look(self) -> str:
+        return "Look for discs far from their rings: there the two groups differ."
+
     def _legend(self) -> tuple[LegendItem, ...]:
         return LegendItem(_WITH, "circle", "this"), LegendItem(_WITHOUT, "hollow", "ink")
 
@@ -234,14 +236,6 @@ class SelectionProfiles(Picture):
             "Averages, in the order of the effects. They say who is there; the effects say what "
             "counts when the rest is equal."
         )
-        levels = [profile for profile in self.rows if profile.level]
-        if levels:
-            named = [
-                f"{cut(label(profile.name), 30)}: share of "
-                f"{cut(level_label(profile.name, profile.level), 30)}"
-                for profile in levels[:_FEW]
-            ]
-            words += f" {'; '.join(named)}."
         return words + self.weighted
 
     def _table(self) -> Table:
@@ -284,13 +278,17 @@ class SelectionProfiles(Picture):
             line = Interval(profile.inside, profile.outside, 0.0, "ink")
             ring = Point(profile.outside, 0.0, "ink", "hollow")
             marks = line, ring, Point(profile.inside, 0.0, "this")
-            rows.append(Row(label(profile.name), marks, self.tooltip(profile), profile.name))
+            share = f"share of {level_label(profile.name, profile.level)}" if profile.level else ""
+            words = self.tooltip(profile), profile.name
+            under = (share,) if share else ()
+            rows.append(Row(label(profile.name), marks, *words, under=under))
         ends = [end for profile in self.rows for end in (profile.inside, profile.outside)]
         axis = Scale.over(ends, 0.0, 1.0, pad=0.06, include=[0.0])
         titles = "standard deviations from the mean of all rows", "SDs from the mean"
         x = Axis(axis.low, axis.high, *titles, numbers="signed", zero="mean")
-        inches = 0.75 + 0.19 * max(len(rows), 3)
-        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),))
+        per_row = _INCHES[any(row.under for row in rows)]
+        inches = 0.75 + per_row * max(len(rows), 3)
+        return Rows(x, tuple(rows), _ROW, inches, (Rule(0.0),), words=_BELOW)
 
 
 def deviations(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from heckmanfa.plots.scale import Scale, Tick, apart, spread
 from heckmanfa.plots.scene import (
@@ -28,7 +28,7 @@ from heckmanfa.plots.scene import (
     Scene,
     Span,
 )
-from heckmanfa.plots.svg_shapes import WIDE, Drawing, label_cells, label_px
+from heckmanfa.plots.svg_shapes import FULL, WIDE, Drawing, label_cells, label_px, px
 from heckmanfa.text.printable import cut
 
 # Room below an axis, at the right, and between panels; heights of a heading and of a row below.
@@ -40,14 +40,26 @@ _COARSE = 1000
 _APART = 14.0
 # Between a curve's end and its name, and from name to name.
 _LEADER, _LINE = 16.0, 16.0
+# Between panels beside one another.
+_GUTTER = 20.0
 _HATCH = 8.0
 
 
 def render_svg(scene: Scene, width: int) -> str:
     """Draw a scene so many CSS px wide."""
-    if isinstance(scene.body, Rows):
-        return _RowPicture(scene.body, scene.text.alt, width).svg()
-    return _PanelPicture(scene.body, scene.text.alt, width).svg()
+    body, alt = scene.body, scene.text.alt
+    if isinstance(body, Panels):
+        return _PanelPicture(body, alt, width).svg()
+    if width < FULL or not body.is_across:
+        columns = [_RowPicture(body, width)]
+    else:
+        first, last = body.halves()
+        # Both columns leave the same room for names and values.
+        columns = [_RowPicture(first, WIDE, body), _RowPicture(last, WIDE, body, width - WIDE)]
+    drawing = Drawing(width, max(column.height for column in columns), alt)
+    for column in columns:
+        column.draw(drawing)
+    return drawing.svg()
 
 
 def _ticks(axis: Axis, scale: Scale, width: int) -> list[Tick]:
@@ -180,28 +192,34 @@ def _tenths(value: int) -> str:
 class _RowPicture:
     """Rows with names at the left, over one axis."""
 
-    def __init__(self, body: Rows, alt: str, width: int) -> None:
-        self._body = body
+    def __init__(
+        self, body: Rows, width: int, like: Rows | None = None, start: float = 0.0
+    ) -> None:
+        self._body, self._width = body, width
+        self._edges = start, start + width
+        measured = (like or body).rows
         most = label_cells(width, words=body.is_labelled)
         if body.cells is not None:
             most = body.cells[width < WIDE]
-        self._labels = [row.lines(most) for row in body.rows]
+        below = most if body.words is None else body.words[width < WIDE]
+        self._labels = [row.lines(most, below) for row in body.rows]
         self._places = body.places(body.height, _HEAD, body.room)
         self._tops = self._places.tops
         self._bottom = self._places.end + (body.height if body.rest else 0.0)
-        longest = max((label_px(line) for lines in self._labels for line in lines), default=0.0)
+        names = (line for row in measured for line in row.lines(most, below))
+        longest = max(map(label_px, names), default=0.0)
         left = max(longest + 14.0, 60.0) if body.labels is None else body.labels[width < WIDE]
-        self._value = max((len(row.value) for row in body.rows), default=0)
+        self._value = max((len(row.value) for row in measured), default=0)
         right = 8.0 * self._value + 18.0 if self._value else _RIGHT
-        self._x = Scale(body.x.low, body.x.high, left, width - right)
-        self._drawing = Drawing(width, self._bottom + _BOTTOM, alt)
-        runs = sum(len(m.spans) for row in body.rows for m in row.marks if isinstance(m, Runs))
-        self._painter = _Painter(self._drawing, self._x, coarse=runs > _COARSE)
+        self._x = Scale(body.x.low, body.x.high, start + left, start + width - right)
+        self.height = self._bottom + _BOTTOM
 
-    def svg(self) -> str:
-        """Draw, and return the text of the picture."""
-        body, drawing, x = self._body, self._drawing, self._x
-        ticks = _ticks(body.x, x, drawing.width)
+    def draw(self, drawing: Drawing) -> None:
+        """Draw the rows from the left edge of their column to its right one."""
+        body, x, start = self._body, self._x, self._edges[0]
+        runs = sum(len(m.spans) for row in body.rows for m in row.marks if isinstance(m, Runs))
+        self._painter = _Painter(drawing, x, coarse=runs > _COARSE)
+        ticks = _ticks(body.x, x, self._width)
         heads, blocks = self._places.heads, self._places.blocks or [(self._bottom, self._bottom)]
         for top, bottom in blocks:
             first = top if heads else top - _LEAD
@@ -211,9 +229,9 @@ class _RowPicture:
             for rule in body.rules:
                 self._painter.rule(rule, Scale(0.0, 1.0, bottom, first))
         for words, top in heads:
-            drawing.text(0.0, top + 18.0, words, "head")
+            drawing.text(start, top + 18.0, words, "head")
         if body.rest:
-            drawing.text(0.0, self._bottom - 8.0, body.rest, "sub")
+            drawing.text(start, self._bottom - 8.0, body.rest, "sub")
         for place, row in enumerate(body.rows):
             self._row(place, row)
         if body.hatched is not None and body.rows:
@@ -224,29 +242,29 @@ class _RowPicture:
         end = blocks[-1][1]
         for tick in ticks if body.x.strokes else ():
             drawing.line(tick.at, end, tick.at, end + 4.0, "axis")
-        drawing.x_axis(x, self._bottom, ticks, _title(body.x, drawing.width))
-        return drawing.svg()
+        drawing.x_axis(x, self._bottom, ticks, _title(body.x, self._width), self._edges)
 
     def _row(self, place: int, row: Row) -> None:
-        drawing, height, top = self._drawing, self._body.height, self._tops[place]
+        drawing, height, top = self._painter.drawing, self._body.height, self._tops[place]
+        first_px, last_px = self._edges
         middle, lines = top + height / 2, self._labels[place]
         first, left = middle + 12.5 - 8.0 * len(lines), self._x.start - 12.0
         y = Scale(-0.5, 0.5, top, top + height)
         with drawing.group("row", data_f=row.feature, label=row.tip):
-            drawing.hit(top, height)
+            drawing.rect(first_px, top, last_px - first_px, height, "hit")
             for number, words in enumerate(lines):
                 kind = "sub" if number else "lab"
                 drawing.text(left, first + 16.0 * number, words, kind, "end")
             for mark in row.marks:
                 self._painter.draw(mark, y)
             if self._value == 1:
-                drawing.text(drawing.width - 10.0, middle + 4.5, row.value, "value", "middle")
+                drawing.text(last_px - 10.0, middle + 4.5, row.value, "value", "middle")
             elif row.value:
-                drawing.text(drawing.width, middle + 4.5, row.value, "value", "end")
+                drawing.text(last_px, middle + 4.5, row.value, "value", "end")
 
     def _columns(self) -> None:
         """Draw what answers to a pointer over a column, and the numbers of the first ones."""
-        drawing, written = self._drawing, -math.inf
+        drawing, written = self._painter.drawing, -math.inf
         for column in self._body.columns if self._tops else ():
             top, bottom = self._tops[0], self._tops[-1] + self._body.height
             start, end = (self._painter.tenths(edge) / 10.0 for edge in column.x)
@@ -258,23 +276,45 @@ class _RowPicture:
                     written = middle
 
 
+@dataclass(frozen=True)
+class _Plot:
+    """Where a panel is: its scales, its top, and the px from its left edge to its right one."""
+
+    x: Scale
+    y: Scale
+    top: float
+    edges: Span
+
+    @property
+    def width(self) -> int:
+        return int(self.edges[1] - self.edges[0])
+
+
 class _PanelPicture:
-    """Panels over one another, with one x axis."""
+    """Panels over one another with one x axis, or beside one another with one each."""
 
     def __init__(self, body: Panels, alt: str, width: int) -> None:
         self._body = body
+        n_columns = len(body.panels) if body.is_across and width >= FULL else 1
         names = [end.name for panel in body.panels for end in panel.ends]
         self._cells = 2 * label_cells(width)
         longest = max((label_px(cut(name, self._cells)) for name in names), default=0.0)
         right = _RIGHT + _LEADER + longest if names else _RIGHT
-        self._x = Scale(body.x.low, body.x.high, body.left, width - right)
-        self._tops, y = [], 0.0
-        for panel in body.panels:
-            self._tops.append(y + panel.room)
-            y += panel.room + panel.height + _BETWEEN
-        self._bottom = y - _BETWEEN
+        column = (width - _GUTTER * (n_columns - 1)) / n_columns
+        self._plots, y = [], 0.0
+        for place, panel in enumerate(body.panels):
+            left = (place % n_columns) * (column + _GUTTER)
+            top = y + panel.room
+            bottom = top + panel.height
+            x = Scale(body.x.low, body.x.high, left + body.left, left + column - right)
+            rows = Scale(panel.y.low, panel.y.high, bottom, top)
+            self._plots.append(_Plot(x, rows, top, (left, left + column)))
+            y += (panel.room + panel.height + _BETWEEN) * (n_columns == 1)
+        self._bottom = max(plot.y.start for plot in self._plots)
+        # Those below the last one of their column have an axis.
+        self._with_axis = self._plots[-n_columns:]
         # Names are beside the intervals below if all have room there, otherwise above them.
-        self._ends = [_ends(row, self._x) for row in body.below]
+        self._ends = [_ends(row, self._plots[0].x) for row in body.below]
         self._beside = all(
             right + 8 + 7.0 * len(row.name) <= width
             for row, (_, right) in zip(body.below, self._ends, strict=True)
@@ -282,55 +322,57 @@ class _PanelPicture:
         self._step = _BELOW if self._beside else 2 * _BELOW
         height = self._bottom + _BOTTOM + (2 + self._step * len(body.below) if body.below else 0)
         self._drawing = Drawing(width, height, alt)
-        self._painter = _Painter(self._drawing, self._x, inset=0.5)
 
     def svg(self) -> str:
         """Draw, and return the text of the picture."""
-        body, drawing, x = self._body, self._drawing, self._x
-        ticks = _ticks(body.x, x, drawing.width)
-        for top, panel in zip(self._tops, body.panels, strict=True):
-            bottom = top + panel.height
+        body, drawing = self._body, self._drawing
+        for plot, panel in zip(self._plots, body.panels, strict=True):
+            x, y = plot.x, plot.y
             for low, high in panel.shaded:
-                drawing.rect(x(low), top, x(high) - x(low), panel.height, "absent")
+                drawing.rect(x(low), plot.top, x(high) - x(low), panel.height, "absent")
             if panel.tip:
-                with drawing.group("row", panel.feature, panel.tip):
-                    box = 0, top - panel.room, drawing.width, panel.height + panel.room
-                    drawing.rect(*box, "hit")
-                    self._panel(panel, top)
+                scales = {"x": _ends_of(x), "y": _ends_of(y)} if panel.feature else {}
+                with drawing.group("row", panel.feature, panel.tip, **scales):
+                    left, right = plot.edges
+                    top = plot.top - panel.room
+                    drawing.rect(left, top, right - left, y.start - top, "hit")
+                    self._panel(panel, plot)
             else:
-                self._panel(panel, top)
-            for tick in ticks if body.x.grid else ():
-                drawing.line(tick.at, top, tick.at, bottom, "line")
-        drawing.x_axis(x, self._bottom, ticks, _title(body.x, drawing.width))
+                self._panel(panel, plot)
+            for tick in _ticks(body.x, x, plot.width) if body.x.grid else ():
+                drawing.line(tick.at, plot.top, tick.at, y.start, "line")
+        for plot in self._with_axis:
+            ticks = _ticks(body.x, plot.x, plot.width)
+            drawing.x_axis(plot.x, self._bottom, ticks, _title(body.x, plot.width), plot.edges)
         for place, row in enumerate(body.below):
             self._below(place, row)
         return drawing.svg()
 
-    def _panel(self, panel: Panel, top: float) -> None:
-        drawing, x = self._drawing, self._x
-        y = Scale(panel.y.low, panel.y.high, top + panel.height, top)
+    def _panel(self, panel: Panel, plot: _Plot) -> None:
+        drawing, x, y, top = self._drawing, plot.x, plot.y, plot.top
+        painter = _Painter(drawing, x, inset=0.5)
         if panel.title:
-            room = (drawing.width - int(x.start)) // 9
+            room = int(plot.edges[1] - x.start) // 9
             drawing.text(x.start, top - 8, cut(panel.title, room), "lab")
-        for tick in _ticks(panel.y, y, drawing.width):
+        for tick in _ticks(panel.y, y, plot.width):
             drawing.line(x.start, tick.at, x.end, tick.at, "line")
             drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
         if panel.y.title:
-            drawing.text(2, top - panel.room + 14, panel.y.title, "title")
+            drawing.text(plot.edges[0] + 2, top - panel.room + 14, panel.y.title, "title")
         for mark in panel.marks:
             if isinstance(mark, Group):
                 left, right = (x(end) for end in mark.x)
                 with drawing.group("row", None, mark.tip):
                     drawing.rect(left, top, right - left, panel.height, "hit")
                     for inner in mark.marks:
-                        self._painter.draw(inner, y)
+                        painter.draw(inner, y)
             else:
-                self._painter.draw(mark, y)
-        self._around(panel, top)
+                painter.draw(mark, y)
+        self._around(panel, plot)
 
-    def _around(self, panel: Panel, top: float) -> None:
+    def _around(self, panel: Panel, plot: _Plot) -> None:
         """Write the words in the corners of a panel and above it, and the axis on top."""
-        drawing, x = self._drawing, self._x
+        drawing, x, top = self._drawing, plot.x, plot.top
         if panel.corners is not None:
             drawing.text(x.start + 6, top + 14, panel.corners[0], "tick halo")
             bottom = top + panel.height - 6
@@ -340,13 +382,12 @@ class _PanelPicture:
         for at, words in panel.top:
             drawing.text(x(at), 27, words, "tick", "middle")
             drawing.line(x(at), 31, x(at), 35, "axis")
-        self._above(panel.above)
-        self._at_ends(panel, top)
+        self._above(panel.above, x)
+        self._at_ends(panel, plot)
 
-    def _at_ends(self, panel: Panel, top: float) -> None:
+    def _at_ends(self, panel: Panel, plot: _Plot) -> None:
         """Write the names of curves at their right, moved up or down where two would overlap."""
-        drawing, x, bottom = self._drawing, self._x, top + panel.height
-        y = Scale(panel.y.low, panel.y.high, bottom, top)
+        drawing, x, y, bottom = self._drawing, plot.x, plot.y, plot.y.start
         # From the bottom up, since of two at the same height the first stays the higher.
         heights = [bottom - y(end.y) for end in panel.ends]
         places = spread(heights, _LINE, 0.0, panel.height) if heights else []
@@ -355,9 +396,9 @@ class _PanelPicture:
             words = cut(end.name, self._cells)
             drawing.text(x.end + _LEADER + 4, bottom - place + 4.5, words, "lab")
 
-    def _above(self, notes: Sequence[Above]) -> None:
+    def _above(self, notes: Sequence[Above], x: Scale) -> None:
         """Write words above the bars, moved where two would overlap."""
-        drawing, x = self._drawing, self._x
+        drawing = self._drawing
         words = []
         for note in notes:
             name = cut(note.name, label_cells(drawing.width)) if note.name else ""
@@ -375,7 +416,7 @@ class _PanelPicture:
 
     def _below(self, place: int, row: Row) -> None:
         """Draw a row below the axis, with its name beside its interval or above it."""
-        drawing, x, (left, right) = self._drawing, self._x, self._ends[place]
+        drawing, x, (left, right) = self._drawing, self._plots[0].x, self._ends[place]
         top = self._bottom + _BOTTOM + 2 + self._step * place
         y = top + self._step - _BELOW / 2
         with drawing.group("row", row.feature, row.tip):
@@ -389,6 +430,11 @@ class _PanelPicture:
                 drawing.text(right + 8, y + 4, row.name, "tick")
             else:
                 drawing.text(min(left, x.end - 7.0 * len(row.name)), y - 9, row.name, "tick")
+
+
+def _ends_of(scale: Scale) -> str:
+    """Write the numbers at the ends of a scale and where they are, for a script to place marks."""
+    return f"{scale.low:.6g} {scale.high:.6g} {px(scale.start)} {px(scale.end)}"
 
 
 def _ends(row: Row, x: Scale) -> Span:

@@ -40,6 +40,8 @@ from heckmanfa.text.table import LegendItem
 
 WIDE, NARROW = 540, 358
 """Widths of the two drawings of a picture, in CSS px."""
+FULL = 1112
+"""Width of a third one, of panels beside one another across the page."""
 
 Anchor = Literal["start", "middle", "end"]
 Lines = Literal["/", "\\"]
@@ -228,6 +230,7 @@ class Drawing:
         data_f: str | None = None,
         label: str | None = None,
         title: str | None = None,
+        **data: str,
     ) -> Iterator[None]:
         """Put what is drawn inside into a group.
 
@@ -240,7 +243,9 @@ class Drawing:
         label : str, optional
             The tooltip's words, a line each. The group is then one picture to a screen reader.
         title : str, optional
-            The native tooltip; the label by default.
+            The native tooltip; the label by default, in drawings wider than a phone.
+        **data : str
+            What a script reads: ``x="0 1"`` is written as ``data-x="0 1"``.
         """
         attributes = f' class="{_css(cls)}"'
         if data_f is not None:
@@ -248,7 +253,10 @@ class Drawing:
         if label is not None:
             spoken = "; ".join(label.split("\n"))
             attributes += f' role="img" aria-label="{escape(spoken)}"'
-        title = label if title is None else title
+        attributes += "".join(f' data-{key}="{escape(value)}"' for key, value in data.items())
+        # A phone has no pointer to hover with: its tooltips are shown by a script, from the label.
+        if title is None and self.width > NARROW:
+            title = label
         self._parts.append(f"<g{attributes}>")
         if title:
             self._parts.append(f"<title>{escape(title)}</title>")
@@ -279,21 +287,27 @@ class Drawing:
             start = f"M{px(x - away)} {px(y - _ARROW)}"
             self.path(f"{start}l{px(away)} {half}l{px(-away)} {half}", f"interval arrow {cls}")
 
-    def x_axis(self, scale: Scale, bottom: float, ticks: Sequence[Tick], title: str) -> None:
-        """Write the numbers below an axis, and its title below them."""
+    def x_axis(
+        self,
+        scale: Scale,
+        bottom: float,
+        ticks: Sequence[Tick],
+        title: str,
+        edges: tuple[float, float] | None = None,
+    ) -> None:
+        """Write the numbers below an axis, and its title below them.
+
+        ``edges`` are the px that they have room between; all of the picture by default.
+        """
+        left, right = edges or (0.0, float(self.width))
         for tick in ticks:
-            self.text(self._inside(tick), bottom + 17, tick.text, "tick", "middle")
-        self.text(self._centred(scale, title), bottom + 35, title, "title", "middle")
-
-    def _inside(self, tick: Tick) -> float:
-        """Keep the text of a tick at the margin inside the picture."""
-        half = 3.8 * len(tick.text)
-        return min(max(tick.at, half), self.width - half)
-
-    def _centred(self, scale: Scale, title: str) -> float:
-        """Centre a title under its axis, or as near as the picture has room for it."""
-        half = min(3.5 * len(title), self.width / 2)
-        return min(max((scale.start + scale.end) / 2, half), self.width - half)
+            half = 3.8 * len(tick.text)
+            self.text(
+                _between(tick.at, half, left, right), bottom + 17, tick.text, "tick", "middle"
+            )
+        half = min(3.5 * len(title), (right - left) / 2)
+        middle = _between((scale.start + scale.end) / 2, half, left, right)
+        self.text(middle, bottom + 35, title, "title", "middle")
 
     def _add(self, element: str, cls: str, **places: float) -> None:
         if _is_near(*places.values()):
@@ -339,6 +353,11 @@ def legend_mark(item: LegendItem) -> str:
         drawn.point(x, y, shape, item.cls)
     hidden = f'role="group" aria-label="{escape("")}"'
     return drawn.svg().replace(hidden, 'aria-hidden="true" class="key"', 1)
+
+
+def _between(middle: float, half: float, left: float, right: float) -> float:
+    """Keep words of this half width between two edges."""
+    return min(max(middle, left + half), right - half)
 
 
 def _is_near(*places: float) -> bool:

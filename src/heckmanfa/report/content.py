@@ -12,7 +12,7 @@ from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Facts, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
-from heckmanfa.results.render_html import escape, render_page
+from heckmanfa.results.render_html import fold, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.results.summary import likelihood_name
 from heckmanfa.text.labels import said, said_all, with_name
@@ -49,6 +49,12 @@ _PARTS = {
     "left out": "May predict, but were not chosen",
     "fit": "Fit",
 }
+# A reader of paper has the answer, the pictures and what limits them; tables would fill ten sheets.
+_ON_PAPER = (
+    '<p class="on-paper"><strong>Tables are not printed.</strong> The numbers of every picture and '
+    "the coefficients of both equations are in the HTML file of this report, folded below the "
+    "pictures and among these details.</p>"
+)
 _SOURCES = (
     "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "
     "arXiv:2309.08043.",
@@ -66,18 +72,18 @@ _PROBIT_SOURCE = (
 def details_html(reported: Reported, most: int) -> str:
     """Render the details; a table has ``most`` rows at most."""
     folded = [
-        ("Rows and columns", reported.rows),
-        (_coefficients_title(reported.fit), coefficient_blocks(reported)),
-        (_best_title(reported.fit), best_blocks(reported.evidence)),
-        ("The selection equation", selection_blocks(reported)),
+        ("Rows and columns", reported.rows, True),
+        (_coefficients_title(reported.fit), coefficient_blocks(reported), False),
+        (_best_title(reported.fit), best_blocks(reported.evidence), False),
+        ("The selection equation", selection_blocks(reported), False),
     ]
     tables = "".join(
-        f"<details><summary>{escape(title)}</summary>{render_page(blocks, most)}</details>"
-        for title, blocks in folded
+        fold(title, render_page(blocks, most), on_paper=on_paper)
+        for title, blocks, on_paper in folded
         if blocks
     )
     settings = Facts((*reported.settings, ("Rows used", _rows_used(reported))))
-    return render_page([settings]) + tables + render_page(citation_blocks(reported))
+    return render_page([settings]) + tables + _ON_PAPER + render_page(citation_blocks(reported))
 
 
 def _coefficients_title(fit: Fit) -> str:
@@ -91,12 +97,12 @@ def _best_title(fit: Fit) -> str:
 
 
 def _rows_used(reported: Reported) -> str:
-    counts = reported.row_counts
-    used = counts["selected"] + counts["unselected"]
+    funnel = reported.funnel
+    unselected = funnel.used - funnel.observed
     return (
-        f"{count(counts['selected'])} selected ({percent(counts['selected'] / used)}), "
-        f"{count(counts['unselected'])} not selected ({percent(counts['unselected'] / used)}), "
-        f"{count(counts['total'] - used)} left out."
+        f"{count(funnel.observed)} selected ({percent(funnel.observed / funnel.used)}), "
+        f"{count(unselected)} not selected ({percent(unselected / funnel.used)}), "
+        f"{count(funnel.lost)} left out."
     )
 
 
@@ -180,8 +186,9 @@ def _coefficient_notes(reported: Reported) -> list[str]:
     naive = words.naive_short
     alike = reported.evidence.averaged_least_squares is not None
     notes = [
+        "Coefficients are per unit of each term; effects elsewhere are for the step beside a name.",
         f"{naive[0].upper()}{naive[1:]}: {'averaged alike, over sets of ' if alike else ''}the "
-        "same features on the selected rows, with no correction for selection."
+        "same features on the selected rows, with no correction for selection.",
     ]
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")

@@ -7,8 +7,11 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
+from heckmanfa.inference.people import Profiles
 from heckmanfa.inference.pictures import Pictures
+from heckmanfa.inference.prediction import missing_features
 from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.report.programs import Programs
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.settings import (
     errors_words,
@@ -19,10 +22,11 @@ from heckmanfa.report.settings import (
 )
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
 from heckmanfa.results.claims import claims_of
-from heckmanfa.results.document import Code, Paragraph
+from heckmanfa.results.document import Paragraph
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.funnel import LACKING, funnel_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.text.labels import Labels, said, with_name, with_names
@@ -38,11 +42,12 @@ _SHOWN = 60
 def report_of_model(
     evidence: Evidence,
     name: str,
-    made: str,
+    programs: Programs,
     X: Any,
     rows: PictureRows | None,
     reports: Sequence[Report],
     labels: Labels | None = None,
+    profiles: Profiles = (),
 ) -> Reported:
     """Return what the page of a fitted model shows.
 
@@ -51,8 +56,8 @@ def report_of_model(
     evidence : Evidence
     name : str
         Of its class.
-    made : str
-        The call that makes the model.
+    programs : Programs
+        Code that fits the model again.
     X : array or data frame, optional
         The rows of the fit, for the diagnostics.
     rows : PictureRows, optional
@@ -61,13 +66,17 @@ def report_of_model(
         What the rows show beyond the fit: tests, and changes of what it assumes.
     labels : Labels, optional
         What readers call columns; words are made under these.
+    profiles : sequence of mapping, optional
+        Rows to predict for in place of typical ones, each a value by column.
     """
     fit = evidence.fit
     counts = fit.row_counts
     in_memory = rows is not None and rows.in_memory
-    diagnostics = diagnose_fit(fit, X if in_memory else None, reports, evidence.weights)
-    lost = fit.row_counts.get("left_out_regressor_missing", 0)
-    table = TableFacts(counts["total"], lost, filled=False, exclusions=find_exclusions(fit))
+    weight = rows.sample_weight if rows is not None and in_memory else None
+    diagnostics = diagnose_fit(fit, X if in_memory else None, reports, evidence.weights, weight)
+    outcome = fit.origin.outcome or evidence.outcome
+    funnel = funnel_of(fit, counts, _lacking(fit, X if in_memory else None), outcome)
+    table = TableFacts(funnel, filled=False, exclusions=find_exclusions(fit))
     facts = facts_of_answer(fit, diagnostics, table)
     without = "" if in_memory else _NO_ROWS if rows is None else _NOT_IN_MEMORY
     if without and fit.probit is not None:
@@ -75,7 +84,10 @@ def report_of_model(
             Fact("not_run", "note", meaning=_MISSED, values={"checks": "Some checks were"})
         )
     checks, answer = answer_of_facts(evidence, facts)
-    pictures = Pictures(evidence, rows, labels)
+    pictures = Pictures(evidence, rows, labels, profiles)
+    if profiles:
+        # What cannot be used is refused, without rows as well.
+        pictures.people  # noqa: B018
     return Reported(
         evidence=evidence,
         answer=answer,
@@ -88,14 +100,23 @@ def report_of_model(
         called=name,
         outcome_column=evidence.outcome,
         row_counts=counts,
+        funnel=funnel,
         n_features=len(evidence.features),
         settings=_settings(evidence, name),
-        rows=[rows_table(fit, counts, "All rows that were given")],
-        again=[Code(made), Paragraph(versions(), "note")],
+        rows=[rows_table(funnel, "All rows that were given")],
+        again=[programs.tabs(), Paragraph(versions(), "note")],
         without_rows=without,
         held_out=pictures.known("calibration"),
         labels=labels or Labels(),
     )
+
+
+def _lacking(fit: Fit, X: Any) -> dict[str, int]:
+    """Count the rows of X that lack each column that the fit needs; none without X."""
+    if X is None or not fit.row_counts.get(LACKING):
+        return {}
+    kind = "marginal" if fit.probit is None else "selected"
+    return dict(missing_features(fit, X, kind).columns)
 
 
 def _settings(evidence: Evidence, name: str) -> list[tuple[str, str]]:

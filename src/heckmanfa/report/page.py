@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,13 +15,16 @@ from heckmanfa.data.files.outputs import check_format, replacing
 from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
+from heckmanfa.report.glossary import Glossary
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.sections import (
     Paper,
     Section,
     answer_section,
+    brief_section,
     claims_section,
     matter_section,
+    people_section,
     trust_section,
     which_section,
     who_section,
@@ -29,7 +32,7 @@ from heckmanfa.report.sections import (
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.answer_html import answer_style, sign
 from heckmanfa.results.checks import badge
-from heckmanfa.results.render_html import MOST_ROWS, escape, marked, unmarked
+from heckmanfa.results.render_html import MOST_ROWS, css_string, escape, marked, unmarked
 from heckmanfa.text.labels import labelled, said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import count, plural
@@ -38,19 +41,28 @@ LIMIT = 400_000
 """bytes of a page at most"""
 _TITLE = 200
 """characters of a title"""
+_FOOT = 70
+"""characters of the table's name at the foot of a printed sheet"""
 
 # The browser refuses whatever is not in the file, and in the file any script or style but these.
 _POLICY = (
     "default-src 'none'; style-src '{style}'; script-src '{script}'; form-action 'none'; "
     "base-uri 'none'"
 )
-# What gives way if a page is too large: rows of tables first, then pictures with many marks.
+# The script, in the order in which its parts run.
+_SCRIPTS = (
+    *("shared.js", "tips.js", "copy.js", "glossary.js"),
+    *("shapes.js", "picture.js", "paint.js", "cells.js", "csv.js", "save.js", "rho.js"),
+)
+# What gives way if a page is too large: rows of very long tables first, then the slider of rho, the
+# folded picture of assignments, more rows, and pictures with many marks.
 _ROOM: tuple[tuple[int, frozenset[str]], ...] = (
     (MOST_ROWS, frozenset()),
     (200, frozenset()),
-    (60, frozenset()),
-    (60, frozenset({"assignments"})),
-    (20, frozenset({"assignments", "over_rho", "profiles", "margins"})),
+    (200, frozenset({"slider"})),
+    (200, frozenset({"slider", "assignments"})),
+    (60, frozenset({"slider", "assignments"})),
+    (20, frozenset({"slider", "assignments", "over_rho", "profiles", "margins"})),
 )
 
 
@@ -66,7 +78,12 @@ class Reportable(Protocol):
 
 
 def write_report(
-    analysis: Reportable, path: str | Path, *, title: str | None = None, force: bool = True
+    analysis: Reportable,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    brief: bool = False,
+    force: bool = True,
 ) -> None:
     """Write the report of an analysis as one HTML file of at most 400 kB.
 
@@ -79,6 +96,9 @@ def write_report(
     title : str, optional
         Title of the window, and above the first sentence; that of the question, or the outcome
         and the data file by default.
+    brief : bool
+        Whether to write one page in place of all sections: the answer with its picture, the rows,
+        how far to trust it, and what may be written. It prints on one sheet.
     force : bool
         Whether an existing file may be replaced.
     """
@@ -90,70 +110,131 @@ def write_report(
         )
     check_format(path, ".html", "write_report")
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
-    write_page(analysis.reported, path, title=title, force=force)
+    write_page(analysis.reported, path, title=title, brief=brief, force=force)
 
 
 def write_page(
-    reported: Callable[[], Reported], path: str | Path, *, title: str | None, force: bool
+    reported: Callable[[], Reported],
+    path: str | Path,
+    *,
+    title: str | None,
+    brief: bool,
+    force: bool,
 ) -> None:
     """Write a page; refuse a path that cannot be written before anything is computed."""
     with replacing(path, force=force) as target:
-        target.write_text(_fitting(reported(), title), encoding="utf-8", newline="\n")
+        html = _fitting(reported(), title, brief=brief)
+        target.write_text(html, encoding="utf-8", newline="\n")
 
 
-def render(analysis: Reportable, *, title: str | None = None) -> str:
+def render(analysis: Reportable, *, title: str | None = None, brief: bool = False) -> str:
     """Return the report as HTML, which depends on the analysis and on versions alone.
 
     Parameters are as in `write_report`.
     """
-    return _fitting(analysis.reported(), title)
+    return _fitting(analysis.reported(), title, brief=brief)
 
 
-def _fitting(reported: Reported, title: str | None) -> str:
+def _fitting(reported: Reported, title: str | None, *, brief: bool) -> str:
     """Render a page that is not too large."""
     if title:
         reported = replace(reported, title=title, heading=title)
     html = ""
     with labelled(reported.labels):
         for rows, without in _ROOM:
-            html = _render(reported, Paper(reported.pictures, rows, without))
-            html = unmarked(html, reported.outcome)
+            html = _render(reported, Paper(reported.pictures, rows, without), brief=brief)
+            html = unmarked(html, *reported.evidence.outcome_names)
             if len(html.encode()) <= LIMIT:
                 break
     return html
 
 
-def _render(reported: Reported, paper: Paper) -> str:
-    sections = [answer_section(reported, paper), which_section(reported, paper)]
+def _sections(reported: Reported, paper: Paper) -> list[Section]:
+    sections = [
+        answer_section(reported, paper),
+        which_section(reported, paper),
+        *people_section(reported, paper),
+    ]
     if reported.is_corrected:
         sections += [who_section(reported, paper), matter_section(reported, paper)]
-    sections += [
+    return [
+        *sections,
         trust_section(reported, paper),
         claims_section(reported),
         Section("details", "Details", "", details_html(reported, paper.rows)),
     ]
-    contents = "".join(
-        f'<li><a href="#{section.name}">{escape(section.nav or section.title)}</a></li>'
-        for section in sections
+
+
+def _explained(lede: str, sections: Sequence[Section]) -> tuple[str, list[Section]]:
+    """Mark the terms of a page where they first stand, and list them at its end."""
+    glossary, (first, *others) = Glossary(), sections
+    # The lede and the tiles are one screen.
+    lede, *parts = glossary.mark([lede, first.html, first.rest])
+    marked_parts = [parts, *(glossary.mark([section.html, section.rest]) for section in others)]
+    explained = [
+        replace(section, html=html, rest=rest)
+        for section, (html, rest) in zip(sections, marked_parts, strict=True)
+    ]
+    explained[-1] = replace(explained[-1], rest=explained[-1].rest + glossary.listed())
+    return lede, explained
+
+
+def _nav(sections: Sequence[Section]) -> str:
+    items = "".join(
+        f'<li><a href="#{section.name}">{escape(section.linked)}</a></li>' for section in sections
     )
+    return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
+
+
+def _render(reported: Reported, paper: Paper, *, brief: bool) -> str:
+    sections = [brief_section(reported, paper)] if brief else _sections(reported, paper)
     folder = files("heckmanfa.report")
     answer = reported.answer
-    kind, words = badge(reported.checks)
+    lede = marked(answer.lede)
+    if not brief:
+        # A brief has no room for a list of words.
+        lede, sections = _explained(lede, sections)
     style = answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    style += _foot(reported)
+    script = page_script()
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY.format(style=_digest(style), script=_digest(script))),
         version=escape(VERSION),
         title=escape(shown(reported.title, _TITLE)),
         style=style,
         eyebrow=escape(_eyebrow(reported)),
-        pill=f'<a class="pill {kind}" href="#trust">{sign(kind)}{escape(words)}</a>',
+        kind="hfa brief" if brief else "hfa",
+        pill=_pill(reported, linked=not brief),
         headline=marked(answer.headline),
-        lede=marked(answer.lede),
-        contents=contents,
+        lede=lede,
+        nav="" if brief else _nav(sections),
         sections="".join(map(_section, sections)),
         script=script,
     )
+
+
+def _pill(reported: Reported, *, linked: bool) -> str:
+    """Repeat the badge; a brief has no section to go to."""
+    kind, words = badge(reported.checks)
+    inner = f"{sign(kind)}{escape(words)}"
+    if not linked:
+        return f'<span class="pill {kind}">{inner}</span>'
+    return f'<a class="pill {kind}" href="#trust">{inner}</a>'
+
+
+def _foot(reported: Reported) -> str:
+    """Return the rule of what stands at the foot of every printed sheet, beside its number."""
+    words = f"{shown(reported.called, _FOOT)} \N{MIDDLE DOT} {reported.made_on}"
+    return f"@page {{ @bottom-left {{ content: {css_string(words)}; }} }}"
+
+
+def page_script() -> str:
+    """Return the one script of a page, which is written in short files, without their comments."""
+    folder = files("heckmanfa.report").joinpath("script")
+    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    code = "\n".join(line for line in lines if not line.startswith("//"))
+    return f'"use strict";\n{{\n{code}\n}}'
 
 
 def _digest(text: str) -> str:

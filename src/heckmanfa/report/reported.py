@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from heckmanfa.fit import Fit
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.picture import Picture
+from heckmanfa.report.settings import today
 from heckmanfa.results.answer import Answer
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim
 from heckmanfa.results.document import PageBlock
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.facts import Fact
+from heckmanfa.results.funnel import Funnel
 from heckmanfa.results.side_by_side import SideBySide
 from heckmanfa.text.labels import Labels
 
@@ -37,6 +39,8 @@ class Reported:
     """the table, or what else the rows are called"""
     row_counts: Mapping[str, int]
     """rows by how they were used, or why they were left out; with their total"""
+    funnel: Funnel
+    """the same, from the table to the answer"""
     n_features: int
     """columns of the table that are features"""
     settings: Sequence[tuple[str, str]]
@@ -55,6 +59,8 @@ class Reported:
     """what the user calls the report, above its first sentence"""
     labels: Labels = field(default_factory=Labels)
     """what readers call columns"""
+    made_on: str = field(default_factory=today)
+    """the date of the analysis, or of the report if there is none"""
 
     @property
     def fit(self) -> Fit:

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heckmanfa.inference.pictures import Pictures
+from heckmanfa.plots.assumed_rho import OverRho
+from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Scene
 from heckmanfa.plots.selection_rows import SelectionMargins
 from heckmanfa.report.reported import Reported
-from heckmanfa.results.answer_html import figure, first_screen, sign
-from heckmanfa.results.checks import Check, badge, count_words, fine_lines, fine_title
-from heckmanfa.results.render_html import escape, marked, render_page
+from heckmanfa.report.rho_slider import slider_html
+from heckmanfa.results.answer_html import figure, first_screen, funnel_html, sign
+from heckmanfa.results.checks import (
+    Check,
+    badge,
+    count_words,
+    fine_lines,
+    fine_title,
+    named_first,
+)
+from heckmanfa.results.claims import Claim
+from heckmanfa.results.may_write import Sentence
+from heckmanfa.results.render_html import escape, fold, marked, render_page
 from heckmanfa.results.section_words import (
     roles_rule,
     selection_words,
     which_words,
     who_words,
 )
-from heckmanfa.text.passage import Passage
-from heckmanfa.text.wording import plural
+from heckmanfa.text.passage import Passage, join
+from heckmanfa.text.wording import capitalised, plural
+
+# About how high the words around a picture are, in px.
+_WORDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,14 @@ class Section:
     rest: str = ""
     """what may be on another sheet"""
     nav: str = ""
-    """its title in the line of links, where that is another"""
+    """its title in the line of links, where no title is seen"""
+    short: str = ""
+    """its title in the line of links, where the other is long"""
+
+    @property
+    def linked(self) -> str:
+        """What it is called in the line of links."""
+        return self.nav or self.short or self.title
 
 
 @dataclass(frozen=True)
@@ -46,22 +68,25 @@ class Paper:
     rows: int
     """of a table"""
     without: frozenset[str] = frozenset()
-    """kinds of pictures that are left out"""
+    """kinds of pictures that are left out, and "slider" """
 
     def shown(self, *names: str) -> list[Scene]:
         """Return the pictures that exist and have room."""
         return [scene for name in names for scene in self.scene_of(self.pictures.known(name))]
 
     def scene_of(self, picture: Picture | None) -> list[Scene]:
-        """Return a picture if it exists and has room."""
-        return [] if picture is None or picture.kind in self.without else [picture.scene()]
+        """Return a picture if it exists, has room, and shows more than one number."""
+        left_out = picture is None or picture.kind in self.without or picture.one_number
+        return [] if picture is None or left_out else [picture.scene()]
 
 
 def answer_section(reported: Reported, paper: Paper) -> Section:
     """Show the four tiles beside the picture of effects, with its table below."""
     answer, checks = reported.answer, reported.checks
     drawn = paper.shown("forest")
-    inner = first_screen(answer, _gravest(checks), "".join(map(figure, drawn)), "#which")
+    inner = funnel_html(reported.funnel) + first_screen(
+        answer, _gravest(checks), "".join(map(figure, drawn)), "#which"
+    )
     return Section(
         "answer",
         "The answer",
@@ -71,10 +96,30 @@ def answer_section(reported: Reported, paper: Paper) -> Section:
     )
 
 
+def brief_section(reported: Reported, paper: Paper) -> Section:
+    """Show the answer, its picture, the rows, how far to trust it, and what may be written."""
+    drawn = "".join(map(figure, paper.shown("forest")))
+    sentences = "".join(f"<p>{marked(item.news)}</p>" for item in reported.answer.may_write[:2])
+    written = f"<h3>What you may write</h3>{sentences}" if sentences else ""
+    screen = first_screen(
+        reported.answer,
+        _trusted(reported.checks),
+        drawn,
+        written=f'<div class="tile written">{written}</div>' if written else "",
+    )
+    return Section("answer", "The answer", funnel_html(reported.funnel) + screen, nav="Answer")
+
+
+def _trusted(checks: Sequence[Check]) -> str:
+    """Name the gravest checks, each with what to do; a brief has no section to link to."""
+    grave = named_first(checks) or [check for check in checks if check.key == "not_run"]
+    items = "".join(f"<li>{escape(check.title)} {_do(check)}</li>" for check in grave)
+    return f"<ol>{items}</ol>" if items else ""
+
+
 def _gravest(checks: Sequence[Check]) -> str:
-    grave = [check for check in checks if check.level in ("problem", "caution")][:2]
     # A badge without a warning says what it does not rest on.
-    grave = grave or [check for check in checks if check.key == "not_run"]
+    grave = named_first(checks) or [check for check in checks if check.key == "not_run"]
     items = "".join(
         f'<li><a href="#check-{check.key}">{escape(check.title)}</a></li>' for check in grave
     )
@@ -91,10 +136,7 @@ def _tables(pictures: Sequence[Scene], paper: Paper) -> str:
     tables = [table for picture in pictures for table in picture.text.tables]
     if not tables:
         return ""
-    return (
-        "<details><summary>The same as a table</summary>"
-        f"{render_page(tables, paper.rows)}</details>"
-    )
+    return fold("The same as a table", render_page(tables, paper.rows), on_paper=False)
 
 
 def _opening(*paragraphs: Passage) -> str:
@@ -106,39 +148,89 @@ def _note(words: str) -> str:
     return f'<p class="note">{escape(words)}</p>' if words else ""
 
 
-def _pair(left: Sequence[Scene], right: Sequence[Scene]) -> str:
-    """Set pictures side by side."""
-    if not left and not right:
-        return ""
-    columns = [
-        f'<div class="stack">{"".join(map(figure, column))}</div>'
-        for column in (left, right)
-        if column
-    ]
-    return f'<div class="pair">{"".join(columns)}</div>'
+def _laid_out(scenes: Sequence[Scene], opening: str = "") -> str:
+    """Set pictures in two columns that are about equally high, and wide ones below them.
+
+    Each goes below the picture that ends first, so none stands beside a hole. The first column
+    begins with the opening, if there is one.
+    """
+    columns: tuple[list[Scene], list[Scene]] = [], []
+    wide = []
+    for scene in scenes:
+        if scene.body.is_across:
+            wide.append(scene)
+        else:
+            min(columns, key=_height).append(scene)
+    inner = ["".join(map(figure, column)) for column in columns if column]
+    if opening:
+        inner[0] = f"<div>{opening}</div>{inner[0]}"
+    stacks = [f'<div class="stack">{column}</div>' for column in inner]
+    pair = f'<div class="pair">{"".join(stacks)}</div>' if stacks else ""
+    return pair + "".join(f'<div class="across">{figure(scene)}</div>' for scene in wide)
+
+
+def _with_note(scene: Scene, note: str) -> Scene:
+    """Return a picture with one more sentence in its caption."""
+    caption = " ".join(filter(None, (scene.text.caption, note)))
+    return replace(scene, text=replace(scene.text, caption=caption))
+
+
+def _height(scenes: Sequence[Scene]) -> float:
+    """Return about how high pictures are under one another, in px."""
+    return sum(scene.body.tall + _WORDS for scene in scenes)
 
 
 def which_section(reported: Reported, paper: Paper) -> Section:
     """Show which features predict, and by which assignments that is known."""
-    words = _opening(which_words(reported.evidence))
-    words += f'<p class="note">{marked(roles_rule(reported.evidence))}</p>'
-    left = paper.shown("chances")
-    right = paper.shown("assignments")
-    tables = _tables([*left, *right], paper)
-    return Section("which", "Which features predict", words + _pair(left, right), tables)
+    evidence = reported.evidence
+    numbers = reported.answer.which.numbers if evidence.has_chances else Passage()
+    words = _opening(join([which_words(evidence), numbers]))
+    rule = f'<p class="note">{marked(roles_rule(evidence))}</p>'
+    chances, columns = paper.shown("chances"), paper.shown("assignments")
+    sets = ""
+    if columns:
+        title = "The best sets of features, one by one"
+        sets = fold(title, "".join(map(figure, columns)), on_paper=False)
+    drawn = "".join(map(figure, chances))
+    inner = "".join(f"<div>{part}</div>" for part in (words, rule, drawn, sets))
+    # Beside a picture of few features there is room for the words; many need the whole width.
+    across = any(scene.body.is_across for scene in chances)
+    inner = f'<div class="pair {"told-over" if across else "told"}">{inner}</div>'
+    tables = _tables([*chances, *columns], paper)
+    return Section(
+        "which", "Which features predict", inner if drawn else words + rule + sets, tables
+    )
+
+
+def people_section(reported: Reported, paper: Paper) -> list[Section]:
+    """Show what is expected of typical rows; nothing if the model has no single outcome."""
+    if not reported.fit.family.can("single outcome equation"):
+        return []
+    people, title = paper.pictures.known("people"), "What it means for people"
+    if not isinstance(people, People):
+        note = _note(reported.without_rows)
+        return [Section("people", title, note, short="For people")] if note else []
+    drawn = paper.scene_of(people)
+    items = "".join(
+        f"<li><strong>{escape(capitalised(person.name))}:</strong> {escape(person.described)}"
+        f"<p>{escape(people.sentence(person))}</p></li>"
+        for person in people.people
+    )
+    pictures = "".join(map(figure, drawn))
+    inner = f'<div class="typical">{pictures}<ul>{items}</ul></div>'
+    return [Section("people", title, inner, _tables(drawn, paper), short="For people")]
 
 
 def who_section(reported: Reported, paper: Paper) -> Section:
     """Show what drives selection, and how those with an outcome differ from the others."""
-    left = paper.shown("selection_chances", "margins")
-    right = paper.shown("profiles")
-    rest = _tables([*left, *right], paper)
+    drawn = paper.shown("margins", "profiles", "selection_chances")
+    rest = _tables(drawn, paper)
     margins = paper.pictures.known("margins")
     if margins is None:
         rest += _note(reported.without_rows)
     assert margins is None or isinstance(margins, SelectionMargins)
     words = _opening(who_words(reported.evidence, margins))
-    return Section("who", "Who is selected", words + _pair(left, right), rest)
+    return Section("who", "Who is selected", words + _laid_out(drawn), rest)
 
 
 def matter_section(reported: Reported, paper: Paper) -> Section:
@@ -147,12 +239,20 @@ def matter_section(reported: Reported, paper: Paper) -> Section:
     first, *others = selection_words(reported.evidence) or (Passage(),)
     words = (
         f'<p class="verdict-line"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
-        f"{marked(first)}</p>{_opening(*others)}"
+        f"{marked(join([first, reported.answer.how_much.numbers]))}</p>{_opening(*others)}"
     )
-    left = paper.shown("rho", "imr")
-    right = paper.shown("over_rho")
-    tables = _tables([*left, *right], paper)
-    return Section("matter", tile.question, words + _pair(left, right), tables)
+    rho = paper.pictures.known("rho")
+    words += _note("" if rho is None else rho.one_number)
+    drawn = paper.shown("rho", "imr", "over_rho")
+    tables = _tables(drawn, paper)
+    assumed = None if "slider" in paper.without else paper.pictures.known("over_rho")
+    assert assumed is None or isinstance(assumed, OverRho)
+    tables = slider_html(reported.evidence, assumed) + tables
+    # One panel and its slider are as high as another picture and the words above that.
+    narrow = [scene.kind for scene in drawn if not scene.body.is_across]
+    if "over_rho" in narrow[1:]:
+        return Section("matter", tile.question, _laid_out(drawn, words), tables)
+    return Section("matter", tile.question, words + _laid_out(drawn), tables)
 
 
 def trust_section(reported: Reported, paper: Paper) -> Section:
@@ -166,24 +266,29 @@ def trust_section(reported: Reported, paper: Paper) -> Section:
     items = "".join(_check(check) for check in checks if check.level != "ok")
     fine = "".join(f"<li>{escape(line)}</li>" for line in fine_lines(checks))
     if fine:
-        said = f"<details><summary>{escape(fine_title(checks))}</summary><ul>{fine}</ul></details>"
-        items += f"<li>{_level('ok')}{said}</li>"
-    left, right = paper.shown("overlap"), paper.shown("residuals")
-    right = right or paper.scene_of(reported.held_out)
-    rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}{_note(reported.held_out_note)}'
-    rest += _tables([*left, *right], paper) + _note(reported.without_rows)
+        items += f"<li>{_level('ok')}{fold(fine_title(checks), f'<ul>{fine}</ul>')}</li>"
+    held, note = paper.scene_of(reported.held_out), reported.held_out_note
+    # How rows were held out stands under their picture; why they were not, alone.
+    held = [_with_note(scene, note) for scene in held]
+    drawn = [*paper.shown("overlap"), *(paper.shown("residuals") or held)]
+    rest = f'<ul class="checks">{items}</ul>{_laid_out(drawn)}{"" if held else _note(note)}'
+    rest += _tables(drawn, paper) + _note(reported.without_rows)
     return Section("trust", "How far to trust it", head, rest)
 
 
 def _check(check: Check) -> str:
-    do = f'<p class="do"><strong>Do:</strong> {marked(check.do)}</p>' if check.do else ""
     title, value = check.title, ""
     if check.value:
         title, value = f"{title.removesuffix('.')}:", f" {check.value.removesuffix('.')}."
     return (
         f'<li id="check-{check.key}">{_level(check.level)}<div><p>'
-        f"<strong>{escape(title)}</strong>{escape(value)} {marked(check.words)}</p>{do}</div></li>"
+        f"<strong>{escape(title)}</strong>{escape(value)} {marked(check.words)}</p>{_do(check)}"
+        "</div></li>"
     )
+
+
+def _do(check: Check) -> str:
+    return f'<p class="do"><strong>Do:</strong> {marked(check.do)}</p>' if check.do else ""
 
 
 def _level(level: str) -> str:
@@ -192,15 +297,39 @@ def _level(level: str) -> str:
 
 def claims_section(reported: Reported) -> Section:
     """Say what may not be claimed, and what may be written."""
-    items = "".join(
-        f"<li><strong>{marked(claim.lead)}</strong> {marked(claim.why)}</li>"
-        for claim in reported.claims
-    )
-    inner = f'<ul class="claims">{items}</ul>'
+    first, rest = reported.claims[:_OPEN_CLAIMS], reported.claims[_OPEN_CLAIMS:]
+    inner = _claims(first)
+    if rest:
+        more = f"{plural(len(rest), 'more thing')} that may not be claimed"
+        inner += f"<details><summary>{more}</summary>{_claims(rest)}</details>"
     if reported.answer.may_write:
-        inner += (
-            '<div class="write"><h3>What you may write</h3>'
-            f'<p id="sentence">{marked(reported.answer.may_write)}</p>'
-            '<button type="button" id="copy" hidden>Copy the sentence</button></div>'
-        )
+        inner += _may_write(reported.answer.may_write)
     return Section("claims", "What may not be claimed", "", inner)
+
+
+# The gravest, which are not folded.
+_OPEN_CLAIMS = 3
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    items = "".join(
+        f"<li><strong>{marked(claim.lead)}</strong> {marked(claim.why)}</li>" for claim in claims
+    )
+    return f'<ul class="claims">{items}</ul>'
+
+
+def _may_write(sentences: Sequence[Sentence]) -> str:
+    """Set what may be written side by side, for a paper and for a newspaper, each to be copied."""
+    columns = ""
+    for kind, title in (("paper", "For a paper"), ("news", "For a newspaper")):
+        inner = ""
+        for sentence in sentences:
+            words = sentence.paper if kind == "paper" else sentence.news
+            name = f"write-{sentence.key}-{kind}"
+            inner += (
+                f'<h5 id="{name}-title">{escape(sentence.title)}</h5>'
+                f'<p id="{name}">{marked(words)}</p><button type="button" data-copy="{name}" '
+                f'aria-describedby="{name}-title" hidden>Copy</button>'
+            )
+        columns += f"<div><h4>{title}</h4>{inner}</div>"
+    return f'<div class="write"><h3>What you may write</h3><div class="pair">{columns}</div></div>'

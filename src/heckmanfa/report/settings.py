@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from heckmanfa.fit import Fit
+from heckmanfa.results.funnel import Funnel
 from heckmanfa.results.naming import held_in_words
 from heckmanfa.text.table import Table, lay_out
 from heckmanfa.text.wording import count, percent, plural
@@ -22,6 +24,8 @@ def _version(name: str) -> str:
 VERSION = _version("heckmanfa")
 """of this package; its root is above this room"""
 
+# Of the year 9999, after which Python has no dates.
+_LAST_SECOND = 253_402_300_799
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 _METHODS = {
     "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "
@@ -41,14 +45,6 @@ _OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing 
 _WEIGHTS = {
     "frequency": "a row counts as often as its weight says",
     "sampling": "a row represents that much of the population",
-}
-_USES = {
-    "selected": "In the fit: selected, with an outcome",
-    "unselected": "In the fit: not selected",
-    "left_out_regressor_missing": "Left out: a feature is missing",
-    "left_out_outcome_missing": "Left out: selected, but the outcome is missing",
-    "left_out_zero_weight": "Left out: the weight is zero",
-    "left_out_separation": "Left out: a feature determines {} exactly",
 }
 
 
@@ -93,16 +89,6 @@ def weight_words(kind: str) -> str:
     return f"({kind}): {_WEIGHTS[kind]}."
 
 
-def rows_by_use(fit: Fit, counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
-    separates = fit.family.words.separates
-    return [
-        (words.format(separates), counts.get(key, 0))
-        for key, words in _USES.items()
-        if counts.get(key, 0) or key in ("selected", "unselected")
-    ]
-
-
 def shares_table(
     title: str, counts: list[tuple[str, int]], total: int, caption: str, name: str
 ) -> Table:
@@ -111,13 +97,21 @@ def shares_table(
     return lay_out([title], ["Rows", "Share"], rows, caption, name)
 
 
-def rows_table(fit: Fit, counts: Mapping[str, int], every: str) -> Table:
+def rows_table(funnel: Funnel, every: str) -> Table:
     """Lay out how all rows were used; ``every`` is what they are called."""
-    used = [*rows_by_use(fit, counts), (every, counts["total"])]
-    return shares_table("Use", used, counts["total"], "Rows", "rows-table")
+    used = [*funnel.by_use(), (every, funnel.read)]
+    return shares_table("Use", used, funnel.read, "Rows", "rows-table")
 
 
 def versions() -> str:
     """Name the versions of everything that made a page."""
     packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     return f"heckmanfa {VERSION}, Python {platform.python_version()}, {packages}."
+
+
+def today() -> str:
+    """Return the date, as in 2026-11-18; builds that repeat set it by ``SOURCE_DATE_EPOCH``."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isascii() and epoch.isdigit() and int(epoch) <= _LAST_SECOND:
+        return datetime.fromtimestamp(int(epoch), UTC).date().isoformat()
+    return date.today().isoformat()

@@ -13,18 +13,28 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.results.average_tables import ALWAYS
-from heckmanfa.results.checks import Check, badge
+from heckmanfa.results.checks import Check, badge, named_first
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
-from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import LITTLE_RHO, headline, interval_words, verdict
+from heckmanfa.results.feature_evidence import (
+    CHOSEN,
+    MAY,
+    TAKEN,
+    FeatureEvidence,
+    LevelEvidence,
+)
+from heckmanfa.results.headline import headline, interval_words
 from heckmanfa.results.judgement import VerdictKind
+from heckmanfa.results.lede import lede, verdict
+from heckmanfa.results.logs import in_percent
+from heckmanfa.results.may_write import Sentence
+from heckmanfa.results.naming import EffectWords
+from heckmanfa.results.selection_numbers import LITTLE_RHO, selection_numbers
 from heckmanfa.text.chances import BY
-from heckmanfa.text.labels import said, with_unit
+from heckmanfa.text.labels import said
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import (
     NO_EXCLUSION,
-    ONLY_NORMALITY,
     capitalised,
     effects,
     plural,
@@ -60,6 +70,8 @@ class Tile:
     words: Passage
     heading: Passage | None = None
     """the title where it holds names, which a page cuts and marks"""
+    numbers: Passage = field(default_factory=Passage)
+    """what analysts look for and a first screen leaves out: weights, lambda, rho, and tests"""
 
     def __str__(self) -> str:
         """Return the answer in plain text."""
@@ -101,8 +113,8 @@ class Answer:
     """words before the first chips; empty if they predict"""
     unsure_label: str = "Cannot be told:"
     """words before the others"""
-    may_write: Passage = field(default_factory=Passage)
-    """a sentence that may be copied into a paper"""
+    may_write: tuple[Sentence, ...] = ()
+    """sentences that may be copied, one for each claim"""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -131,7 +143,7 @@ def answer_of(
     checks: Sequence[Check] = (),
     *,
     bounds: Mapping[int, Effect] | None = None,
-    may_write: Passage | None = None,
+    may_write: Sequence[Sentence] = (),
 ) -> Answer:
     """Put the numbers of a first screen into words.
 
@@ -143,26 +155,32 @@ def answer_of(
     bounds : mapping of int to Effect, optional
         For each column of X, its coefficient at rho = 0 and where it lies for rho from -0.3 to 0.3.
         Used in place of estimates that nothing but normality identifies.
-    may_write : Passage, optional
-        A sentence that may be copied.
+    may_write : sequence of Sentence
+        Sentences that may be copied.
     """
     judged = verdict(evidence)
     kind = _KINDS[evidence.judgement.kind]
     return Answer(
         headline=headline(evidence),
         lede=judged.sentence,
-        which=Tile(f"Which features predict {said(evidence.outcome)}?", "", "", _which(evidence)),
+        which=_which_tile(evidence),
         how_much=_how_much(evidence, bounds),
-        selection=Tile("Did selection matter?", judged.title, kind, judged.words),
+        selection=Tile(
+            "Did selection matter?",
+            judged.title,
+            kind,
+            judged.words,
+            numbers=selection_numbers(evidence),
+        ),
         trust=_trust(checks),
-        may_write=may_write or Passage(),
+        may_write=tuple(may_write),
         **_chips(evidence),
     )
 
 
 def opening(evidence: Evidence) -> Passage:
     """Return the headline and the lede."""
-    return join([headline(evidence), verdict(evidence).sentence])
+    return join([headline(evidence), lede(evidence)])
 
 
 # Which features predict. --------------------------------------------------------------------------
@@ -214,26 +232,29 @@ def _shared_chips(
     }
 
 
-def _which(evidence: Evidence) -> Passage:
-    """Say what chances are, and how much weight the best set has."""
-    way = evidence.way
+def _which_tile(evidence: Evidence) -> Tile:
+    """Say what chances are; the numbers behind them are those of all models."""
+    question, way = f"Which features predict {said(evidence.outcome)}?", evidence.way
     if way.halves_rows:
-        return passage(
+        words = passage(
             f"How many of {way.n_halves} random halves of the rows chose it. Effects are "
             "estimated on the other halves."
         )
+        return Tile(question, "", "", words)
     if not way.searched:
-        return passage(way.words.beforehand)
+        return Tile(question, "", "", passage(way.words.beforehand))
     if not evidence.has_chances:
-        return _without_chances(evidence)
+        why = passage(evidence.chances_missing) if evidence.chances_missing else passage()
+        return Tile(question, "", "", _without_chances(evidence), numbers=why)
     how = "all " if evidence.exhaustive and evidence.n_assignments > 1 else "the "
     sets = how + plural(evidence.n_assignments, "model")
     if not evidence.exhaustive:
         sets += " that a sampler drew"
     if evidence.window is not None:
         sets += f" with rho in {true_minus(window_text(evidence.window))}"
-    said = passage(f"Chance that it predicts: its share of the weight (by {BY}) of {sets}.")
-    return join([said, _best(evidence)])
+    share = passage(f"A chance is a share of the weight (by {BY}) of {sets}.")
+    words = passage("Chance that it predicts, given these data.")
+    return Tile(question, "", "", words, numbers=join([share, _best(evidence)]))
 
 
 def _without_chances(evidence: Evidence) -> Passage:
@@ -241,7 +262,7 @@ def _without_chances(evidence: Evidence) -> Passage:
     if averaged and not evidence.pseudo:
         return passage("Every feature is always included, so there are no chances.")
     how = "Effects are averaged over sets of features. " if averaged else ""
-    return passage(f"{how}{evidence.chances_missing}")
+    return passage(f"{how}How sure it is that a feature predicts was not computed.")
 
 
 def _best(evidence: Evidence) -> Passage:
@@ -298,8 +319,8 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
     heading = passage(evidence.amount(main.effect), " for ", change)
     effect = main.effect
-    percent = evidence.words.in_percent(effect.estimate, effect.low, effect.high)
-    words = join([_interval(evidence, main), _beside(evidence, main), percent])
+    on_log = evidence.words.on_log(effect.estimate, effect.low, effect.high)
+    words = join([_interval(evidence, main), _beside(evidence, main), on_log])
     return Tile(question, str(heading), "", words, heading)
 
 
@@ -307,22 +328,18 @@ def _range(
     evidence: Evidence, main: FeatureEvidence, change: Passage, bound: Effect | None
 ) -> Tile:
     """Give a range in place of an estimate that nothing but normality identifies."""
-    why = f"{capitalised(NO_EXCLUSION)}: {ONLY_NORMALITY}."
+    why = f"{capitalised(NO_EXCLUSION)}, so these data do not tell how strong selection is."
     question, y = "How much?", evidence.words.target
     if bound is None or not bound.has_interval:
         return Tile(question, "No estimate to rely on", "", passage(why))
-    ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
-    low, high = effects(*ends)
-    more = "more" if bound.high > 0.0 else "less"
-    amount = f"{low} to {with_unit(high, evidence.outcome)}"
-    heading = passage(f"{amount} {more} ", y, " for ", change)
+    heading = passage(evidence.words.amounts(bound.low, bound.high), " for ", change)
     if evidence.fit.family.has_classes:
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
-    words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
-    percent = evidence.words.in_percent(bound.estimate, bound.low, bound.high)
-    said = join([passage(words), percent])
-    return Tile(question, str(heading), "", said, heading)
+    over = f"The range is a 95% uncertainty interval for rho from \u2212{reach} to {reach}."
+    on_log = evidence.words.on_log(bound.estimate, bound.low, bound.high)
+    words = join([passage(f"This holds if selection is weak, either way. {why}"), on_log])
+    return Tile(question, str(heading), "", words, heading, passage(over))
 
 
 def _coefficient(bound: Effect) -> str:
@@ -358,13 +375,14 @@ def _trust(checks: Sequence[Check]) -> Tile:
     if not checks:
         return Tile(question, "Not checked", "unknown", passage("diagnostics() has the checks."))
     level, words = badge(checks)
-    grave = [check for check in checks if check.level in ("problem", "caution")]
-    said = passage(" ".join(_with_value(check) for check in grave[:2]))
+    grave = named_first(checks)
+    said = passage(" ".join(f"{check.title.rstrip('.')}." for check in grave))
+    numbers = passage(" ".join(_with_value(check) for check in grave))
     if not grave:
         nothing = f"{plural(len(checks), 'check')} found nothing to warn of."
         not_run = [check.title for check in checks if check.key == "not_run"]
         said = passage(" ".join([nothing, *not_run]))
-    return Tile(question, words, level, said)
+    return Tile(question, words, level, said, numbers=numbers if grave else passage())
 
 
 def _with_value(check: Check) -> str:
@@ -374,24 +392,44 @@ def _with_value(check: Check) -> str:
     return f"{title}: {check.value}." if has_number else f"{title}."
 
 
+def in_percents(
+    words: EffectWords, item: FeatureEvidence | LevelEvidence, naive: str
+) -> dict[str, float]:
+    """Return effects on a logarithm in percent, by name; none on other scales.
+
+    ``naive`` names the model that ignores selection.
+    """
+    if words.log is None:
+        return {}
+    own, other = item.effect, item.least_squares
+    values = {"percent": own.estimate, "percent_low": own.low, "percent_high": own.high}
+    values |= {f"{naive}_percent": other.estimate, f"{naive}_percent_low": other.low}
+    values |= {f"{naive}_percent_high": other.high}
+    return {name: in_percent(value) for name, value in values.items()}
+
+
 def roles_frame(evidence: Evidence) -> pd.DataFrame:
     """Return a row for each feature: its chance, its role, and its effect with an interval.
 
-    Features come by role, the likeliest first. A category has the effect of the level furthest
-    from its reference. A chance or an effect that is not known is NaN.
+    Features come by role, the likeliest first. An effect is that of ``step`` more of its feature,
+    in the feature's units. A category has the effect of the level furthest from its reference.
+    Effects on a logarithm are also in percent of what it is of. A chance or an effect that is not
+    known is NaN.
     """
     nan = float("nan")
-    return pd.DataFrame(
-        [
-            {
-                "feature": feature.name,
-                "chance": nan if feature.chance is None else feature.chance,
-                "role": feature.role,
-                "effect": feature.effect.estimate,
-                "ci_low": feature.effect.low,
-                "ci_high": feature.effect.high,
-            }
-            for feature in evidence.ordered()
-        ],
-        columns=["feature", "chance", "role", "effect", "ci_low", "ci_high"],
-    )
+    naive = evidence.words.naive_short.replace(" ", "_")
+    names = ["feature", "chance", "role", "step", "effect", "ci_low", "ci_high"]
+    lines: list[dict[str, Any]] = [
+        {
+            "feature": feature.name,
+            "chance": nan if feature.chance is None else feature.chance,
+            "role": feature.role,
+            "step": feature.step,
+            "effect": feature.effect.estimate,
+            "ci_low": feature.effect.low,
+            "ci_high": feature.effect.high,
+            **in_percents(evidence.words, feature, naive),
+        }
+        for feature in evidence.ordered()
+    ]
+    return pd.DataFrame(lines, columns=list(lines[0]) if lines else names)

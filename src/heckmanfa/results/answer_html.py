@@ -8,13 +8,15 @@ from importlib.resources import files
 
 from heckmanfa.plots.palette import picture_style
 from heckmanfa.plots.picture import Picture
-from heckmanfa.plots.scene import Scene
+from heckmanfa.plots.scene import Panels, Scene
 from heckmanfa.plots.svg import render_svg
-from heckmanfa.plots.svg_shapes import NARROW, WIDE, legend_mark
+from heckmanfa.plots.svg_shapes import FULL, NARROW, WIDE, legend_mark
 from heckmanfa.results.answer import Answer, Chip, Tile
+from heckmanfa.results.funnel import Funnel
 from heckmanfa.results.render_html import cut_name, escape, marked, render_notebook, unmarked
 from heckmanfa.results.reports import Printed
-from heckmanfa.text.passage import Name
+from heckmanfa.text.passage import Name, passage
+from heckmanfa.text.wording import count
 
 _BANG = "M10 5.6v5M10 14.2v.1"
 _SHAPES = {
@@ -42,21 +44,47 @@ def sign(kind: str) -> str:
     )
 
 
-def first_screen(answer: Answer, gravest: str, drawn: str, more: str = "") -> str:
+def first_screen(
+    answer: Answer, gravest: str, drawn: str, more: str = "", written: str = ""
+) -> str:
     """Render the four tiles of an answer, with a figure.
 
     ``gravest`` is the HTML inside the last tile, below its verdict; ``more`` is where the features
-    are that have no chip. A wide page has the last tile above the figure, where it is in view
-    however long the others are.
+    are that have no chip; ``written`` is a tile of its own. A wide page has the last tile above the
+    figure, where it is in view however long the others are.
     """
     return (
         '<div class="first"><div class="tiles">'
         + _tile(answer.which, _chips(answer, more), quiet=True)
         + _tile(answer.how_much)
         + _tile(answer.selection)
-        + '</div><div class="tiles">'
+        + f'{written}</div><div class="tiles">'
         + _tile(answer.trust, gravest, words=False)
         + f"{drawn}</div></div>"
+    )
+
+
+def funnel_html(funnel: Funnel) -> str:
+    """Render the rows from the table to the answer: a list of steps, and a bar of their shares."""
+    lost = "none left out"
+    if funnel.lost:
+        lost = f"<b>{count(funnel.lost)}</b> left out: {escape(funnel.reasons)}"
+    outcome = marked(passage(Name(funnel.outcome)))
+    steps = (
+        f"<li><b>{count(funnel.read)}</b> rows read</li>"
+        f'<li class="lost">{lost}</li>'
+        f'<li class="used"><b>{count(funnel.used)}</b> used</li>'
+        f'<li class="seen"><b>{count(funnel.observed)}</b> with {outcome}</li>'
+    )
+    shares = {"lost": 1.0, "used": funnel.used / funnel.read, "seen": funnel.observed / funnel.read}
+    bars = "".join(
+        f'<rect class="{kind}" width="{100.0 * share:.2f}" height="4"/>'
+        for kind, share in shares.items()
+    )
+    return (
+        '<div class="funnel"><ol aria-label="Rows, from the table to the answer">'
+        f'{steps}</ol><svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
+        f"{bars}</svg></div>"
     )
 
 
@@ -104,18 +132,34 @@ def _chip_items(chips: Sequence[Chip], kind: str) -> str:
     return items
 
 
+def drawings_of(scene: Scene) -> dict[str, int]:
+    """Return the widths of a picture's drawings, in px, by their class.
+
+    Many rows in two columns have no third drawing, which would make a page too large.
+    """
+    if not scene.body.is_across:
+        return {"wide": WIDE, "narrow": NARROW}
+    between = {"wide": WIDE} if isinstance(scene.body, Panels) else {}
+    return {"full": FULL, **between, "narrow": NARROW}
+
+
 def figure(scene: Scene) -> str:
-    """Render a picture with its words: drawn twice, of which the style sheet shows one."""
+    """Render a picture with its words, drawn several times; the style sheet shows one of them."""
     text = scene.text
     legend = "".join(
         f"<li>{legend_mark(item)}<span>{escape(item.label)}</span></li>" for item in text.legend
     )
+    # A script saves the picture with the numbers of these.
+    tables = " ".join(table.name for table in text.tables)
     return (
-        f'<figure class="{scene.kind}"><h3>{escape(text.title)}</h3>'
+        f'<figure class="{scene.kind}" data-tables="{tables}"><h3>{escape(text.title)}</h3>'
+        + (f'<p class="look">{escape(text.look)}</p>' if text.look else "")
         + (f'<ul class="legend">{legend}</ul>' if legend else "")
-        + f'<div class="wide">{render_svg(scene, WIDE)}</div>'
-        f'<div class="narrow">{render_svg(scene, NARROW)}</div>'
-        f"<figcaption>{marked(text.caption)}</figcaption></figure>"
+        + "".join(
+            f'<div class="{name}">{render_svg(scene, width)}</div>'
+            for name, width in drawings_of(scene).items()
+        )
+        + f"<figcaption>{marked(text.caption)}</figcaption></figure>"
     )
 
 
@@ -140,7 +184,7 @@ _LAYOUT = """
 """
 
 
-def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
+def card_html(answer: Answer, picture: Picture | None, names: Sequence[str]) -> str:
     """Return the answer and its first picture as HTML that needs nothing else, and no script.
 
     Parameters
@@ -148,8 +192,8 @@ def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
     answer : Answer
     picture : Picture or None
         The picture of effects.
-    outcome : str
-        Name of the outcome.
+    names : sequence of str
+        Those of the outcome, which are not marked as features are.
     """
     words = f'<p class="words">{marked(answer.trust.words)}</p>' if answer.trust.words else ""
     drawn = "" if picture is None else figure(picture.scene())
@@ -159,7 +203,7 @@ def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
         f'<p class="lede">{marked(answer.lede)}</p>'
         f"{first_screen(answer, words, drawn)}</div>"
     )
-    return unmarked(html, outcome)
+    return unmarked(html, *names)
 
 
 def card_or_summary(card: Callable[[], str], summary: Callable[[], Printed]) -> str:

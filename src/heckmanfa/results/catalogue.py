@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.missing_features import LostRows
@@ -12,7 +13,7 @@ from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.diagnostics import Diagnostics, measure
 from heckmanfa.results.exclusions import Exclusions, exclusion_fact
 from heckmanfa.results.fact_words import tell
-from heckmanfa.results.facts import Fact, Level
+from heckmanfa.results.facts import EXCLUDE, Fact, Level
 from heckmanfa.results.fit_facts import (
     class_facts,
     cluster_facts,
@@ -25,23 +26,25 @@ from heckmanfa.results.fit_facts import (
     rho_facts,
     validity_facts,
 )
+from heckmanfa.results.funnel import LACKING, Funnel, share_words
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_facts
 from heckmanfa.results.weight_facts import weight_facts
-from heckmanfa.text.option_words import told
+from heckmanfa.text.option_words import option, told
 from heckmanfa.text.wording import count, percent
 
 # Rows that lack a feature are many from this share on.
 _LARGE_SHARE = 0.05
+# So many columns are named in an option to leave them out.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
 class TableFacts:
     """What is known about a table beyond the model fitted to it."""
 
-    n_rows: int
-    n_missing: int
-    """rows left out because they lack a feature"""
+    funnel: Funnel
+    """its rows, from those read to those with an outcome"""
     filled: bool
     """whether missing cells were filled in"""
     exclusions: Exclusions
@@ -86,12 +89,14 @@ def diagnose(
     index: Floats | None,
     reports: Sequence[Report],
     weights: AssignmentWeights | str | None = None,
+    counts: Floats | None = None,
 ) -> Diagnostics:
     """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
 
-    ``index`` is the selection index of rows to predict for. The facts of ``reports`` are added.
+    ``index`` is the selection index of rows to predict for, and ``counts`` how many rows each
+    stands for. The facts of ``reports`` are added.
     """
-    measured = measure(fit, index)
+    measured = measure(fit, index, counts)
     return replace(measured, facts=tuple(facts_of_fit(fit, measured, reports, weights=weights)))
 
 
@@ -110,20 +115,40 @@ def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> li
         exclusion_fact(fit, diagnostics, table.exclusions) if fact.key == "exclusions" else fact
         for fact in diagnostics.facts
     ]
-    if table.n_missing:
-        share = table.n_missing / table.n_rows
-        many = share > _LARGE_SHARE
-        rows = (
-            f"{count(table.n_missing)} of {count(table.n_rows)} "
-            f"({percent(share, 0 if many else 1)}) lack a feature."
-        )
-        advice = f" {table.lost.advice}".rstrip() if table.lost is not None else ""
-        level: Level = "caution" if many else "note"
-        case = "" if many else "few"
-        facts.append(tell(fit, "rows_lost", level, case=case, rows=rows, advice=advice))
+    facts += _facts_of_rows(fit, table)
     if table.filled:
         facts.append(tell(fit, "filled_in", "caution"))
     if fit.probit is not None:
         facts += [tell(fit, "selected_scores", "caution")] if fit.family.has_classes else []
         facts.append(tell(fit, "normal_law", "caution"))
     return [*facts, tell(fit, "not_causal", "caution")]
+
+
+def _facts_of_rows(fit: Fit, table: TableFacts) -> list[Fact]:
+    """Say that rows were lost: those that lack a feature or, of a large loss, for any reason."""
+    funnel, lost = table.funnel, table.lost
+    advice = f" {lost.advice}".rstrip() if lost is not None else ""
+    if funnel.is_large_loss:
+        costly: list[str] = []
+        if lost is not None and lost.n_lost:
+            costly = [name for name, _ in lost.columns[: lost.n_costly]]
+        main = max(funnel.left_out, key=lambda loss: loss.rows)
+        values: dict[str, Any] = {
+            "share": share_words(funnel),
+            "reasons": funnel.reasons,
+            "advice": advice if main.reason == LACKING else "",
+            "leave_out": option("exclude", costly) if 0 < len(costly) <= _NAMED else EXCLUDE,
+        }
+        value = f"{count(funnel.lost)} of {count(funnel.read)}"
+        return [tell(fit, "many_rows_lost", "caution", value, case=main.reason, **values)]
+    if not funnel.lacking:
+        return []
+    share = funnel.lacking / funnel.read
+    many = share > _LARGE_SHARE
+    rows = (
+        f"{count(funnel.lacking)} of {count(funnel.read)} "
+        f"({percent(share, 0 if many else 1)}) lack a feature."
+    )
+    level: Level = "caution" if many else "note"
+    case = "" if many else "few"
+    return [tell(fit, "rows_lost", level, case=case, rows=rows, advice=advice)]

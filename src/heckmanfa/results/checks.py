@@ -26,7 +26,7 @@ FACTS_OF_WARNING: dict[type[errors.HeckmanfaWarning], tuple[str, ...]] = {
     errors.LeakageWarning: ("leakage",),
     errors.BinaryOutcomeWarning: ("binary_outcome",),
     errors.TextNumbersWarning: ("text_numbers",),
-    errors.MissingFeaturesWarning: ("rows_lost",),
+    errors.MissingFeaturesWarning: ("many_rows_lost", "rows_lost"),
     errors.UnderdeterminedWarning: ("underdetermined",),
     errors.DroppedFeaturesWarning: ("dropped_features",),
     errors.FrequencyWeightWarning: ("frequency_weights",),
@@ -105,6 +105,15 @@ def badge(checks: Sequence[Check]) -> tuple[Level, str]:
     return "ok", _NO_WARNING
 
 
+def named_first(checks: Sequence[Check]) -> list[Check]:
+    """Return what a first screen names: the two gravest checks, and a large loss of rows.
+
+    Such a loss changes whom the answer is about, however grave other findings are.
+    """
+    grave = [check for check in checks if check.level in ("problem", "caution")]
+    return [*grave[:2], *(check for check in grave[2:] if check.key == "many_rows_lost")]
+
+
 def count_words(checks: Sequence[Check]) -> str:
     """Count checks by level, in a sentence."""
     n = {level: sum(check.level == level for check in checks) for level in LEVELS}
@@ -125,11 +134,6 @@ def fine_title(checks: Sequence[Check]) -> str:
 def fine_lines(checks: Sequence[Check]) -> list[str]:
     """Name the checks that are fine, each with its value."""
     return [check.line for check in checks if check.level == "ok"]
-
-
-def fine_words(checks: Sequence[Check]) -> str:
-    """Name them in a line; empty if none is fine."""
-    return "; ".join(fine_lines(checks))
 
 
 def checks_of(facts: Iterable[Fact], fit: Fit, outcome: str) -> tuple[Check, ...]:

@@ -11,7 +11,7 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.feature_evidence import DRIVES, MAY_DRIVE, NEITHER
-from heckmanfa.results.headline import rivals_of
+from heckmanfa.results.selection_numbers import rivals_of
 from heckmanfa.text.chances import BY, says
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
@@ -31,10 +31,11 @@ _NAMED = 6
 
 # The gravest first; what is a problem, or wrong with the fit itself, comes before all of these.
 _ORDER = (
-    *("selection", "window", "rho", "search_ignored", "best_interval", "honest_target"),
-    *("average", "search", "best_weight", "near_ties", "stand_in", "no_selection"),
+    *("selection", "window", "rho", "search_ignored", "honest_target", "search"),
+    *("best_weight", "near_ties", "stand_in", "no_selection", "best_interval", "average"),
     *("rho_lr_test", "rho_test", "rho_near_boundary", "events", "exclusions", "imr_r2"),
-    *("outside_weight", "sampled", "valid_exclusions", "rows_lost", "filled_in", "outside_range"),
+    *("outside_weight", "sampled", "valid_exclusions", "many_rows_lost", "rows_lost"),
+    *("filled_in", "outside_range"),
     *("selected_scores", "pseudo_weights", "normal_law", "chance", "not_causal"),
 )
 
@@ -121,7 +122,7 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
             " is that of features known beforehand, and such intervals tend to be too narrow. "
             f"{others}",
         )
-    lead = passage("That intervals and p-values account for the search:")
+    lead = passage("That the intervals and p-values allow for the search:")
     return [Claim("search_ignored", lead, why)]
 
 
@@ -142,7 +143,7 @@ def _best_interval(evidence: Evidence) -> list[Claim]:
     return [
         Claim(
             "best_interval",
-            passage("That the interval of the best set accounts for the search:"),
+            passage("That the interval of the best set allows for the search:"),
             passage(
                 f"{low} to {high} for ",
                 Name(main.name),
@@ -172,15 +173,15 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
         why += f"; it takes {half} sets to make up half of it"
     lead = passage(*_those_predict(names))
     if which == "best" and best.index:
-        lead = passage("That every feature predicts as it drives selection, and no other way:")
+        lead = passage("That every feature predicts only as it drives selection:")
     return [Claim("best_weight", lead, passage(f"{why}."))]
 
 
 def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:
     if not names:
-        return ("That no feature predicts:",)
+        return ("That nothing predicts:",)
     verb = "predicts" if len(names) == 1 else "predict"
-    return "That ", named(names), f" {verb}, and no others do:"
+    return "That only ", named(names), f" {verb}:"
 
 
 def _stand_in(evidence: Evidence) -> list[Claim]:
@@ -205,21 +206,21 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
             f"{chance_text(item.chance)} where the correction competes, {chance_text(alone)} "
             f"without it: {place}."
         )
-    return [Claim("stand_in", passage("That ", name, " predicts, or that it does not:"), why)]
+    return [Claim("stand_in", passage("That these data settle whether ", name, " predicts:"), why)]
 
 
 def _no_selection(evidence: Evidence) -> list[Claim]:
     """What a chance of the correction leaves open."""
-    judged, none = evidence.judgement, "there is no selection on what was not observed"
+    judged = evidence.judgement
     if judged.chance is None:
         return []
     chance = chance_text(judged.chance)
     if judged.kind == "no sign":
         why = passage(f"a chance of {chance} is no sign of it, and no proof that rho is 0.")
-        return [Claim("no_selection", passage(f"That {none}:"), why)]
+        return [Claim("no_selection", passage("That selection did not matter:"), why)]
     if judged.kind != "unknown":
         return []
-    lead = passage("That there is selection on what was not observed, or that there is none:")
+    lead = passage("That these data settle whether selection mattered:")
     why = passage(f"its chance is {chance}.")
     rivals = rivals_of(evidence)
     against = rivals + "." if rivals else rivals
@@ -230,7 +231,7 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     """No data can show that a feature has no effect of its own."""
     if not evidence.way.is_corrected:
         return []
-    lead, y = passage("That the exclusions are valid:"), evidence.words.target
+    lead, y = passage("That the data prove the exclusions right:"), evidence.words.target
     selecting = set() if evidence.fit.probit is None else {*evidence.fit.probit.features}
     drives = [item for item in evidence.features if not selecting.isdisjoint(item.columns)]
     kept_out = [item.name for item in drives if not item.candidate]
@@ -281,8 +282,8 @@ def _chance(evidence: Evidence) -> list[Claim]:
         Claim(
             "chance",
             passage(
-                f"That a chance of {chance_text(feature.chance or 0.0)} is a fact about ",
-                *(Name(feature.name), ":"),
+                f"That the chance of {chance_text(feature.chance or 0.0)} for ",
+                *(Name(feature.name), " holds however it is computed:"),
             ),
             passage(
                 f"it is a share of the weight{inside} by {BY}, with each set as likely as any "

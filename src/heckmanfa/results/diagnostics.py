@@ -145,7 +145,7 @@ class Diagnostics(Printed):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
+def measure(fit: Fit, index: Floats | None = None, counts: Floats | None = None) -> Diagnostics:
     """Compute the numbers of the diagnostics of a fitted model; its facts are added later.
 
     ``index`` is the selection index of rows to predict for.
@@ -186,7 +186,7 @@ def measure(fit: Fit, index: Floats | None = None) -> Diagnostics:
         rho_lr=fit_tests.rho_lr(fit),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
-        share_outside=None if index is None else share_outside(index, low, high),
+        share_outside=None if index is None else share_outside(index, low, high, counts),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         searched=fit.search is not None and fit.search.chose,
         averaged=averaged,
@@ -210,10 +210,16 @@ def outside(index: Floats, low: float, high: float) -> Mask:
     return np.asarray((index < low - slack) | (index > high + slack), dtype=bool)
 
 
-def share_outside(index: Floats, low: float, high: float) -> float:
-    """Return the share outside a range, of the rows that have an index."""
-    index = index[~np.isnan(index)]
-    return float(np.mean(outside(index, low, high))) if len(index) else float("nan")
+def share_outside(index: Floats, low: float, high: float, counts: Floats | None = None) -> float:
+    """Return the share outside a range, of the rows that have an index.
+
+    ``counts`` say how many rows each stands for; one by default.
+    """
+    known = ~np.isnan(index)
+    weights = None if counts is None else counts[known]
+    if not known.any():
+        return float("nan")
+    return float(np.average(outside(index[known], low, high), weights=weights))
 
 
 def _unexplained(r: Floats) -> float:

@@ -77,6 +77,15 @@ class Code:
 
 
 @dataclass(frozen=True)
+class CodeTabs:
+    """The same program in several languages, of which a page shows one at a time."""
+
+    title: str
+    programs: Pairs
+    """the name of each language, and the code"""
+
+
+@dataclass(frozen=True)
 class RegressionTable:
     """The estimates of a model, laid out as econometricians expect.
 
@@ -127,7 +136,7 @@ Block = Heading | Paragraph | Facts | Table | Notes
 """blocks that every renderer supports"""
 Part = Section | RegressionTable | Findings
 """blocks of printed results; text and LaTeX lay out some of them as a whole"""
-PageBlock = Block | Code
+PageBlock = Block | Code | CodeTabs
 """blocks on the page of the report"""
 
 

@@ -94,6 +94,10 @@ class Effect:
     low: float
     high: float
 
+    def times(self, step: float) -> Effect:
+        """Return the effect of a step of so many units."""
+        return Effect(step * self.estimate, step * self.low, step * self.high)
+
     @property
     def known(self) -> bool:
         """Whether there is an estimate."""

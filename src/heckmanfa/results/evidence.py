@@ -21,6 +21,7 @@ from heckmanfa.results.assignment_weights import (
 )
 from heckmanfa.results.average_tables import ALWAYS, SURELY, UNTOLD, has_pseudo_weights
 from heckmanfa.results.effects import (
+    UNKNOWN,
     Assignment,
     Effect,
     Effects,
@@ -124,6 +125,24 @@ class Evidence:
         return self.effects.rho
 
     @property
+    def gap(self) -> Effect:
+        """How far rows without an outcome are from others with the same features.
+
+        The mean of E[y | x, s = 0] - x'b over the unselected rows, less the mean of
+        E[y | x, s = 1] - x'b over the selected: -b_H (mean of lambda(u) over the selected rows plus
+        mean of lambda(-u) over the others). The probit's intercept makes both sums of lambda equal,
+        so it is -b_H mean(lambda) n / (n - m), and no rows are needed. After maximum likelihood
+        lambda is that of the probit. The interval is that of b_H. Unknown for probabilities, of
+        which only the sign is known without rows, and if rho is not estimated.
+        """
+        fit = self.fit
+        if fit.probit is None or not fit.family.has_imr or not self.imr.known:
+            return UNKNOWN
+        spread = float(fit.moments.means[-2] * fit.n_obs / (fit.n_obs - fit.n_selected))
+        imr = self.imr
+        return Effect(-spread * imr.estimate, -spread * imr.high, -spread * imr.low)
+
+    @property
     def chances_missing(self) -> str:
         """Why there are no chances, in a sentence; empty if there are."""
         return self.weights if isinstance(self.weights, str) else ""
@@ -139,9 +158,16 @@ class Evidence:
         return self.naming.outcome
 
     @property
+    def outcome_names(self) -> tuple[str, ...]:
+        """What the outcome is called: as it is fitted, its column, and what it is the log of."""
+        log = self.words.log
+        names = {self.outcome, self.fit.origin.outcome or "", "" if log is None else log.of}
+        return tuple(sorted(names - {"", *(feature.name for feature in self.features)}))
+
+    @property
     def words(self) -> EffectWords:
         """How effects on the outcome are written."""
-        return EffectWords.of(self.fit, self.outcome)
+        return EffectWords.of(self.fit, self.outcome, self.naming.log)
 
     @property
     def candidates(self) -> list[FeatureEvidence]:

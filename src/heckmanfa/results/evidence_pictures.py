@@ -26,8 +26,8 @@ from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_o
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.search.averaging import Average
-from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
-from heckmanfa.text.wording import chance_text, figure, true_minus
+from heckmanfa.text.labels import said, said_level
+from heckmanfa.text.wording import chance_text, true_minus
 
 _SURE = (*SURELY, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.
@@ -51,8 +51,8 @@ def forest_of(evidence: Evidence) -> Forest:
     first = [item.role for item in features[:MOST_ROWS] if item.role not in _SURE]
     hollow = [words for words, some in _hollow(evidence, first).items() if some]
     return Forest(
-        outcome=str(evidence.words.target) if evidence.words.unit else evidence.outcome,
-        unit=evidence.words.unit,
+        outcome=evidence.words.changed,
+        unit=evidence.words.drawn_unit,
         series=tuple(series),
         rows=tuple(rows),
         about=_about(evidence),
@@ -102,7 +102,7 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
 def _about(evidence: Evidence) -> str:
     said = evidence.way.words.estimates
     if not evidence.words.averaged:
-        return said
+        return f"{said} {evidence.words.hint}".rstrip()
     averaged = evidence.words.averaged
     return f"{said} Average slopes of the probability{averaged}, in percentage points."
 
@@ -114,11 +114,10 @@ def _forest_rows(
     role, is_sure = feature.role, feature.role in _SURE
     share = evidence.share_words(feature)
     effects = (feature.effect, feature.least_squares, feature.all_features)
-    factor = evidence.words.factor
     yield ForestRow(
         name=feature.name,
         change=_change(evidence, feature),
-        estimates=_estimates(effects, factor * feature.scale, n_series),
+        estimates=_estimates(evidence, effects, n_series),
         share=share,
         role=role,
         is_sure=is_sure,
@@ -128,57 +127,45 @@ def _forest_rows(
     for level in feature.levels:
         if level.column == feature.lead:
             continue
-        is_switch = evidence.naming.is_switch(level.column)
-        source = evidence.naming.sources[level.column]
-        name = said_level(source, level.name)
-        change = f"one more {name}"
-        if evidence.naming.levels[level.column]:
-            change = _rather(source, level.name, evidence.naming.references[level.column])
-        elif is_switch:
-            name = said(level.name)
-            change = f"{name}: 1 rather than 0"
+        naming = evidence.naming
+        is_level = bool(naming.levels[level.column])
+        source = naming.sources[level.column]
+        name = said_level(source, level.name) if is_level else said(level.name)
+        change = naming.step_words(level.column)
         yield ForestRow(
             name=feature.name,
-            change=change,
+            change=change if is_level else f"{name}: {change}",
             estimates=_estimates(
-                (level.effect, level.least_squares, level.all_features), factor, n_series
+                evidence, (level.effect, level.least_squares, level.all_features), n_series
             ),
             share=share,
             role=role,
             is_sure=is_sure,
-            is_switch=is_switch,
+            is_switch=naming.is_switch(level.column),
             level=name,
             is_leading=False,
         )
 
 
 def _estimates(
-    effects: Sequence[Effect | None], scale: float, n_series: int
+    evidence: Evidence, effects: Sequence[Effect | None], n_series: int
 ) -> tuple[Estimate, ...]:
+    """Return the first effects in the unit that readers see them in."""
     found = [UNKNOWN if effect is None else effect for effect in effects[:n_series]]
+    words = evidence.words
+    drawn, unit = words.drawn, words.drawn_unit
     return tuple(
-        Estimate(scale * effect.estimate, scale * effect.low, scale * effect.high)
+        Estimate(drawn(effect.estimate), drawn(effect.low), drawn(effect.high), unit)
         for effect in found
     )
 
 
 def _change(evidence: Evidence, feature: FeatureEvidence) -> str:
-    """Say what the effect of a feature is of."""
-    if feature.level:
-        return _rather(feature.name, feature.level, feature.reference)
-    of, source = "", evidence.naming.sources[feature.lead]
-    if len(feature.columns) > 1:
-        of = said(source)
-    if feature.is_switch:
-        change = "{} rather than {}".format(*switch_levels(source))
-        return f"{of}: {change}" if of else change
-    size = with_unit(figure(feature.scale), source)
-    return f"one SD ({size}) more" + (f" of {of}" if of else "")
-
-
-def _rather(column: str, level: str, reference: str) -> str:
-    other = said_level(column, reference) if reference else "otherwise"
-    return f"{said_level(column, level)} rather than {other}"
+    """Say what the effect of a feature is of; of a group, name the column."""
+    change = evidence.naming.step_words(feature.lead)
+    if len(feature.columns) == 1 or feature.level:
+        return change
+    return f"{said(evidence.naming.sources[feature.lead])}: {change}"
 
 
 # P2. ------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.model.linalg import column_norms
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import (
     ALWAYS,
@@ -22,7 +21,6 @@ from heckmanfa.results.average_tables import (
     SURELY,
     UNSURE,
     UNTOLD,
-    has_pseudo_weights,
     role_of,
     selection_role,
 )
@@ -55,7 +53,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class LevelEvidence:
-    """One level of a category, compared with its reference."""
+    """One level of a category, compared with its reference, or one column of a group."""
 
     name: str
     column: int
@@ -92,11 +90,11 @@ class FeatureEvidence:
     """the chance if no set holds lambda"""
     role: str
     effect: Effect
-    """per unit of the lead, in the fitted model"""
+    """of a step of the lead, in the fitted model; as are those of the other models"""
     least_squares: Effect
     all_features: Effect | None
-    scale: float
-    """one standard deviation of the lead among the rows with an outcome; 1 if it is 0 or 1"""
+    step: float
+    """the change of the lead that effects are of, in its units; 1 if it is 0 or 1"""
     selection_p: float
     """p-value of the joint Wald test in the selection equation; NaN if not tested"""
     selection_z: float
@@ -167,10 +165,10 @@ class Features:
             by_ebic=float(mixture.shares["ebic"][unit[0]]) if known and mixture else None,
             chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
             role=self._role(unit, chance, _in_selection(p, selecting), candidate=candidate),
-            effect=self.effects.own.of(lead),
-            least_squares=self.effects.least_squares.of(lead),
+            effect=self._own(lead),
+            least_squares=self._least_squares(lead),
             all_features=self._of_whole(lead),
-            scale=1.0 if switch else self._deviation(lead),
+            step=naming.step_of(lead),
             selection_p=p,
             selection_z=z,
             positive=positive,
@@ -227,7 +225,8 @@ class Features:
         for series in (self.effects.own, None if self.whole is None else self.whole.coef):
             if series is None:
                 continue
-            size = np.abs(series.values[list(unit), 0])
+            steps = np.array([self.naming.step_of(column) for column in unit])
+            size = np.abs(series.values[list(unit), 0]) * steps
             if np.isfinite(size).any():
                 return unit[int(np.nanargmax(size))]
         return unit[0]
@@ -265,32 +264,24 @@ class Features:
         estimate = self.effects.own.of(column).estimate
         return float(estimate > 0.0), float(estimate < 0.0)
 
-    def _deviation(self, column: int) -> float:
-        return float(self._deviations()[column])
+    def _own(self, column: int) -> Effect:
+        return self.effects.own.of(column).times(self.naming.step_of(column))
 
-    def _deviations(self) -> Floats:
-        """Standard deviations among the rows with an outcome, (K,)."""
-        moments = self.fit.moments
-        k, m = len(moments.columns), moments.n_selected
-        # Sampling weights sum to anything.
-        spare = m if has_pseudo_weights(self.fit) or m <= 1.0 else m - 1.0
-        deviations = np.full(moments.n_features, np.nan)
-        squares = column_norms(moments.factor[1:, 1 : k + 1]) ** 2
-        deviations[list(moments.columns)] = np.sqrt(squares / spare)
-        return deviations
+    def _least_squares(self, column: int) -> Effect:
+        return self.effects.least_squares.of(column).times(self.naming.step_of(column))
 
     def _of_whole(self, column: int) -> Effect | None:
         if self.whole is None:
             return None
         effect = self.whole.coef.of(column)
-        return effect if effect.known else UNKNOWN
+        return effect.times(self.naming.step_of(column)) if effect.known else UNKNOWN
 
     def _level(self, column: int) -> LevelEvidence:
         name = self.naming.levels[column] or self.naming.sources[column]
         return LevelEvidence(
             name=name,
             column=column,
-            effect=self.effects.own.of(column),
-            least_squares=self.effects.least_squares.of(column),
+            effect=self._own(column),
+            least_squares=self._least_squares(column),
             all_features=self._of_whole(column),
         )

@@ -31,7 +31,8 @@ from heckmanfa.results.effects import (
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
-from heckmanfa.results.naming import EffectWords, class_label, held_value, log_points, outcome_of
+from heckmanfa.results.logs import logarithm_of
+from heckmanfa.results.naming import EffectWords, class_label, held_value, outcome_of, scale_of_log
 from heckmanfa.text.chances import BY
 from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
@@ -436,9 +437,10 @@ def note_facts(fit: Fit) -> list[Fact]:
         case = "averaged" if averaged else ""
         facts.append(tell(fit, "classical_beside", "note", case=case))
     if fit.spec.outcome_transform is not None:
-        words = log_points(fit.spec.outcome_transform)
+        log = logarithm_of(fit, outcome_of(fit))
+        assert log is not None
         outcome = said(outcome_of(fit))
-        facts.append(tell(fit, "log_scale", "note", outcome=outcome, log_points=words))
+        facts.append(tell(fit, "log_scale", "note", outcome=outcome, percents=scale_of_log(log)))
     facts += boundary_facts(fit)
     if fit.family.has_classes:
         facts += [tell(fit, "slopes", "note"), tell(fit, "criteria", "note", criteria=_CRITERIA)]

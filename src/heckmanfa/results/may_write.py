@@ -1,57 +1,104 @@
-"""What may be written: a paragraph about an answer that is true as it stands, to be copied."""
+"""What may be written: a sentence for each claim, true as it stands, for a paper and a newspaper.
+
+There are two or three: about the main effect, about which features predict, and about whether
+selection mattered. If a check says that the answer is not to be relied on, none has an estimate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.headline import correction_words, given_rho, interval_words, rivals_of
+from heckmanfa.results.headline import interval_words
+from heckmanfa.results.lede import begin, differ, lede, span, without_outcome
 from heckmanfa.results.naming import held_in_words
 from heckmanfa.results.search_facts import describe_average, describe_search
+from heckmanfa.results.selection_numbers import correction_words, given_rho, rivals_of
 from heckmanfa.text.chances import BY
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import (
+    MINUS,
     NO_EXCLUSION,
     ONLY_NORMALITY,
     capitalised,
     chance_text,
     count,
-    effects,
     p_equals,
     plural,
 )
 
-# Features named one by one.
-_NAMED = 6
+MOST_WORDS = 60
+"""of a sentence that may be copied"""
+
+# Features named one by one, as far as the words allow.
+_NAMED = (6, 4, 3, 2, 1)
+# Features that a newspaper names.
+_NEWS = 3
+_AS_KNOWN = "the interval takes the chosen features as known"
+_CARE = "Checks of the model call for care."
+
+About = Literal["effect", "features", "selection"]
+"""what a sentence is about"""
+
+TITLES: dict[About, str] = {
+    "effect": "How much",
+    "features": "Which features",
+    "selection": "Whether selection mattered",
+}
 
 
-def may_write(
-    evidence: Evidence,
-    checks: Sequence[Check] = (),
-    *,
-    bounds: Mapping[int, Effect] | None = None,
-) -> Passage:
-    """Return a paragraph for a paper: the main effect, what cannot be told, the gravest check.
+@dataclass(frozen=True)
+class Sentence:
+    """What may be written about one claim, in `MOST_WORDS` words at most."""
 
-    If a check says that the answer is not to be relied on, no estimate is in it.
+    key: About
+    paper: Passage
+    """for readers who know the method"""
+    news: Passage
+    """for everyone"""
 
-    Parameters
-    ----------
-    evidence : Evidence
-    checks : sequence of Check
-        The gravest first.
-    bounds : mapping of int to Effect, optional
-        For each column of X, where its coefficient lies for rho from -0.3 to 0.3.
+    def __str__(self) -> str:
+        """Return the sentence for a paper."""
+        return str(self.paper)
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a few words."""
+        return TITLES[self.key]
+
+
+def may_write(evidence: Evidence, checks: Sequence[Check] = ()) -> tuple[Sentence, ...]:
+    """Return what may be written about an answer, a sentence for each claim.
+
+    ``checks`` are those of the answer, the gravest first.
     """
     if badge(checks)[0] == "problem" or evidence.no_exclusion:
-        return _unreliable(evidence, checks, bounds)
+        return _unreliable(evidence, checks)
     if not evidence.way.is_corrected:
-        # That no outcome is missing is among the words about the effect.
+        # The last sentence says that no outcome is missing.
         checks = [check for check in checks if check.key != "selection"]
-    return join([_effect(evidence), _which(evidence), _selection(evidence), _gravest(checks)])
+    written = [
+        Sentence("effect", _effect(evidence, checks), _effect_news(evidence, checks)),
+        Sentence("features", _features(evidence), _features_news(evidence)),
+        Sentence("selection", _selection(evidence), lede(evidence)),
+    ]
+    return tuple(sentence for sentence in written if sentence.paper)
+
+
+def n_words(words: Passage) -> int:
+    """Count the words of a passage."""
+    return len(str(words).split())
+
+
+def _fitting(*versions: Passage) -> Passage:
+    """Return the first version that is short enough, or the last."""
+    short = (words for words in versions if n_words(words) <= MOST_WORDS)
+    return next(short, versions[-1])
 
 
 def _rows(evidence: Evidence) -> str:
@@ -64,55 +111,87 @@ def _rows(evidence: Evidence) -> str:
     return f"{plural(total, 'row')}, {count(selected)} with an outcome"
 
 
-def _unreliable(
-    evidence: Evidence, checks: Sequence[Check], bounds: Mapping[int, Effect] | None
-) -> Passage:
+def _unreliable(evidence: Evidence, checks: Sequence[Check]) -> tuple[Sentence, ...]:
     """Say that nothing was found that may be relied on, and why."""
-    y = Name(evidence.outcome)
-    said = [
-        passage("The model of ", y, f" ({_rows(evidence)}) is not to be relied on."),
-        *(passage(check.title) for check in checks if check.level == "problem"),
-    ]
-    main = evidence.main
-    bound = None if main is None else (bounds or {}).get(main.lead)
-    if evidence.no_exclusion and main is not None and bound is not None and bound.has_interval:
-        low, high = effects(bound.low, bound.high)
-        more = passage(f"{low} to {high} more ", y)
-        if evidence.fit.family.has_classes:
-            target = evidence.words.target
-            more = passage(f"a coefficient of {low} to {high} in the index of ", target)
-        said.append(
-            passage(
-                "If rho is anywhere from \u22120.3 to 0.3, ",
-                evidence.naming.change_of(main.lead),
-                " goes with ",
-                more,
-                " (95% uncertainty interval).",
-            )
-        )
-    said.append(passage("No estimate of it is reported as a finding."))
-    return join(said)
+    y, whether = Name(evidence.outcome), passage("Whether ", differ(evidence))
+    first = passage("The model of ", y, f" ({_rows(evidence)}) is not to be relied on.")
+    why = [passage(check.title) for check in checks if check.level == "problem"]
+    last = passage("No estimate of it is reported as a finding.")
+    paper = _fitting(join([first, *why, last]), join([first, *why[:1], last]), join([first, last]))
+    news = passage("These data do not allow a reliable statement about what goes with ", y, ".")
+    known = passage(whether, " is not known: the model is not to be relied on.")
+    unknown = passage(whether, " is not known.")
+    if not evidence.way.is_corrected:
+        known = unknown = lede(evidence)
+    return Sentence("effect", paper, news), Sentence("selection", known, unknown)
 
 
-def _effect(evidence: Evidence) -> Passage:
+# How much. ----------------------------------------------------------------------------------------
+
+
+def _effect(evidence: Evidence, checks: Sequence[Check]) -> Passage:
     """Give the main effect with its interval, how it was found, and what ignores selection."""
-    main, y = evidence.main, Name(evidence.outcome)
+    main, y, care = evidence.main, Name(evidence.outcome), _gravest(checks)
     if main is None or not main.effect.known:
         verb = "was chosen to predict " if evidence.way.chose else "is in the model of "
-        return passage(f"No feature {verb}", y, f" ({_rows(evidence)}).")
+        return join([passage(f"No feature {verb}", y, f" ({_rows(evidence)})."), care])
     change = evidence.naming.change_of(main.lead)
     start = passage("Allowing for selection, ", change)
     if not evidence.way.is_corrected:
         start = passage(f"{evidence.fit.family.words.by_naive}, ", change)
     elif evidence.held is not None:
         start = passage(f"With rho {held_in_words(evidence.held)}, ", change)
-    inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
+    said = passage(start, " went with ", evidence.amount(main.effect))
+    averaged = passage()
     if evidence.words.averaged:
-        inside.insert(1, passage(f"average marginal effect{evidence.words.averaged}"))
-    inside.append(_least_squares(evidence, main))
-    return passage(
-        start, " went with ", evidence.amount(main.effect), " (", join(inside, "; "), ")."
+        averaged = passage(f"average marginal effect{evidence.words.averaged}")
+    ends, rows, plain = (
+        interval_words(evidence, main),
+        passage(_rows(evidence)),
+        _least_squares(evidence, main),
     )
+    known = passage(_AS_KNOWN) if evidence.way.ignores_search else passage()
+    details = (
+        [ends, averaged, _how(evidence), rows, plain],
+        [ends, averaged, _how(evidence), rows],
+        [ends, known, averaged, rows, plain],
+        [ends, known],
+    )
+    return _fitting(
+        *(join([passage(said, " (", join(inside, "; "), ")."), care]) for inside in details)
+    )
+
+
+def _effect_news(evidence: Evidence, checks: Sequence[Check]) -> Passage:
+    """Say the main effect to everyone, with how far it may be off in words."""
+    main, y = evidence.main, Name(evidence.outcome)
+    care = passage(_CARE) if _gravest(checks) else passage()
+    if main is None or not main.effect.known:
+        return join([passage("These data show nothing that goes with ", y, "."), care])
+    effect, link = main.effect, passage("This is a link, not proof of a cause.")
+    said = passage(evidence.naming.change_of(main.lead), " goes with ", _amount(evidence, effect))
+    if evidence.held is not None:
+        said = passage("With the assumed strength of selection, ", said)
+    elif evidence.way.is_corrected:
+        said = passage("Allowing for ", without_outcome(evidence), ", ", said)
+    said = begin(said)
+    unsure = passage("; how precise that is, is not known")
+    if effect.has_interval:
+        unsure = passage("; the true figure plausibly lies anywhere from ", span(evidence, effect))
+    return _fitting(join([passage(said, unsure, "."), link, care]), passage(said, unsure, "."))
+
+
+def _amount(evidence: Evidence, effect: Effect) -> Passage:
+    """Say how much more or less of the outcome an effect is, without the letter of a formula."""
+    words = evidence.words
+    if not evidence.fit.family.has_classes:
+        return passage("about ", evidence.amount(effect))
+    size = words.numbers(effect.estimate, effect.low, effect.high)[0].removeprefix(MINUS)
+    which = "higher" if effect.estimate >= 0.0 else "lower"
+    # P(y = 'yes') without its brackets.
+    _, *inner, last = words.target.parts
+    event = passage(*inner, str(last).removesuffix(")"))
+    return passage("a chance of ", event, f" that is about {size} {words.unit} {which}")
 
 
 def _how(evidence: Evidence) -> Passage:
@@ -122,13 +201,13 @@ def _how(evidence: Evidence) -> Passage:
     if "two steps" not in fit.family.supports:
         steps = fit.family.words.model
     if not evidence.way.is_corrected:
-        return passage("no outcome is missing")
+        return passage()
     if evidence.way.is_average:
         sampling = " of a pseudo-likelihood, with sampling weights" if evidence.pseudo else ""
         features = plural(len(evidence.candidates), "feature")
         return passage(f"{describe_average(fit)}{sampling}; {features}; {steps}")
     if evidence.way.chose:
-        which = named(evidence.chosen, _NAMED) if evidence.chosen else passage("no feature")
+        which = named(evidence.chosen, _NAMED[0]) if evidence.chosen else passage("no feature")
         known = "; the interval takes that as known" if evidence.way.ignores_search else ""
         chosen = " chosen to predict," if known else ""
         return passage(which, f"{chosen} {describe_search(fit)}{known}; {steps}")
@@ -143,28 +222,30 @@ def _least_squares(evidence: Evidence, main: FeatureEvidence) -> Passage:
     return passage(f"{words.naive}: {value}")
 
 
-def _which(evidence: Evidence) -> Passage:
+# Which features. ----------------------------------------------------------------------------------
+
+
+def _features(evidence: Evidence) -> Passage:
     """Say which features predict as far as that is known, and for which it cannot be told."""
     y = Name(evidence.outcome)
     if evidence.way.halves_rows:
-        main = evidence.main
-        if main is None or main.chance is None:
-            return passage()
-        share = evidence.share_words(main)
-        return passage(Name(main.name), f" was chosen in {share} random halves of the rows.")
+        return _of_halves(evidence)
     if not evidence.has_chances:
-        return passage()
+        return _chosen(evidence)
+    return _fitting(*(_with_chances_of(evidence, y, most) for most in _NAMED))
+
+
+def _with_chances_of(evidence: Evidence, y: Name, most: int) -> Passage:
     sure, unsure, _ = evidence.by_certainty()
     said = []
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
-        said.append(
-            passage(f"By {BY} weights, ", _with_chances(sure, "chance "), f" {verb} ", y, ".")
-        )
+        first = _with_chances(sure, "chance ", most)
+        said.append(passage(f"By {BY} weights, ", first, f" {verb} ", y, "."))
     if unsure:
         start = "Whether " if sure else f"By {BY} weights, whether "
         verb = "predicts" if len(unsure) == 1 else "predict"
-        first = _with_chances(unsure, "" if sure else "chance ")
+        first = _with_chances(unsure, "" if sure else "chance ", most)
         said.append(passage(start, first, f" {verb} ", y, " cannot be told."))
     if not said:
         nothing = f"By {BY} weights, there is no sign that any feature predicts "
@@ -172,9 +253,52 @@ def _which(evidence: Evidence) -> Passage:
     return join(said)
 
 
-def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
+def _features_news(evidence: Evidence) -> Passage:
+    """Say which features predict to everyone."""
+    y = Name(evidence.outcome)
+    if evidence.way.halves_rows:
+        return _of_halves(evidence)
+    if not evidence.has_chances:
+        return _chosen(evidence)
+    sure, unsure, rest = evidence.by_certainty()
+    n = len(sure) + len(unsure) + len(rest)
+    helps = "helps" if len(sure) == 1 else "help"
+    who = named([feature.name for feature in sure])
+    if len(sure) > _NEWS:
+        who = passage(f"{'All' if len(sure) == n else f'{len(sure)} of'} {n} features")
+    first = passage(who, f" almost certainly {helps} to predict ", y)
+    if not sure:
+        first = passage("No feature almost certainly helps to predict ", y)
+    if len(unsure) == 1:
+        return passage(first, "; for ", Name(unsure[0].name), " these data do not say.")
+    if unsure:
+        others = "others" if sure else "features"
+        return passage(first, f"; for {len(unsure)} {others} these data do not say.")
+    return passage(first, ".")
+
+
+def _of_halves(evidence: Evidence) -> Passage:
+    main = evidence.main
+    if main is None or main.chance is None:
+        return passage()
+    share = evidence.share_words(main)
+    return passage(Name(main.name), f" was chosen in {share} random halves of the rows.")
+
+
+def _chosen(evidence: Evidence) -> Passage:
+    """Name what a search chose without chances; nothing if features were named beforehand."""
+    if not evidence.way.chose or not evidence.chosen:
+        return passage()
+    was = "was" if len(evidence.chosen) == 1 else "were"
+    return passage(
+        *(named(evidence.chosen, _NAMED[0]), f" {was} chosen to predict "),
+        *(Name(evidence.outcome), "; how sure that is was not computed."),
+    )
+
+
+def _with_chances(features: Sequence[FeatureEvidence], what: str, limit: int) -> Passage:
     """Name features with their chances; the first says what the numbers are."""
-    most = _NAMED if len(features) <= _NAMED else _NAMED - 1
+    most = limit if len(features) <= limit else max(limit - 1, 1)
     parts = [
         passage(
             Name(feature.name), f" ({'' if place else what}{chance_text(feature.chance or 0.0)})"
@@ -188,6 +312,9 @@ def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
     return passage(join(parts[:-1], ", "), " and ", parts[-1])
 
 
+# Whether selection mattered. ----------------------------------------------------------------------
+
+
 def _selection(evidence: Evidence) -> Passage:
     """Say whether selection on what was not observed took place, as far as that is known."""
     judged, what = evidence.judgement, "selection on what was not observed"
@@ -199,9 +326,9 @@ def _selection(evidence: Evidence) -> Passage:
         numbers += f"; test of rho = 0: {p_equals(test.p_value)}"
     match judged.kind:
         case "nothing missing":
-            return passage()
+            return lede(evidence)
         case "not asked":
-            return passage(f"{given_rho(evidence)}: whether {what} took place was not asked.")
+            return passage(f"Whether {what} took place was not asked: {given_rho(evidence)}.")
         case "yes" if test is not None:
             return passage(
                 f"If the features kept out of the prediction have no effect of their own, {what} "

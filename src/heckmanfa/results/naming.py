@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +20,23 @@ from heckmanfa.fit import LINEAR, Fit
 from heckmanfa.fit.family import FamilyWords
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.moments import Moments
-from heckmanfa.text.labels import level_label, one_unit, switch_levels, with_unit
+from heckmanfa.results.logs import Logarithm, in_percent, logarithm_of, looks_logged
+from heckmanfa.results.steps import more_of, steps_of
+from heckmanfa.text.labels import label, level_label, one_unit, said_level, switch_levels, with_unit
 from heckmanfa.text.option_types import OutcomeTransform
-from heckmanfa.text.passage import Name, Passage, passage
+from heckmanfa.text.option_words import option
+from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import capitalised, effects, percent, points, signed, true_minus
+from heckmanfa.text.wording import (
+    MINUS,
+    PERCENT,
+    capitalised,
+    effects,
+    percentages,
+    points,
+    signed,
+    true_minus,
+)
 
 OUTCOME = "y"
 """name of an outcome that came without one"""
@@ -52,6 +64,10 @@ class Naming:
     """columns that are one column of the table, such as the dummies of one category"""
     cluster: str = ""
     """the column of the clusters, if the covariance is clustered by one with a name"""
+    steps: tuple[float, ...] = ()
+    """(K,) the change of each column that effects are of; one if there are none"""
+    log: Logarithm | None = None
+    """what the outcome is the logarithm of, if it is one"""
 
     @classmethod
     def of(cls, fit: Fit) -> Naming:
@@ -69,7 +85,7 @@ class Naming:
                 switches=frozenset(column for column in binary if not named.levels[column]),
                 groups=fit.spec.groups,
                 cluster=cluster,
-            )
+            ).with_steps(fit)
         sources = list(labels)
         if design is not None:
             for term, columns in design.selection_terms.items():
@@ -88,7 +104,27 @@ class Naming:
             switches=binary,
             groups=fit.spec.groups,
             cluster=cluster,
-        )
+        ).with_steps(fit)
+
+    def with_steps(
+        self, fit: Fit, given: Mapping[str, float] | None = None, *, log: bool = False
+    ) -> Naming:
+        """Choose the step of each column, by its spread in a fit unless it is given by name.
+
+        ``log`` says that the outcome is a logarithm; whether the fit took one is found out.
+        """
+        single = {column for column in range(len(self.sources)) if self.is_switch(column)}
+        steps = steps_of(fit, single)
+        if given:
+            steps = tuple(
+                step if column in single else given.get(self.sources[column], step)
+                for column, step in enumerate(steps)
+            )
+        return replace(self, steps=steps, log=logarithm_of(fit, self.outcome, stated=log))
+
+    def step_of(self, column: int) -> float:
+        """Return the change of a column that its effects are of, in its units."""
+        return self.steps[column] if self.steps else 1.0
 
     def name_of(self, columns: Sequence[int]) -> str:
         """Name a feature, or a group of columns."""
@@ -98,10 +134,10 @@ class Naming:
         return " + ".join(names)
 
     def change_of(self, column: int) -> Passage:
-        """Say what one more of a column is: 'one more educ', 'city = 1 rather than 0'.
+        """Say what a step of a column is: 'one more educ', 'city = 1 rather than 0'.
 
-        With labels it is 'one more year (Years of schooling)', or without a unit 'one more unit of
-        Years of schooling', and 'Lives in a city: yes rather than no'.
+        With labels it is '10,000 dollars more (Household income)', or without a unit 'one more unit
+        of Years of schooling', and 'Lives in a city: yes rather than no'.
         """
         source = self.sources[column]
         name = Name(source)
@@ -113,10 +149,21 @@ class Naming:
             return passage(name, is_is, level, " rather than ", self._level(source, reference))
         if column in self.switches:
             return passage(name, is_is, "{} rather than {}".format(*switch_levels(source)))
-        unit = one_unit(source)
-        if unit:
-            return passage(f"one more {unit} (", name, ")")
-        return passage("one more unit of " if name.is_labelled else "one more ", name)
+        step = self.step_of(column)
+        more = more_of(source, step)
+        if one_unit(source):
+            return passage(f"{more} (", name, ")")
+        of = (" unit of " if step == 1.0 else " in ") if name.is_labelled else " "
+        return passage(f"{more}{of}", name)
+
+    def step_words(self, column: int) -> str:
+        """Say the step beside a column's name: 'one more year', 'south rather than north'."""
+        source = self.sources[column]
+        if self.levels[column]:
+            return rather(source, self.levels[column], self.references[column])
+        if column in self.switches:
+            return "{} rather than {}".format(*switch_levels(source))
+        return more_of(source, self.step_of(column))
 
     @staticmethod
     def _level(source: str, level: str) -> Name:
@@ -125,6 +172,12 @@ class Naming:
     def is_switch(self, column: int) -> bool:
         """Whether a column is 0 or 1."""
         return column in self.switches or bool(self.levels[column])
+
+
+def rather(column: str, level: str, reference: str) -> str:
+    """Compare a level with the reference of its category: 'south rather than north'."""
+    other = said_level(column, reference) if reference else "otherwise"
+    return f"{said_level(column, level)} rather than {other}"
 
 
 class NamedDummies(NamedTuple):
@@ -216,14 +269,10 @@ def said_class(outcome: str, label: Any) -> str:
     return class_label(label) if meaning == text else shown(meaning)
 
 
-_WHOLE: dict[OutcomeTransform, str] = {"log": "the outcome", "log1p": "one plus the outcome"}
-
-
-def log_points(transform: OutcomeTransform | None) -> str:
-    """Say what an effect on a logarithm means, in a sentence; empty on other scales."""
-    if transform is None:
-        return ""
-    return f"Effects b are in log points: {_WHOLE[transform]} changes by the share exp(b) − 1."
+def scale_of_log(log: Logarithm) -> str:
+    """Say what coefficients on a logarithm mean, in a sentence."""
+    whole = "one plus the outcome" if log.plus_one else "the outcome"
+    return f"Coefficients b are on the logarithm: {whole} changes by exp(b) \u2212 1, in percent."
 
 
 def scale_notes(
@@ -233,7 +282,8 @@ def scale_notes(
     if transform is None:
         return []
     if scale == "link":
-        return ["Predictions are of the logarithm." if predictions else log_points(transform)]
+        log = Logarithm("", transform == "log1p")
+        return ["Predictions are of the logarithm." if predictions else scale_of_log(log)]
     return [
         f"{'Predictions' if predictions else 'Effects'} are on the outcome's own scale, by the "
         "model's formula for its mean: errors are normal on the log scale, and standard errors "
@@ -258,14 +308,21 @@ class EffectWords:
     outcome: str
     classes: tuple[Any, Any] | None = None
     """negative and positive class of a binary outcome"""
-    transform: OutcomeTransform | None = None
-    """the scale of the fit, if it is not that of the outcome; ``outcome`` names it"""
+    log: Logarithm | None = None
+    """what the outcome is the logarithm of; effects are then in percent of that"""
     family: FamilyWords = LINEAR.words
 
     @classmethod
-    def of(cls, fit: Fit, outcome: str) -> EffectWords:
+    def of(cls, fit: Fit, outcome: str, log: Logarithm | None = None) -> EffectWords:
         """Return the words for a fit with this outcome."""
-        return cls(outcome, fit.classes, fit.spec.outcome_transform, fit.family.words)
+        return cls(outcome, fit.classes, log, fit.family.words)
+
+    @property
+    def changed(self) -> str:
+        """Name of what effects are on in a picture: wage of log(wage), or P(recid = 'yes')."""
+        if self.log is not None:
+            return f"1 + {label(self.log.of)}" if self.log.plus_one else self.log.of
+        return str(self.target) if self.unit else self.outcome
 
     @property
     def target(self) -> Passage:
@@ -281,19 +338,39 @@ class EffectWords:
 
     def numbers(self, *values: float) -> list[str]:
         """Format effects for a sentence, all with one number of decimals; NaN is empty."""
+        if self.log is not None:
+            return percentages(*map(in_percent, values))
         return points(*values) if self.unit else effects(*values)
+
+    def drawn(self, value: float) -> float:
+        """Return an effect in the unit that readers see it in."""
+        return in_percent(value) if self.log is not None else self.factor * value
 
     def amount(self, estimate: float, *others: float) -> Passage:
         """Say how much more or less of the target an effect is.
 
         ``others`` are numbers with which it shares its decimals.
         """
+        if self.log is not None:
+            more = "more" if estimate >= 0.0 else "less"
+            size = self.numbers(estimate, *others)[0].removeprefix(MINUS)
+            return passage(f"{size} {more} ", self.log.target)
         if self.unit:
             size = signed(points(estimate, *others)[0])
             return passage(f"{size} {self.unit} in ", self.target)
         size = effects(abs(estimate), *others)[0]
         size = with_unit(size, self.outcome)
         return passage(f"{size} {'more' if estimate >= 0.0 else 'less'} ", self.target)
+
+    def amounts(self, low: float, high: float) -> Passage:
+        """Say between which amounts more of the target an effect lies; less, if both are below."""
+        more = "more" if high > 0.0 else "less"
+        first, last = self.numbers(low, high)
+        if more == "less":
+            first, last = (end.removeprefix(MINUS) for end in (last, first))
+        if self.log is not None:
+            return passage(f"{first} to {last} {more} ", self.log.target)
+        return passage(f"{first} to {with_unit(last, self.outcome)} {more} ", self.target)
 
     @property
     def unit(self) -> str:
@@ -307,25 +384,41 @@ class EffectWords:
 
     @property
     def scale(self) -> Passage:
-        """What a column of effects holds, as a sentence; empty in units of the outcome."""
+        """What a column of effects holds, as a sentence."""
+        step = "for one more of a feature, or for the step beside its name"
+        if self.log is not None:
+            return passage("Percent: ", self.log.target, f", {step}.")
         if not self.unit:
-            return passage()
+            return join([passage(f"Effects are {step}."), self.hint])
         return passage(
-            f"Points: {self.unit} in ",
-            self.target,
-            f" for one more, or from a category's reference level to this one, "
-            f"averaged{self.averaged}.",
+            f"Points: {self.unit} in ", self.target, f" {step}, averaged{self.averaged}."
         )
 
-    def in_percent(self, estimate: float, low: float, high: float) -> Passage:
-        """Say what an effect on a logarithm is in per cent; empty on other scales."""
-        if self.transform is None or not math.isfinite(estimate):
+    @property
+    def hint(self) -> Passage:
+        """How to have percentages, if the outcome has the name of a logarithm; else empty."""
+        if self.log is not None or self.classes is not None or not looks_logged(self.outcome):
             return passage()
-        more = "more" if estimate >= 0.0 else "less"
-        shares = [percent(abs(math.expm1(estimate)))]
-        shares += [true_minus(percent(math.expm1(end))) for end in (low, high)]
-        ends = f" ({shares[1]} to {shares[2]})" if math.isfinite(low + high) else ""
-        return passage(f"In per cent: {shares[0]} {more} of {_WHOLE[self.transform]}{ends}.")
+        says = f" is a logarithm, {option('log_outcome', True)} says effects in percent."
+        return passage("If ", Name(self.outcome), says)
+
+    @property
+    def drawn_unit(self) -> str:
+        """What `drawn` effects are in; empty in units of the outcome."""
+        return PERCENT if self.log is not None else self.unit
+
+    @property
+    def title(self) -> str:
+        """What a narrow column of effects is called."""
+        return PERCENT if self.log is not None else "points" if self.unit else "effect"
+
+    def on_log(self, estimate: float, low: float, high: float) -> Passage:
+        """Give an effect on a logarithm as it was estimated; empty on other scales."""
+        if self.log is None or not math.isfinite(estimate):
+            return passage()
+        value, start, end = effects(estimate, low, high)
+        ends = f" ({start} to {end})" if math.isfinite(low + high) else ""
+        return passage("On ", Name(self.outcome), f", which was fitted, it is {value}{ends}.")
 
     @property
     def factor(self) -> float:

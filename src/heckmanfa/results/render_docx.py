@@ -73,6 +73,10 @@ _RULES = "".join(
 )
 
 
+# Twentieths of a point between the margins, and characters of a line of words in a cell.
+_TEXT_WIDTH, _LONGEST_TEXT = 14570, 26
+
+
 def render_docx(blocks: Iterable[Block]) -> bytes:
     """Render a document as a Word file; the same blocks give the same bytes."""
     body = "".join(_block(block) for block in blocks)
@@ -116,17 +120,36 @@ def _paragraph(text: str, style: str = "Normal", more: str = "", run: str = "") 
     )
 
 
+def _widths(table: Table) -> list[int]:
+    """Return the width of each column: as its longest text, but words that can wrap get less."""
+    lines = [row for _, rows in table.parts() for row in rows]
+    longest = [
+        max(len(text) for text in (column.title, *(row[place] for row in lines)))
+        for place, column in enumerate(table.columns)
+    ]
+    wanted = [
+        max(length + 4, 10) if column.is_number else 2 + min(length, _LONGEST_TEXT)
+        for column, length in zip(table.columns, longest, strict=True)
+    ]
+    return [_TEXT_WIDTH * width // sum(wanted) for width in wanted]
+
+
 def _table(table: Table) -> str:
-    columns = table.columns
-    rows = _heads(columns)
+    columns, widths = table.columns, _widths(table)
+    rows = _heads(columns, widths)
     for title, lines in table.parts():
         if title:
-            rows += _row(_cell(title, is_number=False, span=len(columns), run="<w:i/>"))
+            rows += _row(_cell(title, widths, is_number=False, run="<w:i/>"))
         for line in lines:
-            cells = zip(columns, line, strict=True)
-            rows += _row("".join(_cell(text, is_number=column.is_number) for column, text in cells))
+            cells = zip(columns, widths, line, strict=True)
+            rows += _row(
+                "".join(
+                    _cell(text, [width], is_number=column.is_number)
+                    for column, width, text in cells
+                )
+            )
     caption = _paragraph(table.caption, "Caption") if table.caption else ""
-    grid = "<w:gridCol/>" * len(columns)
+    grid = "".join(f'<w:gridCol w:w="{width}"/>' for width in widths)
     return (
         f'{caption}<w:tbl><w:tblPr><w:tblW w:w="5000" w:type="pct"/><w:tblBorders>{_RULES}'
         f"</w:tblBorders></w:tblPr><w:tblGrid>{grid}</w:tblGrid>{rows}</w:tbl>"
@@ -135,14 +158,19 @@ def _table(table: Table) -> str:
     )
 
 
-def _heads(columns: Sequence[Column]) -> str:
+def _heads(columns: Sequence[Column], widths: Sequence[int]) -> str:
     """Return the rows of titles, which Word repeats on every page."""
-    heads = ""
+    heads, over, place = "", "", 0
+    for name, members in groupby(columns, lambda one: one.group):
+        end = place + len(list(members))
+        over += _cell(name, widths[place:end], is_number=False, run="<w:b/>", is_centred=True)
+        place = end
     if any(column.group for column in columns):
-        groups = [(name, len(list(some))) for name, some in groupby(columns, lambda one: one.group)]
-        over = (_cell(name, is_number=False, span=span, run="<w:b/>") for name, span in groups)
-        heads = _row("".join(over), head=True)
-    titles = (_cell(item.title, is_number=item.is_number, run="<w:b/>") for item in columns)
+        heads = _row(over, head=True)
+    titles = (
+        _cell(column.title, [width], is_number=column.is_number, run="<w:b/>")
+        for column, width in zip(columns, widths, strict=True)
+    )
     return heads + _row("".join(titles), head=True)
 
 
@@ -151,8 +179,14 @@ def _row(cells: str, *, head: bool = False) -> str:
     return f"<w:tr><w:trPr><w:cantSplit/>{repeated}</w:trPr>{cells}</w:tr>"
 
 
-def _cell(text: str, *, is_number: bool, span: int = 1, run: str = "") -> str:
-    wide = f'<w:gridSpan w:val="{span}"/>' if span > 1 else ""
-    right = '<w:jc w:val="right"/>' if is_number else ""
+def _cell(
+    text: str, widths: Sequence[int], *, is_number: bool, run: str = "", is_centred: bool = False
+) -> str:
+    """Return a cell over columns with these widths."""
+    size = f'<w:tcW w:w="{sum(widths)}" w:type="dxa"/>'
+    wide = f'<w:gridSpan w:val="{len(widths)}"/>' if len(widths) > 1 else ""
+    side = "right" if is_number else "center" if is_centred else ""
+    aligned = f'<w:jc w:val="{side}"/>' if side else ""
     whole = "<w:noWrap/>" if is_number else ""
-    return f"<w:tc><w:tcPr>{wide}{whole}</w:tcPr>{_paragraph(text, 'Cell', right, run)}</w:tc>"
+    words = _paragraph(text, "Cell", aligned, run)
+    return f"<w:tc><w:tcPr>{size}{wide}{whole}</w:tcPr>{words}</w:tc>"

@@ -13,6 +13,7 @@ from itertools import groupby
 from heckmanfa.results.document import (
     Block,
     Code,
+    CodeTabs,
     Facts,
     Heading,
     Notes,
@@ -25,7 +26,7 @@ from heckmanfa.text.option_words import told
 from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import cut, printable, shown
 from heckmanfa.text.table import Column, Table
-from heckmanfa.text.wording import count
+from heckmanfa.text.wording import count, true_minus
 
 MOST_ROWS = 500
 """rows of a table on the page"""
@@ -34,6 +35,8 @@ MOST_ROWS = 500
 _MOST_OF_NAME = 40
 # Characters of a cell that stays on one line.
 _ONE_LINE = 32
+# Letters and digits of any script, and marks without a meaning in CSS or HTML.
+_NOT_PLAIN = re.compile(r"[^\w .,:+·-]")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -42,9 +45,9 @@ def escape(text: object) -> str:
     return html.escape(printable(str(text), None), quote=True)
 
 
-def signed(text: str) -> str:
-    """Replace the hyphen of a number with a minus sign: as wide as a digit, and read aloud."""
-    return "\N{MINUS SIGN}" + text[1:] if text.startswith("-") else text
+def css_string(text: str) -> str:
+    """Quote text for a style sheet inside a page: nothing in it can end the string or the sheet."""
+    return '"' + _NOT_PLAIN.sub(lambda found: f"\\{ord(found[0]):x} ", printable(text, None)) + '"'
 
 
 def render_notebook(parts: Iterable[Part], kind: str) -> str:
@@ -91,14 +94,22 @@ def _mark(name: Name) -> str:
     return f'<b data-f="{escape(name.key)}">{cut_name(name)}</b>'
 
 
-def unmarked(html: str, name: str) -> str:
-    """Take the marks off a name that is not a feature's: the outcome's."""
-    return html.replace(_mark(Name(name)), cut_name(Name(name)))
+def unmarked(html: str, *names: str) -> str:
+    """Take the marks off names that are not a feature's: those of the outcome."""
+    for name in names:
+        html = html.replace(_mark(Name(name)), cut_name(Name(name)))
+    return html
 
 
 def render_page(blocks: Iterable[PageBlock], most: int = MOST_ROWS) -> str:
     """Render blocks for the page of the report; a table has ``most`` rows at most."""
     return "".join(_page_block(block, most) for block in blocks)
+
+
+def fold(title: str, inner: str, *, on_paper: bool = True) -> str:
+    """Fold HTML under a title; on paper it is open, or left to the file."""
+    kind = "" if on_paper else "in-file"
+    return f"<details{_class(kind)}><summary>{escape(title)}</summary>{inner}</details>"
 
 
 def _page_block(block: PageBlock, most: int) -> str:
@@ -120,6 +131,26 @@ def _page_block(block: PageBlock, most: int) -> str:
             return f"<ul{_class(block.kind)}>{inner}</ul>" if inner else ""
         case Code():
             return f'<pre tabindex="0" aria-label="Command"><code>{escape(block.text)}</code></pre>'
+        case CodeTabs():
+            return _tabs(block)
+
+
+def _tabs(block: CodeTabs) -> str:
+    """Render programs as tabs, which are radio buttons: they work without a script."""
+    heads = panels = ""
+    for place, (language, code) in enumerate(block.programs):
+        key, chosen = escape(language.lower()), "" if place else " checked"
+        heads += (
+            f'<input type="radio" name="language" id="tab-{key}"{chosen}>'
+            f'<label for="tab-{key}">{escape(language)}</label>'
+        )
+        panels += (
+            f'<div><pre tabindex="0" aria-label="{escape(language)}"><code id="code-{key}">'
+            f'{escape(code)}</code></pre><button type="button" data-copy="code-{key}" hidden>'
+            f"Copy the {escape(language)} code</button></div>"
+        )
+    title = escape(block.title)
+    return f'<fieldset class="tabs"><legend>{title}</legend>{heads}{panels}</fieldset>'
 
 
 def _page_table(table: Table, most: int) -> str:
@@ -180,7 +211,7 @@ def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
         return f'<tr><th scope="row"{_LEFT}>{escape(row[0])}</th>{cells}</tr>'
     cells = "".join(
-        _cell("td", column, signed(cell) if column.is_number else cell, True)
+        _cell("td", column, true_minus(cell) if column.is_number else cell, True)
         for column, cell in zip(columns[1:], row[1:], strict=True)
     )
     if columns[0].is_feature:

@@ -1,4 +1,7 @@
-"""Documents as LaTeX: ``table`` environments that need the package booktabs."""
+"""Documents as LaTeX: ``table`` environments that need the package booktabs.
+
+Tables of files that are saved also need graphicx, which makes a wide table as wide as the text.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from heckmanfa.results.document import (
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Table
 
+_GREEK = ("chi", "lambda", "rho", "sigma", "beta")
 _SPECIAL_TEXT = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -32,6 +36,8 @@ _SPECIAL_TEXT = {
     "`": r"\textasciigrave{}",
     "--": r"-{}-",
     "\N{MINUS SIGN}": "$-$",
+    "\N{SUPERSCRIPT TWO}": "$^2$",
+    **{letter: rf"$\{name}$" for letter, name in zip("χλρσβ", _GREEK, strict=True)},
 }
 _SPECIAL = re.compile(
     "|".join(re.escape(text) for text in sorted(_SPECIAL_TEXT, key=len, reverse=True))
@@ -69,7 +75,7 @@ def latex_tables(blocks: Iterable[Block]) -> str:
     Words before a table go with it, and notes with the table that they follow. A heading becomes a
     comment.
     """
-    lines = [r"% In the preamble: \usepackage{booktabs}"]
+    lines = [r"% In the preamble: \usepackage{booktabs,graphicx}"]
     floats: list[tuple[Table, list[str]]] = []
     before: list[str] = []
     for block in blocks:
@@ -98,10 +104,12 @@ def _grouped(table: Table) -> list[str]:
             for title, group in groupby(columns, key=lambda column: column.group)
         ]
         head = " & ".join(over) + " \\\\\n" + head
-    kinds = {True: r"p{0.2\linewidth}", False: "l"}
+    kinds = {True: r"p{0.3\linewidth}", False: "l"}
     aligned = ("r" if column.is_number else kinds[column.is_long] for column in columns)
     body = _tabular("".join(aligned), head, _headed(table))
-    return [r"\footnotesize", r"\setlength{\tabcolsep}{4pt}", *body]
+    # A table that is wider than the text is made as wide, which takes graphicx.
+    fitting = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    return [r"\footnotesize", r"\setlength{\tabcolsep}{4pt}", fitting, *body[:-1], body[-1] + "}"]
 
 
 def _headed(table: Table) -> list[list[str]]:

@@ -10,21 +10,16 @@ from collections.abc import Sequence
 
 from heckmanfa.plots.selection_rows import SelectionDriver, SelectionMargins
 from heckmanfa.results.average_tables import ALWAYS
-from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import given_rho, rivals_of
+from heckmanfa.results.selection_numbers import rivals_of, selection_numbers
 from heckmanfa.text.chances import BY, HIGH, LOW
 from heckmanfa.text.labels import switch_levels
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import (
-    NO_EXCLUSION,
-    ONLY_NORMALITY,
-    capitalised,
     chance_text,
-    effects,
     percent,
     plural,
 )
@@ -49,35 +44,17 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
     hangs = passage()
     if evidence.judgement.kind == "unknown":
         hangs = rivals_of(evidence) + "." if evidence.judgement.rival else _hangs_on(evidence)
-    first = join([_numbers(evidence), hangs])
+    first = join([selection_numbers(evidence), _leave_out(evidence), hangs])
     return tuple(filter(None, (first, _as_rival(evidence))))
 
 
-def _numbers(evidence: Evidence) -> Passage:
-    """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
-    # The tile says at which value, or in which window.
+def _leave_out(evidence: Evidence) -> Passage:
+    """Say which option to leave out to learn whether selection mattered."""
     if evidence.window is not None:
-        leave_out = f"leave out {option('rho_range')} to test it"
-        return passage(f"Kept in a window, rho tests nothing; {leave_out}.")
+        return passage(f"Leave out {option('rho_range')} to test it.")
     if evidence.held is not None:
-        leave_out = f"leave out {option('rho')} to estimate it"
-        return passage(f"Held at a value, rho tests nothing; {leave_out}.")
-    if evidence.judgement.kind == "not asked":
-        return passage(f"Not asked: {given_rho(evidence)}.")
-    verb = evidence.way.words.verb
-    said = []
-    if evidence.fit.family.has_imr:
-        said.append(_with_interval(f"The coefficient of lambda {verb} ", evidence.imr))
-    if evidence.rho.known:
-        said.append(_with_interval("rho is ", evidence.rho))
-    if evidence.no_exclusion:
-        said.append(f"{capitalised(NO_EXCLUSION)}: {ONLY_NORMALITY}.")
-    return passage(" ".join(said))
-
-
-def _with_interval(start: str, effect: Effect) -> str:
-    value, low, high = effects(effect.estimate, effect.low, effect.high)
-    return f"{start}{value} (95% interval {low} to {high})." if low and high else f"{start}{value}."
+        return passage(f"Leave out {option('rho')} to estimate it.")
+    return passage()
 
 
 def _hangs_on(evidence: Evidence) -> Passage:
@@ -301,7 +278,6 @@ def who_words(evidence: Evidence, margins: SelectionMargins | None) -> Passage:
     if margins is None:
         return first
     clear = [item for item in margins.drivers if item.shown.low > 0.0 or item.shown.high < 0.0]
-    clear.sort(key=lambda driver: -abs(driver.shown.estimate))
     towards = [driver for driver in clear if driver.shown.estimate > 0.0]
     away = [driver for driver in clear if driver.shown.estimate < 0.0]
     if not clear:

@@ -31,7 +31,7 @@ INVALID: dict[str, FactWords] = {
         line="convergence",
         meaning="The estimates are from where the iteration stopped, so do not trust them: {cure}.",
         sentence="THE ITERATION DID NOT CONVERGE: {value}. {meaning}",
-        claim="That these are the estimates",
+        claim="That these numbers are estimates at all",
         because="the iteration did not converge, and they are from where it stopped.",
     ),
     "standard_errors": FactWords(
@@ -66,15 +66,15 @@ INVALID: dict[str, FactWords] = {
             "reproduced: use fewer features.",
         },
         sentence="The R2 of the outcome is {value}. {meaning}",
-        claim="That the features predict so well (R2 {value})",
+        claim="That the features predict as well as it seems (R2 {value})",
         because="one of them is probably made from the outcome, or known only with it.",
     ),
     "rho": FactWords(
         "rho",
         {
-            "outside": "rho is outside (-1, 1).",
-            "near one": "rho is practically one.",
-            "flat": "The likelihood is flat in rho.",
+            "outside": "The estimated strength of selection is impossible.",
+            "near one": "The estimated strength of selection is at its limit.",
+            "flat": "The data do not tell how strong selection is.",
         },
         {
             "": f"Do not report effects from this fit. {STRONGER} Or let fewer features predict "
@@ -100,10 +100,10 @@ INVALID: dict[str, FactWords] = {
             "for the estimation of the selection equation{and_sigma}.",
         },
         claim={
-            "": "That rho is estimated",
+            "": "That the data tell how strong selection is",
             "ok": "",
-            "outside": "That rho is a correlation",
-            "held": "That the data show how much selection on what was not observed there is",
+            "outside": "That the estimated strength of selection is possible",
+            "held": "That the data show how strong selection is",
         },
         because={
             "outside": "its estimate, {value}, is outside (-1, 1), so the model does not fit or "
@@ -128,13 +128,13 @@ INVALID: dict[str, FactWords] = {
             "|rho| = 1 is often a sign of misspecification.",
         },
         sentence="The likelihood has two maxima ({value}). {meaning}",
-        claim={"problem": "That the likelihood is at its highest"},
+        claim={"problem": "That no other estimates fit the data better"},
         because="there is a higher maximum, at rho = {other}.",
         levels=("problem", "problem"),
     ),
     "outside_window": FactWords(
         "rho and its window",
-        "Maximum likelihood puts rho outside its window.",
+        "Maximum likelihood puts the strength of selection outside its limits.",
         f"Use {_TWO_STEP}, whose rho is the one that the window is about.",
         sentence="Maximum likelihood puts rho at {value}, outside that window.",
     ),
@@ -153,7 +153,7 @@ INVALID: dict[str, FactWords] = {
         "iteration stopped, and have no standard errors. Leave these columns out, or merge rare "
         "levels.",
         sentence="The outcome is decided by {value}. {meaning}",
-        claim="That every coefficient is an estimate",
+        claim="That every coefficient has a size",
         because="the outcome is decided by {value}, and the likelihood has no maximum.",
     ),
     "underdetermined": FactWords(
@@ -205,7 +205,7 @@ ASSUMPTIONS: dict[str, FactWords] = {
     ),
     "correction_form": FactWords(
         "form of the correction",
-        "The correction has a different form from lambda.",
+        "The correction has another form than the model assumes.",
         "Do not base a finding on the correction alone. Report {naive} and the range over rho "
         "beside it.",
         why="The mean error among rows with an outcome is not a multiple of lambda.",
@@ -252,7 +252,7 @@ ASSUMPTIONS: dict[str, FactWords] = {
             "ok": "",
             UNTESTED: "",
         },
-        claim={"": "That the outcome varies by the same amount everywhere", "ok": "", UNTESTED: ""},
+        claim={"": "That the outcome is equally uncertain for all rows", "ok": "", UNTESTED: ""},
         because="its variance changes, which biases maximum likelihood.",
     ),
     "transform_ratio": FactWords(
@@ -337,7 +337,7 @@ NUMBERS: dict[str, FactWords] = {
         "the probability" + instead("; margins() has these.", "; effects are in percentage points.")
     ),
     "log_scale": FactWords(
-        sentence="The outcome is {outcome}. {log_points} Predictions and scores are on the "
+        sentence="The outcome is {outcome}. {percents} Predictions and scores are on the "
         "outcome's own scale; likelihood, AIC, BIC and adjusted R2 are on that of the logarithm."
     ),
     "reference_distribution": FactWords(sentence="{value}"),
@@ -349,7 +349,7 @@ NUMBERS: dict[str, FactWords] = {
     ),
     "normal_law": FactWords(
         sentence="The correction for selection assumes normal errors.",
-        claim="That the correction holds whatever the distribution of the errors",
+        claim="That the correction works for errors of any shape",
         because={
             "": "it assumes that they are normal.",
             "rejected": "it rests on their being normal, and that is rejected here ({value}).",

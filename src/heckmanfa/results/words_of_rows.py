@@ -7,6 +7,7 @@ from heckmanfa.results.facts import (
     EXCLUDE,
     FactWords,
 )
+from heckmanfa.results.funnel import LACKING, NOT_DATA
 from heckmanfa.text.option_words import option
 
 _FEW_CLUSTERS = (
@@ -44,6 +45,24 @@ ROWS: dict[str, FactWords] = {
         claim={"caution": "That the rows left out are like the others"},
         because="{rows}",
     ),
+    "many_rows_lost": FactWords(
+        "rows that were read and not used",
+        "{share} of the rows were left out.",
+        {
+            LACKING: "Leave out the columns that cost most rows ({leave_out}), or fill their gaps "
+            f"in ({option('missing', 'mean')}), and compare the answers.",
+            NOT_DATA: f"Check that {option('drop_rows')} names only rows that are not data.",
+            "left_out_outcome_missing": "Find out why selected rows lack {outcome}, or leave out "
+            f"{option('selected')}, so that rows without {{outcome}} count as not selected.",
+            "left_out_zero_weight": "Check that these rows are meant to have a weight of zero.",
+            "": "Say so: the answer is not about such rows.",
+        },
+        meaning="{value} rows were read and not used: {reasons}.{advice} The answer is about the "
+        "others.",
+        sentence="{meaning}",
+        claim="That the rows left out are like the others",
+        because="{value} rows ({share}) are left out: {reasons}.",
+    ),
     "rows_dropped": FactWords(
         "rows left out",
         "Some rows were left out of the fit.",
@@ -64,7 +83,7 @@ ROWS: dict[str, FactWords] = {
         f"Compare with {option('missing', 'drop')}.",
         sentence="Missing cells hold the average of their column, and standard errors take the "
         "average as if it had been observed.",
-        claim="That cells which were missing hold what was filled in",
+        claim="That the filled-in values are the true ones",
         because="standard errors take the average as if it had been observed.",
     ),
     "outside_range": FactWords(
@@ -77,7 +96,7 @@ ROWS: dict[str, FactWords] = {
             "": "Predictions given selection extrapolate {correction} there.",
             "ok": "Predictions given selection stay within the range of the fit.",
         },
-        claim={"caution": "That predictions given selection hold for everyone"},
+        claim={"caution": "That predictions hold for rows unlike any with an outcome"},
         because="{share} of the rows lie beyond what the selected rows cover.",
     ),
     "clusters": FactWords(
@@ -108,7 +127,7 @@ ROWS: dict[str, FactWords] = {
     ),
     "frequency_weights": FactWords(
         "weights",
-        "The weights may be sampling weights.",
+        "The column that counts rows may come from a survey's design.",
         f"If they are survey weights, use {option('weight_kind', 'sampling')}.",
     ),
     "row_labels": FactWords(

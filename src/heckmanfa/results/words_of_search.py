@@ -12,7 +12,7 @@ from heckmanfa.results.facts import (
 )
 from heckmanfa.text.chances import BY, LOW
 from heckmanfa.text.option_words import instead, option
-from heckmanfa.text.wording import PSEUDO_WEIGHTS
+from heckmanfa.text.wording import PSEUDO_WEIGHTS, capitalised
 
 _AVERAGE = option("search", "average")
 _BEST_SUBSET = option("search", "best-subset")
@@ -30,7 +30,7 @@ SEARCH: dict[str, FactWords] = {
         {
             "": "The best set changes with the sample.",
             "not drawn": "No set of features stands out.",
-            "chosen": "The chosen set is not the best by BIC.",
+            "chosen": "The chosen set of features is not the likeliest.",
         },
         {"": "Report the averaged numbers and the chance of each feature, not the best set alone."}
         | dict.fromkeys(
@@ -63,7 +63,7 @@ SEARCH: dict[str, FactWords] = {
         {"caution": "A better set of features may exist."},
         f"Use {_AVERAGE} or {_BEST_SUBSET}, or let fewer features predict ({PREDICT_WITH}).",
         sentence="{judged}",
-        claim={"caution": "That no assignment is better"},
+        claim={"caution": "That the best set of features was found"},
         because="{doubt}",
     ),
     "search_ended": FactWords(
@@ -97,7 +97,7 @@ SEARCH: dict[str, FactWords] = {
         "Other sets of features are nearly as good.",
         f"Use {_AVERAGE}, and report the chance of each feature.",
         sentence="{ties} {report}",
-        claim="That these features and no others predict",
+        claim="That these are exactly the features that predict",
         because="{ties}",
     ),
     "sampled": FactWords(
@@ -109,12 +109,12 @@ SEARCH: dict[str, FactWords] = {
             "": "The chains of the sampler do not agree: a share differs by {differ}.",
             "ok": "The chains of the sampler agree: no share differs by more than {differ}.",
         },
-        claim={"caution": "That the shares of weight are exact"},
+        claim={"caution": "That the chances are exact"},
         because="the chains of the sampler do not agree: a share differs by {differ}.",
     ),
     "outside_weight": FactWords(
         "weight with rho outside (-1, 1)",
-        "Many assignments have a rho outside (-1, 1).",
+        "Many models imply an impossible strength of selection.",
         f"{STRONGER} Or keep rho in a window ({option('rho_range', ...)}).",
         line="BIC weight with |rho-hat| >= 1",
         meaning={
@@ -126,7 +126,7 @@ SEARCH: dict[str, FactWords] = {
             "averaged": "Assignments with rho {where} carry {value}: the model does not fit them, "
             "or hardly identifies rho."
         },
-        claim={"averaged": "That rho is a correlation in every assignment"},
+        claim={"averaged": "That every model in the average is possible"},
         because="assignments with rho {where} carry {value}.",
     ),
     "honest_splits": FactWords(
@@ -179,7 +179,7 @@ SEARCH: dict[str, FactWords] = {
     ),
     "weight_kinds": FactWords(
         "features that depend on the kind of weights",
-        "The chances of some features depend on the kind of weights.",
+        "The chances of some features depend on how models are scored.",
         f"Say that chances are by {BY}, and claim less for these features.",
         line="features that depend on the kind of weights",
         meaning={
@@ -190,12 +190,12 @@ SEARCH: dict[str, FactWords] = {
     ),
     "pseudo_weights": FactWords(
         "chances with sampling weights",
-        "With sampling weights there are no chances.",
+        "With a survey's design there are no chances.",
         "Report the averaged effects, and no chance. If the weights count rows, use "
         f"{option('weight_kind', 'frequency')}.",
-        why=f"{PSEUDO_WEIGHTS.replace('sampling weights', 'They')}.",
+        why=f"{capitalised(PSEUDO_WEIGHTS)}.",
         sentence=f"Chances are rough: {PSEUDO_WEIGHTS}.",
-        claim="That features have known chances to predict",
+        claim="That it is known how likely a feature is to predict",
         because=f"{PSEUDO_WEIGHTS}.",
         levels=("note", "note"),
     ),
@@ -223,7 +223,7 @@ SEARCH: dict[str, FactWords] = {
         sentence="The target of an honest estimate is the coefficient of the feature in the model "
         "that was chosen, not in a true model: the median over splits in which the feature was "
         "chosen.",
-        claim="That the honest estimates are those of a true model",
+        claim="That the honest estimates are the effects in the true model",
         because="each is of the coefficient in the models that halves of the rows chose.",
     ),
     "honest_and_all_rows": FactWords(sentence="In all rows, {in_all}."),
@@ -248,8 +248,8 @@ SEARCH: dict[str, FactWords] = {
         sentence="Estimates are {averaged}. Intervals are quantiles of the mixture of their "
         "distributions, and allow for the choice of features. {coverage} There is no p-value of an "
         "average.",
-        claim="That an interval covers with exactly its level",
-        because="it allows for the choice of features. {coverage}",
+        claim="That exactly 95 of 100 such intervals hold the true effect",
+        because="they allow for the choice of features. {coverage}",
     ),
     "no_choice": FactWords(
         sentence="No feature is chosen: each assignment leaves out other features. A chance below "

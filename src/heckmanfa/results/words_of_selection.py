@@ -36,7 +36,7 @@ _RHO_TEST = FactWords(
         "rejected, no exclusion": f"rho = 0 is rejected at 5%, but {NO_EXCLUSION}: "
         f"{ONLY_NORMALITY}.{{maximum}}",
     },
-    claim={"not rejected": "That there is no selection on what was not observed"},
+    claim={"not rejected": "That selection did not matter"},
     because="rho = {rho} does not differ from zero at 5% ({p}), which does not show that it is "
     "zero.",
 )
@@ -47,8 +47,7 @@ IDENTIFICATION: dict[str, FactWords] = {
         {
             "": "{excluded} drive selection weakly for their number.",
             "none": f"{capitalised(NO_EXCLUSION)}.",
-            "none, averaged": "Every feature of the selection equation has at least half of the "
-            "weight.",
+            "none, averaged": "Every feature that drives selection probably predicts as well.",
             "undriving": "There is no evidence that {excluded_inside} drive selection.",
             UNTESTED: "Whether {excluded_inside} drive selection was not tested.",
             "held": "",
@@ -89,7 +88,7 @@ IDENTIFICATION: dict[str, FactWords] = {
     ),
     "imr_r2": FactWords(
         "lambda on the features",
-        "lambda is almost a linear function of the prediction features.",
+        "The correction can hardly be told apart from the features.",
         f"Let fewer features predict ({PREDICT_WITH}), or keep one that drives "
         f"selection strongly out of the prediction ({NEVER}).",
         why="Its coefficient and theirs can hardly be separated.",
@@ -98,13 +97,13 @@ IDENTIFICATION: dict[str, FactWords] = {
             "": "Lambda is almost a linear function of the prediction features.",
             "ok": "Lambda is not a linear function of the prediction features.",
         },
-        claim={"caution": "That the coefficients are free of what lambda absorbs"},
+        claim={"caution": "That the data separate the correction from the features"},
         because="lambda is almost a linear function of the prediction features (VIF {vif}).",
     ),
     "stand_ins": FactWords(
         "features that stand in for {correction}",
         {
-            "": "{names} and {correction_subject} stand in for each other.",
+            "": "{names} and the correction stand in for each other.",
             "with": "Selection shows only where {names} predicts.",
         },
         f"Decide by what you know about {{names}}: fit with {ALWAYS} and with "
@@ -142,14 +141,14 @@ IDENTIFICATION: dict[str, FactWords] = {
     ),
     "all_features_test": FactWords(
         "test of rho = 0, all features",
-        "The test of rho = 0 with all features is not to be relied on.",
+        "The test of selection with all features is not to be relied on.",
         "Do not take it as evidence for selection, or against it.",
         line="test of rho = 0, all features",
         meaning="No search was involved: every candidate predicts.",
     ),
     "uncertainty": FactWords(
         "signs over rho",
-        "The sign of {names} depends on rho.",
+        "The sign of {names} depends on how strong selection is.",
         {
             "": "Draw no conclusion from that sign alone, and report the range over rho.",
             UNTESTED: FEWER,
@@ -163,7 +162,7 @@ IDENTIFICATION: dict[str, FactWords] = {
     ),
     "window": FactWords(
         "window of rho",
-        "rho was kept in a window.",
+        "The strength of selection was kept within limits.",
         f"Do not report a test of rho. To get one, leave out {option('rho_range', ...)}.",
         line="test of rho = 0",
         sentence={
@@ -173,7 +172,7 @@ IDENTIFICATION: dict[str, FactWords] = {
             "averaged": "rho was conditioned on: only assignments whose rho is in {window} have "
             "weight. It tests nothing, and has no interval.",
         },
-        claim="That rho says whether there is selection bias",
+        claim="That the estimated rho tells whether selection mattered",
         because={
             "": "the features were chosen so that rho is in {window}, and it tests nothing.",
             "averaged": "only assignments with rho in {window} have weight, and it tests nothing.",
@@ -183,8 +182,8 @@ IDENTIFICATION: dict[str, FactWords] = {
         _RHO_TEST,
         name="test of rho = 0",
         title={
-            "": "The test of rho = 0 is not to be relied on.",
-            UNTESTED: "rho = 0 was not tested.",
+            "": "The test of selection is not to be relied on.",
+            UNTESTED: "Whether selection mattered was not tested.",
         },
         do="Do not take it as evidence for selection, or against it. Look at the checks above "
         "first.",
@@ -194,8 +193,8 @@ IDENTIFICATION: dict[str, FactWords] = {
         _RHO_TEST,
         name="LR test of rho = 0",
         title={
-            "": "The likelihood-ratio test of rho = 0 is not to be relied on.",
-            UNTESTED: "rho = 0 was not tested by the likelihood ratio.",
+            "": "The likelihood-ratio test of selection is not to be relied on.",
+            UNTESTED: "Whether selection mattered was not tested by the likelihood ratio.",
         },
         do="{other_test}",
         why="It rests on the same likelihood as the estimates.",
@@ -215,7 +214,7 @@ IDENTIFICATION: dict[str, FactWords] = {
     "rho_near_boundary": FactWords(
         sentence=f"The 95% interval of rho, {{value}}, nearly reaches the boundary, where such "
         f"intervals are unreliable.{_PROFILE_RHO}",
-        claim="That the interval of rho is reliable",
+        claim="That the range for the strength of selection is reliable",
         because="the 95% interval of rho, {value}, nearly reaches the boundary, where such "
         "intervals are unreliable.",
     ),

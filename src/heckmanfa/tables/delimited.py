@@ -161,11 +161,16 @@ def _read_numbers(
         decided = decide(others, asked, layout.delimiter, proven)
         marked = apply(frame, texts, decided)
         return replace(
-            marked, seen=marked.seen or fractions, blanked=read.counts, dropped=kept.counts
+            marked,
+            seen=marked.seen or fractions,
+            blanked=read.counts,
+            dropped=kept.counts,
+            n_dropped=kept.n_dropped,
         )
-    dropped = kept.counts
+    dropped, n_dropped = kept.counts, kept.n_dropped
     del frame, read, kept
-    return replace(_read_twice(path, layout, asked, codes, drop_rows), dropped=dropped)
+    marked = _read_twice(path, layout, asked, codes, drop_rows)
+    return replace(marked, dropped=dropped, n_dropped=n_dropped)
 
 
 def _read_twice(

@@ -425,6 +425,8 @@ class MarkedTable:
     """rows above the names that were skipped"""
     dropped: dict[str, int] = field(default_factory=dict)
     """rows that the user says are not data, by what names them"""
+    n_dropped: int = 0
+    """all of these"""
 
 
 def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberFormat) -> MarkedTable:

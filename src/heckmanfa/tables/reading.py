@@ -143,6 +143,8 @@ class Table:
     """sentences about choices made in reading"""
     titles: int = 0
     """rows above the names that were skipped"""
+    n_dropped: int = 0
+    """rows that the user says are not data; the frame is without them"""
     hint: str = ""
     """what to do if it is the wrong table; empty if there is no other"""
 
@@ -332,7 +334,13 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
         read = blank(kept.frame, codes_of(options.na_values, list(sheet.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
         marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
-        marked = replace(marked, blanked=read.counts, titles=sheet.titles, dropped=kept.counts)
+        marked = replace(
+            marked,
+            blanked=read.counts,
+            titles=sheet.titles,
+            dropped=kept.counts,
+            n_dropped=kept.n_dropped,
+        )
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
         return Table(_of(frame, columns, path))
@@ -347,6 +355,7 @@ def _read(path: Path, ending: str, options: ReadOptions) -> Table:
         doubts=marked.decided.doubts,
         notes=(*notes, *_notes(marked), *notes_on_rows(marked.dropped)),
         titles=marked.titles,
+        n_dropped=marked.n_dropped,
         hint=hint,
     )
 

@@ -123,6 +123,8 @@ class PictureText:
     legend: tuple[LegendItem, ...] = ()
     more: tuple[Table, ...] = ()
     """numbers of the picture that do not fit into one table"""
+    look: str = ""
+    """what to look for, in one plain sentence above the drawing"""
 
     @property
     def tables(self) -> tuple[Table, ...]:

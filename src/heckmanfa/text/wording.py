@@ -9,7 +9,7 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from heckmanfa.text.chances import NO_SIGN_BELOW, SURE_FROM
@@ -136,11 +136,11 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
-_MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")
+_MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d|infinite)|(?<=\de)-(?=\d)")
 
 
 def true_minus(words: str) -> str:
-    """Write the minus before a number as the sign that typesetters use."""
+    """Write the minus before a number, or its exponent, as the sign that typesetters use."""
     return _MINUS.sub("\u2212", words)
 
 
@@ -237,12 +237,37 @@ def points(*shares: float) -> list[str]:
 
     There is one decimal, and more where even the largest is below one point. NaN is empty.
     """
-    values = [100.0 * share for share in shares]
+    return tenths(*(100.0 * share for share in shares))
+
+
+def tenths(*values: float) -> list[str]:
+    """Format percentage points or percentages: one decimal, or more if even the largest is small.
+
+    There are none where one reaches a thousand. NaN is empty.
+    """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    decimals = 1
+    if largest >= _LARGE:
+        return [number(value, _EFFECT_DIGITS).replace("-", "\u2212") for value in values]
+    decimals = 1 if largest < 1000.0 else 0
     if 0.0 < largest < 1.0:
         decimals = min(1 - math.floor(math.log10(largest)), 6)
     return [_effect(value, decimals) for value in values]
+
+
+def percentages(*values: float) -> list[str]:
+    """Format numbers that are in percent, all with the same decimals; NaN is empty."""
+    return [f"{text}%" if text else "" for text in tenths(*values)]
+
+
+PERCENT = "percent"
+"""the unit of effects on a logarithm"""
+
+
+def written_in(unit: str) -> Callable[..., list[str]]:
+    """Return how numbers in a unit are formatted: in percent, in points, or as `effects`."""
+    if unit == PERCENT:
+        return percentages
+    return tenths if unit else effects
 
 
 def chance_text(share: float) -> str:

@@ -27,7 +27,9 @@ class Kept:
 
     frame: pd.DataFrame
     counts: dict[str, int]
-    """rows left out, by what names them"""
+    """rows left out, by what names them; a row may have several names"""
+    n_dropped: int = 0
+    """all rows left out"""
 
 
 def columns_dropped_by(items: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -69,7 +71,8 @@ def without_rows(frame: pd.DataFrame, items: Sequence[str]) -> Kept:
     if not out.any():
         return Kept(frame, counts)
     # Text below numbers made a column of text, whose other cells may be numbers again.
-    return Kept(frame[~out].reset_index(drop=True).infer_objects(), counts)
+    kept = frame[~out].reset_index(drop=True).infer_objects()
+    return Kept(kept, counts, int(np.count_nonzero(out)))
 
 
 def notes_on_rows(counts: Mapping[str, int]) -> list[str]:

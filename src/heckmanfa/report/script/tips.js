@@ -1,12 +1,12 @@
 // Pointing at a row, or moving to it with the keyboard, shows its numbers and lights up its feature.
-(() => {
-  "use strict";
-  const all = (query, root = document) => [...root.querySelectorAll(query)];
-  const on = (name, act) => document.addEventListener(name, act);
-  const tip = document.getElementById("tip"), copy = document.getElementById("copy");
+{
+  const tip = document.getElementById("tip");
   const same = new Map();
   all("[data-f]").forEach((spot) => same.set(spot.dataset.f, []));
   all("[data-f]").forEach((spot) => same.get(spot.dataset.f).push(spot));
+  all("svg [role=img]").forEach((spot) => {
+    spot.dataset.tip = spot.getAttribute("aria-label").replaceAll("; ", "\n");
+  });
   // The browser's own tooltips would show the same words twice.
   for (const title of all("svg title")) {
     title.parentNode.dataset.tip = title.textContent;
@@ -29,7 +29,11 @@
     const most = document.documentElement.clientWidth - size.width - 8;
     const left = x === undefined ? row.left : x + 16 <= most ? x + 16 : x - size.width - 16;
     tip.style.left = Math.max(8, Math.min(left, most)) + "px";
-    tip.style.top = (row.top > size.height + 52 ? row.top - size.height - 4 : row.bottom + 4) + "px";
+    // Not above the drawing, where title and legend are, nor below the window.
+    const drawing = spot.closest("svg"), above = row.top - size.height - 4;
+    const highest = Math.max(52, drawing ? drawing.getBoundingClientRect().top : 0);
+    const lowest = Math.min(row.bottom + 4, innerHeight - size.height - 8);
+    tip.style.top = (above >= highest ? above : lowest) + "px";
   }
   const found = (event) => event.target.closest && event.target.closest("[data-f], [data-tip]");
   const turn = (event) => (found(event) ? show(found(event)) : close());
@@ -53,8 +57,4 @@
   // One stop for the Tab key in each picture; arrows move inside.
   all("svg[role=group]").forEach((picture) => all("[role=img]", picture).forEach((spot, place) =>
     spot.setAttribute("tabindex", place ? -1 : 0)));
-  if (copy) copy.hidden = !navigator.clipboard;
-  if (copy) copy.onclick = () => navigator.clipboard.writeText(
-    document.getElementById("sentence").textContent).then(() => { copy.textContent = "Copied"; });
-  window.onbeforeprint = () => all("details").forEach((part) => { part.open = true; });
-})();
+}
