@@ -6,10 +6,15 @@ import itertools
 import re
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from heckmanfa import HeckmanAverage
+from heckmanfa.inference.rho_pictures import over_rho_of
 from heckmanfa.plots.assumed_rho import OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.svg_shapes import FULL, NARROW, WIDE
+from heckmanfa.results.evidence import evidence_of
 
 
 def panel(name, slope):
@@ -81,3 +86,20 @@ def test_an_interval_of_nearly_every_rho_is_said_and_not_shaded():
     assert "The wider one covers nearly every rho: these data do not say which" in caption
     # A window is shaded outside, whatever is known.
     assert replace(both, window=(-0.4, 0.4)).shaded() == [(-0.9, -0.4), (0.4, 0.9)]
+
+
+def test_where_the_best_set_holds_the_index_rho_is_that_of_all_features():
+    source = np.random.default_rng(0)
+    X = source.normal(size=(2_500, 6))
+    index = X @ [1.0, -0.4, 0.4, 0.3, -0.3, 0.3]
+    u = source.normal(size=2_500)
+    outcome = 1.0 - (index - X[:, 0]) - 0.7 * u + 0.7 * source.normal(size=2_500)
+    y = np.where(index + 0.3 + u > 0.0, outcome, np.nan)
+    evidence = evidence_of(HeckmanAverage().fit(pd.DataFrame(X, columns=[*"abcdef"]), y).fit_)
+    assert evidence.best.index
+    # The features of the best set alone, without its index, would turn the sign of rho.
+    assert evidence.fit.moments.solve(evidence.best.mask).rho > 0.0
+    drawn = over_rho_of(evidence, None)
+    assert drawn.rho_hat == pytest.approx(-np.sqrt(0.5), abs=0.15)
+    assert len(drawn.features) == 6
+    assert [bar.low < drawn.rho_hat < bar.high for bar in drawn.bars] == [True, True]

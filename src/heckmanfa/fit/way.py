@@ -214,7 +214,7 @@ class Halved(Way):
         share="halves",
         label="honest",
         note="split halves",
-        shown="honest",
+        shown="honest model",
         series="this model, honest halves",
         estimates=(
             "Estimates with 95% intervals, each of the coefficient in the models that halves chose."

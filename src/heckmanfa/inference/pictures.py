@@ -188,8 +188,8 @@ class Pictures:
 
     @property
     def _best(self) -> Mask | None:
-        """The best assignment of an average; None if the model has a single one."""
-        return shown_model(self.evidence)[1] if self.evidence.fit.way.is_average else None
+        """The features that are shown for an average; None if the model has one set of them."""
+        return shown_model(self.evidence).mask if self.evidence.fit.way.is_average else None
 
     def _needed(self, picture: str) -> PictureRows:
         """Return the rows of the fit; refuse a picture that needs them if they were not given."""

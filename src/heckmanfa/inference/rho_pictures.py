@@ -28,7 +28,7 @@ from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, 
 from heckmanfa.plots.correction_pictures import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.distribution import distribution_of
-from heckmanfa.results.effects import CONF_LEVEL
+from heckmanfa.results.effects import CONF_LEVEL, Assignment
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.evidence_pictures import weights_name
 from heckmanfa.results.feature_evidence import FeatureEvidence
@@ -115,7 +115,8 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     if fit.probit is None:
         return None
     rows = None if read is None else read.rows
-    model, mask = shown_model(evidence)
+    shown = shown_model(evidence)
+    mask = shown.mask
     if "compressed data" not in fit.family.supports and (rows is None or _is_slow(fit, mask)):
         return None
     inside = [feature for feature in evidence.ordered() if mask[list(feature.columns)].any()]
@@ -129,12 +130,12 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     profile = None if is_set else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if is_set else _bars(evidence, mask, profile, rows)
+    bars, missing = ((), "") if is_set else _bars(evidence, shown, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     shown_coef = _Coefficients(evidence, curve, tuple(columns), reach, (rho_hat, second))
     return OverRho(
         outcome=evidence.naming.outcome,
-        model=model,
+        model=shown.name,
         features=tuple(feature.name for feature in inside),
         panels=tuple(shown_coef.panel(feature) for feature in inside[:MOST_PANELS]),
         rho_hat=rho_hat,
@@ -185,15 +186,34 @@ def _alone(fit: Fit, mask: Mask) -> Fit:
     return replace(fit, spec=spec, support=mask, average=None, search=None)
 
 
-def shown_model(evidence: Evidence) -> tuple[str, Mask]:
-    """Return the name of the model whose coefficients are shown, and its features."""
-    way = evidence.fit.way
+@dataclass(frozen=True, eq=False)
+class ShownModel:
+    """The one model whose coefficients are shown."""
+
+    name: str
+    mask: Mask
+    """(K,) its features"""
+    assignment: Assignment | None = None
+    """its estimates, if it is one of an average and holds the correction"""
+
+
+def shown_model(evidence: Evidence) -> ShownModel:
+    """Return the model whose coefficients are shown.
+
+    Of an average it is the best assignment. If that holds the index, features predict that are not
+    in its set, and the model of all features stands for it.
+    """
+    way, best, whole = evidence.fit.way, evidence.best, evidence.all_features
     if not way.is_average:
-        return way.words.shown, np.asarray(evidence.fit.support, dtype=bool)
-    if evidence.best is not None:
-        return way.words.shown, np.asarray(evidence.best.mask, dtype=bool)
+        return ShownModel(way.words.shown, np.asarray(evidence.fit.support, dtype=bool))
+    mixture = way.averaging.mixture
+    if whole is not None and (mixture.leading_states[0][-1] if best is None else best.index):
+        return ShownModel("model of all features", np.asarray(whole.mask, dtype=bool), whole)
+    if best is not None:
+        mask = np.asarray(best.mask, dtype=bool)
+        return ShownModel(way.words.shown, mask, best if best.corrected else None)
     # Sampling weights leave no BIC, but the average has weights of its own.
-    return "heaviest assignment", np.asarray(way.averaging.mixture.leading_masks[0])
+    return ShownModel("heaviest assignment", np.asarray(mixture.leading_masks[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +307,7 @@ def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
 
 
 def _bars(
-    evidence: Evidence, mask: Mask, profile: RhoProfile | None, rows: Rows | None
+    evidence: Evidence, shown: ShownModel, profile: RhoProfile | None, rows: Rows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
     """Return what is known of rho, and why the likelihood says nothing of it."""
     way = evidence.fit.way
@@ -295,7 +315,7 @@ def _bars(
     label = "features known" if searched else "95% of rho"
     condition = "were the features known" if searched else ""
     bars = []
-    known = _known_interval(evidence, profile)
+    known = _known_interval(evidence, shown, profile)
     if known is not None:
         bars.append(RhoBar(label, *known, condition))
     if searched and evidence.rho_with_search is not None:
@@ -304,7 +324,7 @@ def _bars(
         bars.append(
             RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search")
         )
-    return tuple(bars), _without_likelihood(evidence, mask, profile, rows)
+    return tuple(bars), _without_likelihood(evidence, shown.mask, profile, rows)
 
 
 def _without_likelihood(
@@ -326,7 +346,7 @@ def _without_likelihood(
 
 
 def _known_interval(
-    evidence: Evidence, profile: RhoProfile | None
+    evidence: Evidence, shown: ShownModel, profile: RhoProfile | None
 ) -> tuple[str, float, float, float] | None:
     """Return how an interval of rho for given features is known, its ends and rho-hat."""
     if profile is not None:
@@ -334,12 +354,12 @@ def _known_interval(
         # Without a maximum inside (-1, 1), the interval is of no use.
         if low < profile.rho_hat < high:
             return "likelihood", low, high, profile.rho_hat
-    way, best = evidence.fit.way, evidence.best
+    way, own = evidence.fit.way, shown.assignment
     # Without the correction, rho is 0.
-    if way.halves_rows or (way.is_average and (best is None or not best.corrected)):
+    if way.halves_rows or (way.is_average and own is None):
         return None
-    if way.is_average and best is not None:
-        how, (low, high), rho = "two-step", best.rho_interval, best.rho
+    if own is not None:
+        how, (low, high), rho = "two-step", own.rho_interval, own.rho
     else:
         how = "two-step" if evidence.fit.spec.method == "two-step" else "maximum likelihood, Wald"
         low, high, rho = evidence.rho.low, evidence.rho.high, evidence.rho.estimate

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.judgement import VerdictKind
-from heckmanfa.results.selection_numbers import rivals_of
+from heckmanfa.results.selection_numbers import rivals_of, without_correction
 from heckmanfa.text.labels import with_unit
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import MINUS, capitalised, chance_text, p_equals, signed
@@ -187,7 +187,7 @@ def plain_rivals(evidence: Evidence) -> Passage:
         return passage()
     y, either = Name(evidence.outcome), passage("Either ", differ(evidence))
     if evidence.judgement.rival == "index":
-        return passage(either, ", or what drives selection moves ", y, " too")
+        return passage(either, ", or ", without_correction(evidence))
     stand_in = evidence.stand_in
     assert stand_in is not None
     name = Name(stand_in.name)

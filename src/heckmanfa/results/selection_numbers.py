@@ -45,7 +45,7 @@ def rivals_of(evidence: Evidence) -> Passage:
     if judged.kind != "unknown" or judged.chance is None:
         return passage()
     if judged.rival == "index":
-        return passage("Either selection mattered, or what drives selection moves ", y, " too")
+        return passage("Either selection mattered, or ", without_correction(evidence))
     stand_in = evidence.stand_in
     if stand_in is None:
         return passage()
@@ -53,6 +53,12 @@ def rivals_of(evidence: Evidence) -> Passage:
     if stand_in.corrected_without > stand_in.corrected_with:
         return passage("Either selection mattered, or ", name, " predicts ", y)
     return passage("Either selection mattered and ", name, " predicts ", y, ", or neither")
+
+
+def without_correction(evidence: Evidence) -> Passage:
+    """Say what the data look like if the index takes the correction's place, as a clause."""
+    alone = "the features that drive selection account for the whole difference in "
+    return passage(alone, Name(evidence.outcome))
 
 
 def tested(evidence: Evidence) -> tuple[str, Effect]:
