@@ -292,11 +292,26 @@ def test_the_verdict_says_what_its_chance_says(averaged):
     assert "99%" not in f"{verdict(doubted).words} {verdict(doubted).sentence}"
 
 
+def test_one_model_says_of_an_effect_what_holds_with_and_without_selection(rows):
+    evidence = judged(evidence_of(fitted(Heckman([0, 1, 2]), *rows).fit_), chance=None)
+    main = evidence.main
+    # Least squares ignores selection: its interval reaches further than that of the model.
+    low, high = main.least_squares.low - 0.5, main.least_squares.high + 0.5
+    wide = Effect(main.least_squares.estimate, low, high)
+    apart = tuple(replace(one, least_squares=wide) for one in evidence.features)
+    both = replace(evidence, features=apart)
+    assert both.main.least_squares == wide
+    ends = [min(main.effect.low, low), max(main.effect.high, high)]
+    said = str(verdict(both).sentence)
+    assert "95% intervals of both models" in said
+    assert all(effects(*ends)[place].removeprefix("\N{MINUS SIGN}") in said for place in (0, 1))
+
+
 def test_a_verdict_that_cannot_be_told_names_what_competes(averaged):
     index = judged(averaged, rival="index")
     assert str(opening(index)).endswith(
-        "Either those without wage differ from others with the same features, or what drives "
-        "selection moves wage too: these data do not tell which."
+        "Either those without wage differ from others with the same features, or the features that "
+        "drive selection account for the whole difference in wage: these data do not tell which."
     )
     without = StandInEvidence("x0", (0,), 0.5, corrected_with=0.01, corrected_without=0.95)
     assert str(opening(judged(averaged, stand_in=without))).endswith(

@@ -98,6 +98,10 @@ class Effect:
         """Return the effect of a step of so many units."""
         return Effect(step * self.estimate, step * self.low, step * self.high)
 
+    def joined(self, other: Effect) -> Effect:
+        """Return the estimate with an interval that holds those of both."""
+        return Effect(self.estimate, min(self.low, other.low), max(self.high, other.high))
+
     @property
     def known(self) -> bool:
         """Whether there is an estimate."""

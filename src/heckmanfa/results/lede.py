@@ -154,9 +154,13 @@ def _unknown(evidence: Evidence) -> Passage:
         return whether
     if judged.doubt:
         return whether
-    # The interval is that of models with the correction, and in an average of others as well.
-    change, ends = evidence.naming.change_of(main.lead), _range(evidence, main.effect)
-    either = passage("Either way, ", change, " goes with ", ends, " (95% interval).")
+    change, effect, kind = evidence.naming.change_of(main.lead), main.effect, "95% interval"
+    if not evidence.way.is_average:
+        # The interval is that of one model, which corrects; an average has others among its own.
+        if not main.least_squares.has_interval:
+            return whether
+        effect, kind = effect.joined(main.least_squares), "95% intervals of both models"
+    either = passage("Either way, ", change, " goes with ", _range(evidence, effect), f" ({kind}).")
     return join([whether, either])
 
 
