@@ -257,8 +257,9 @@ class Averaged(Way):
         series="this model, averaged",
         alike="averaged alike",
         estimates=(
-            "Averages over sets of features; a set without the feature counts as zero. 95% "
-            "intervals: of what predicts, over the sets in which it does; others reach zero."
+            "Averages over sets of features; a set in which the feature does not predict counts as "
+            "zero. 95% intervals of what predicts are over the sets in which it does; all others "
+            "reach zero."
         ),
     )
     is_average: ClassVar[bool] = True

@@ -80,7 +80,8 @@ def people_of(evidence: Evidence, source: PeopleRows, profiles: Profiles = ()) -
     if found.log is not None and found.are_amounts:
         measured, target = found.log.of, passage(Name(found.log.of))
     about, classes = found.about(described=bool(profiles)), fit.family.has_classes
-    return People(outcome, measured, str(target), tuple(people), classes, about)
+    sure = evidence.judgement.kind == "yes"
+    return People(outcome, measured, str(target), tuple(people), classes, about, sure)
 
 
 class _Finder:

@@ -77,7 +77,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         n_assignments=len(masks),
         share=math.nan if mixture.components_drawn else 1.0,
         mean=float(np.average(rho, weights=weight)),
-        n_approximate=0 if "two steps" in evidence.fit.family.supports else len(masks),
+        is_approximate=not evidence.fit.family.can("two steps"),
         feature="" if unit is None else evidence.naming.name_of(unit),
         window=evidence.window,
         **split,
@@ -136,6 +136,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     return OverRho(
         outcome=evidence.naming.outcome,
         model=shown.name,
+        fitted=shown.fitted,
         features=tuple(feature.name for feature in inside),
         panels=tuple(shown_coef.panel(feature) for feature in inside[:MOST_PANELS]),
         rho_hat=rho_hat,
@@ -193,6 +194,8 @@ class ShownModel:
     name: str
     mask: Mask
     """(K,) its features"""
+    fitted: str = ""
+    """what it is called with the correction, if it is without"""
     assignment: Assignment | None = None
     """its estimates, if it is one of an average and holds the correction"""
 
@@ -208,10 +211,12 @@ def shown_model(evidence: Evidence) -> ShownModel:
         return ShownModel(way.words.shown, np.asarray(evidence.fit.support, dtype=bool))
     mixture = way.averaging.mixture
     if whole is not None and (mixture.leading_states[0][-1] if best is None else best.index):
-        return ShownModel("model of all features", np.asarray(whole.mask, dtype=bool), whole)
+        return ShownModel("model of all features", np.asarray(whole.mask, dtype=bool), "", whole)
     if best is not None:
-        mask = np.asarray(best.mask, dtype=bool)
-        return ShownModel(way.words.shown, mask, best if best.corrected else None)
+        name, mask = way.words.shown, np.asarray(best.mask, dtype=bool)
+        if best.corrected:
+            return ShownModel(name, mask, "", best)
+        return ShownModel(name, mask, f"{name}, were it corrected")
     # Sampling weights leave no BIC, but the average has weights of its own.
     return ShownModel("heaviest assignment", np.asarray(mixture.leading_masks[0]))
 

@@ -141,6 +141,8 @@ class OverRho(Picture):
     """the coefficients that are shown"""
     rho_hat: float
     """the model's rho; it may lie beyond the points"""
+    fitted: str = ""
+    """what the model is called at that rho, if it is another"""
     hat: str = "rho-hat"
     """what that rho is called"""
     bars: tuple[RhoBar, ...] = ()
@@ -218,7 +220,8 @@ class OverRho(Picture):
     def _legend(self) -> tuple[LegendItem, ...]:
         items = [LegendItem(f"{self.at_zero} (rho = 0)", "diamond", "ols")]
         if self.hat_in_view:
-            items.append(LegendItem(f"{self.model} (rho = {_rho(self.rho_hat)})", "circle", "this"))
+            words = f"{self.fitted or self.model} (rho = {_rho(self.rho_hat)})"
+            items.append(LegendItem(words, "circle", "this"))
         if self.panels[0].at_second is not None:
             words = f"second maximum (rho = {_rho(self.second_maximum)})"
             items.append(LegendItem(words, "hollow", "problem"))
@@ -372,7 +375,8 @@ class OverRho(Picture):
         lines = [panel.title, f"{self.at_zero}: {panel.words(panel.at(0.0))}"]
         if panel.at_hat is not None:
             rho = _rho(self.rho_hat)
-            lines.append(f"{self.model}, rho = {rho}: {panel.words(panel.at_hat)}")
+            fitted = self.fitted or self.model
+            lines.append(f"{fitted}, rho = {rho}: {panel.words(panel.at_hat)}")
         if panel.turns:
             lines.append(f"sign turns at rho = {_rho(panel.sign_change)}")
         return "\n".join(lines)

@@ -126,8 +126,8 @@ class RhoByAssignment(Picture):
     """the share of all weight that they carry; NaN for a sample"""
     mean: float
     """rho on average"""
-    n_approximate: int = 0
-    """assignments of a binary outcome whose rho is from an approximation: they were not refitted"""
+    is_approximate: bool = False
+    """whether rho is from an approximation, as that of a binary outcome is"""
     feature: str = ""
     """the feature with and without which rho differs most; empty if the bins are not split"""
     chance: float = math.nan
@@ -219,7 +219,7 @@ class RhoByAssignment(Picture):
 
     def _counted(self) -> str:
         if math.isnan(self.share):
-            which = f"{plural(self.n_assignments, 'assignment')} that a sampler drew"
+            which = f"{plural(self.n_assignments, 'assignment')}, drawn by weight"
         elif self.n_assignments == 1:
             which = "The only assignment with weight"
         else:
@@ -229,9 +229,8 @@ class RhoByAssignment(Picture):
                 "the weight"
             )
         words = f"{which}; weights by {self.weights}."
-        if self.n_approximate:
-            many = f"{self.n_approximate:,} of them that were not refitted"
-            words += f" rho of {many} is from the likelihood's quadratic approximation."
+        if self.is_approximate:
+            words += " rho is from the likelihood's quadratic approximation."
         return words
 
     def _table(self) -> Table:

@@ -85,6 +85,8 @@ class People(Picture):
     """whether expectations are probabilities"""
     about: str = ""
     """what rows these are, in a sentence or two"""
+    sure: bool = False
+    """whether selection surely mattered"""
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -136,7 +138,8 @@ class People(Picture):
     def _look(self) -> str:
         if len(self.quantities) == 1:
             return "Look how long the lines are: the longer, the less sure the number."
-        return "Look how far apart the marks of a row are: that much selection matters."
+        matters = "selection matters" if self.sure else "it would matter"
+        return f"Look how far apart the marks of a row are: that much {matters}."
 
     @property
     def _what(self) -> str:

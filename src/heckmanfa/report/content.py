@@ -259,7 +259,8 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         Notes(
             (
                 f"Features: {names}{_besides(best)}. It has {chance_text(best.weight)} of the BIC "
-                "weight. These intervals take what it holds as known beforehand.",
+                "weight. Its estimates follow from the model of all features; fitted alone, they "
+                "may differ a little. The intervals take what it holds as known beforehand.",
             ),
             "note",
         ),

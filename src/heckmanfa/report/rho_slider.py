@@ -62,7 +62,10 @@ class _Moves:
         """What other values are compared with, and what it is called."""
         if self.panel.at_hat is None:
             return self.panel.at(0.0), self.picture.at_zero
-        return self.panel.at_hat, f"the {self.picture.model.removeprefix('this ')}"
+        return (
+            self.panel.at_hat,
+            f"the {(self.picture.fitted or self.picture.model).removeprefix('this ')}",
+        )
 
     def attributes(self) -> str:
         """Write the words around the numbers of a sentence, and what is said at each rho."""

@@ -125,6 +125,10 @@ def _gravest(checks: Sequence[Check]) -> str:
     )
     listed = f"<ol>{items}</ol>" if items else ""
     every = f"All {plural(len(checks), 'check')}" if len(checks) > 1 else "The check"
+    named = {check.key for check in grave}
+    more = sum(check.level == "caution" and check.key not in named for check in checks)
+    if more:
+        every += f" ({plural(more, 'more caution')})"
     return (
         f'{listed}<p class="words"><a href="#trust">{every}</a> · '
         '<a href="#claims">what may not be claimed</a></p>'

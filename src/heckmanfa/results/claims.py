@@ -17,7 +17,6 @@ from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import (
     chance_text,
-    effects,
     plural,
     sets_count,
     true_minus,
@@ -134,10 +133,12 @@ def _best_interval(evidence: Evidence) -> list[Claim]:
         return []
     if main is None or best is None:
         return []
-    alone = best.coef.of(main.lead)
+    alone = best.coef.of(main.lead).times(evidence.naming.step_of(main.lead))
     if not alone.has_interval or not main.effect.has_interval:
         return []
-    low, high, first, last = effects(alone.low, alone.high, main.effect.low, main.effect.high)
+    # As the tile of the effect writes them.
+    ends = alone.low, alone.high, main.effect.low, main.effect.high
+    low, high, first, last = evidence.words.numbers(*ends)
     if (low, high) == (first, last):
         return []
     return [
@@ -146,7 +147,7 @@ def _best_interval(evidence: Evidence) -> list[Claim]:
             passage("That the interval of the best set allows for the search:"),
             passage(
                 f"{low} to {high} for ",
-                Name(main.name),
+                evidence.naming.change_of(main.lead),
                 f" is that of features known beforehand. Averaged, it is {first} to {last}.",
             ),
         )
@@ -173,7 +174,8 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
         why += f"; it takes {half} sets to make up half of it"
     lead = passage(*_those_predict(names))
     if which == "best" and best.index:
-        lead = passage("That every feature predicts only as it drives selection:")
+        others = "the other features predict as they drive selection:"
+        lead = passage("That ", *_alone(names), others)
     return [Claim("best_weight", lead, passage(f"{why}."))]
 
 
@@ -182,6 +184,14 @@ def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:
         return ("That nothing predicts:",)
     verb = "predicts" if len(names) == 1 else "predict"
     return "That only ", named(names), f" {verb}:"
+
+
+def _alone(names: Sequence[str]) -> tuple[str | Passage, ...]:
+    """Name what predicts on its own beside the index, before the others."""
+    if not names:
+        return ("nothing predicts on its own, and ",)
+    verb, own = ("predicts", "its") if len(names) == 1 else ("predict", "their")
+    return "only ", named(names), f" {verb} on {own} own, and "
 
 
 def _stand_in(evidence: Evidence) -> list[Claim]:
@@ -216,7 +226,7 @@ def _no_selection(evidence: Evidence) -> list[Claim]:
         return []
     chance = chance_text(judged.chance)
     if judged.kind == "no sign":
-        why = passage(f"a chance of {chance} is no sign of it, and no proof that rho is 0.")
+        why = passage(f"a chance of {chance} speaks against it, but does not rule it out.")
         return [Claim("no_selection", passage("That selection did not matter:"), why)]
     if judged.kind != "unknown":
         return []
@@ -266,6 +276,8 @@ def _chance(evidence: Evidence) -> list[Claim]:
     unsure = [feature for feature in known if feature.role in UNTOLD]
     feature = unsure[0] if unsure else known[0]
     aic, ebic = (chance_text(value or 0.0) for value in (feature.by_aic, feature.by_ebic))
+    if not unsure and {aic, ebic} == {chance_text(feature.chance or 0.0)}:
+        return []
     # With few features there is nothing for EBIC to add to BIC.
     by = f"With AIC it is {aic}, with EBIC, which favours few features, {ebic}"
     surest = known[0]

@@ -126,19 +126,18 @@ class Evidence:
 
     @property
     def gap(self) -> Effect:
-        """How far rows without an outcome are from others with the same features.
+        """How far rows without an outcome are from what is expected of anyone like them.
 
-        The mean of E[y | x, s = 0] - x'b over the unselected rows, less the mean of
-        E[y | x, s = 1] - x'b over the selected: -b_H (mean of lambda(u) over the selected rows plus
-        mean of lambda(-u) over the others). The probit's intercept makes both sums of lambda equal,
-        so it is -b_H mean(lambda) n / (n - m), and no rows are needed. After maximum likelihood
-        lambda is that of the probit. The interval is that of b_H. Unknown for probabilities, of
-        which only the sign is known without rows, and if rho is not estimated.
+        The mean of E[y | x, s = 0] - E[y | x] over the unselected rows, -b_H mean(lambda(-u)). The
+        probit's intercept makes the sum of lambda(-u) over them that of lambda(u) over the m
+        selected rows, so it is -b_H mean(lambda) m / (n - m), and no rows are needed. After maximum
+        likelihood lambda is that of the probit. The interval is that of b_H. Unknown for
+        probabilities, of which only the sign is known without rows, and if rho is not estimated.
         """
         fit = self.fit
         if fit.probit is None or not fit.family.has_imr or not self.imr.known:
             return UNKNOWN
-        spread = float(fit.moments.means[-2] * fit.n_obs / (fit.n_obs - fit.n_selected))
+        spread = float(fit.moments.means[-2] * fit.n_selected / (fit.n_obs - fit.n_selected))
         imr = self.imr
         return Effect(-spread * imr.estimate, -spread * imr.high, -spread * imr.low)
 

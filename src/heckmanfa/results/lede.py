@@ -3,8 +3,8 @@
 The verdict of `heckmanfa.results.judgement` is put into words that name no parameter of the model.
 `heckmanfa.results.selection_numbers` has the numbers behind it.
 
-A *yes* says how far those without an outcome are from others with the same features, as far as the
-model knows it (`Evidence.gap`), and how far ignoring that moves the main effect.
+A *yes* says how far those without an outcome are from the average of anyone with their features, as
+far as the model knows it (`Evidence.gap`), and how far ignoring that moves the main effect.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from heckmanfa.results.selection_numbers import rivals_of, without_correction
 from heckmanfa.text.labels import with_unit
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import MINUS, capitalised, chance_text, p_equals, signed
+
+# An effect that moves by less than this share of its standard error hardly changes.
+_LITTLE = 0.5
 
 _TITLES: dict[VerdictKind, str] = {
     "yes": "Yes",
@@ -93,7 +96,7 @@ def lede(evidence: Evidence) -> Passage:
 
 def _gap(evidence: Evidence) -> Passage:
     """Say how those without an outcome differ from others with the same features."""
-    gap, target, same = evidence.gap, evidence.words.target, " than others with the same features"
+    gap, target, same = evidence.gap, evidence.words.target, " than average for their features"
     who = begin(passage(_condition(evidence), without_outcome(evidence)))
     if evidence.fit.family.has_classes and evidence.rho.excludes_zero:
         less = "lower" if evidence.rho.estimate > 0.0 else "higher"
@@ -129,16 +132,19 @@ def _moved(evidence: Evidence) -> Passage:
     mattered = evidence.judgement.kind == "yes"
     start = "Ignoring that" if mattered else "Ignoring selection"
     if mine == plain:
-        return passage(f"{start} hardly changes what goes with ", change, f" ({mine}{unit}).")
+        return passage(
+            f"{start} hardly changes what goes with ", change, f": {mine}{unit} either way."
+        )
+    instead = f": {plain} rather than {mine}{unit}."
+    if abs(other.estimate - own.estimate) < _LITTLE * own.std_error:
+        return passage(f"{start} hardly changes what goes with ", change, instead)
     if not mattered:
         would = f" at {plain} rather than {mine}{unit}."
         return passage(f"{start} would put what goes with ", change, would)
     verb = "overstates" if abs(other.estimate) > abs(own.estimate) else "understates"
     if own.estimate * other.estimate < 0.0:
         verb = "turns the sign of"
-    return passage(
-        f"{start} {verb} what goes with ", change, f": {plain} rather than {mine}{unit}."
-    )
+    return passage(f"{start} {verb} what goes with ", change, instead)
 
 
 def _unknown(evidence: Evidence) -> Passage:
@@ -214,7 +220,9 @@ def _words(evidence: Evidence) -> Passage:
         case "not weighed":
             return passage("How likely it is that selection mattered was not computed.")
     if judged.chance is not None:
-        return passage(f"The chance that it did is {chance_text(judged.chance)}.")
+        # Verdicts have the cuts that features have.
+        between = ", between 10% and 90%" if judged.kind == "unknown" else ""
+        return passage(f"The chance that it did is {chance_text(judged.chance)}{between}.")
     if evidence.no_exclusion:
         return passage(
             "No feature is excluded from the prediction, so these data do not separate selection "

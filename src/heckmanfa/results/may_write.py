@@ -39,6 +39,8 @@ MOST_WORDS = 60
 _NAMED = (6, 4, 3, 2, 1)
 # Features that a newspaper names.
 _NEWS = 3
+# A chance of at least this is almost certain to a newspaper.
+_CERTAIN = 0.99
 _AS_KNOWN = "the interval takes the chosen features as known"
 _CARE = "Checks of the model call for care."
 
@@ -266,9 +268,12 @@ def _features_news(evidence: Evidence) -> Passage:
     who = named([feature.name for feature in sure])
     if len(sure) > _NEWS:
         who = passage(f"{'All' if len(sure) == n else f'{len(sure)} of'} {n} features")
-    first = passage(who, f" almost certainly {helps} to predict ", y)
+    surely = all((feature.chance or 0.0) >= _CERTAIN for feature in sure)
+    first = passage(
+        who, f" {'almost certainly' if surely else 'very probably'} {helps} to predict ", y
+    )
     if not sure:
-        first = passage("No feature almost certainly helps to predict ", y)
+        first = passage("Of no feature it is clear that it helps to predict ", y)
     if len(unsure) == 1:
         return passage(first, "; for ", Name(unsure[0].name), " these data do not say.")
     if unsure:

@@ -320,7 +320,7 @@ def _of_average(fit: Fit) -> list[Fact]:
     if mixture.disagreement is not None:
         level: Level = "ok" if mixture.disagreement <= AGREE else "caution"
         differ = number(mixture.disagreement, 2)
-        facts.append(tell(fit, "sampled", level, "chains compared", differ=differ))
+        facts.append(tell(fit, "sampled", level, f"shares differ by up to {differ}", differ=differ))
     if mixture.outside >= OFTEN_OUTSIDE:
         where = "outside (-1, 1)" if form.errors == "two-step" else "near its bounds"
         value = f"{percent(mixture.outside, 0)} of the weight"

@@ -57,8 +57,11 @@ def rivals_of(evidence: Evidence) -> Passage:
 
 def without_correction(evidence: Evidence) -> Passage:
     """Say what the data look like if the index takes the correction's place, as a clause."""
-    alone = "the features that drive selection account for the whole difference in "
-    return passage(alone, Name(evidence.outcome))
+    y = Name(evidence.outcome)
+    alone = (
+        "the features that drive selection account for all of the difference between those with "
+    )
+    return passage(alone, y, " and those without")
 
 
 def tested(evidence: Evidence) -> tuple[str, Effect]:
@@ -71,11 +74,16 @@ def tested(evidence: Evidence) -> tuple[str, Effect]:
 def correction_words(evidence: Evidence) -> str:
     """Give the estimate that carries the correction, with its interval, as a clause."""
     what, effect = tested(evidence)
+    interval = "95% interval"
+    if what == "rho" and evidence.way.ignores_search and evidence.rho_with_search is not None:
+        # That of features known beforehand would read as a proof.
+        effect = Effect(effect.estimate, *evidence.rho_with_search)
+        interval += " with the search"
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     of = {"lambda": "coefficient of lambda"}.get(what, what)
     if not effect.has_interval:
         return f"{of} {value}"
-    return f"{of} {value}, 95% interval {low} to {high}"
+    return f"{of} {value}, {interval} {low} to {high}"
 
 
 def selection_numbers(evidence: Evidence) -> Passage:
@@ -107,6 +115,11 @@ def selection_numbers(evidence: Evidence) -> Passage:
 def _correction(evidence: Evidence) -> Passage:
     """Give the estimate of the correction, and of which sets it is."""
     what, effect = tested(evidence)
+    interval = "95% interval"
+    if what == "rho" and evidence.way.ignores_search and evidence.rho_with_search is not None:
+        # That of features known beforehand would read as a proof.
+        effect = Effect(effect.estimate, *evidence.rho_with_search)
+        interval += " with the search"
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     name = "The coefficient of lambda" if what == "lambda" else what
     if not effect.has_interval:

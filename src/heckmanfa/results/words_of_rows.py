@@ -57,9 +57,9 @@ ROWS: dict[str, FactWords] = {
             "left_out_zero_weight": "Check that these rows are meant to have a weight of zero.",
             "": "Say so: the answer is not about such rows.",
         },
-        meaning="{value} rows were read and not used: {reasons}.{advice} The answer is about the "
+        meaning="These were read and not used: {reasons}.{advice} The answer is about the others.",
+        sentence="{value} rows were read and not used: {reasons}.{advice} The answer is about the "
         "others.",
-        sentence="{meaning}",
         claim="That the rows left out are like the others",
         because="{value} rows ({share}) are left out: {reasons}.",
     ),

@@ -105,6 +105,7 @@ SEARCH: dict[str, FactWords] = {
         "The chains of the sampler do not agree.",
         f"Round the chances, try another {_SEED}, or let fewer features predict ({PREDICT_WITH}).",
         line="sampler",
+        meaning="Chances are known to about that.",
         sentence={
             "": "The chains of the sampler do not agree: a share differs by {differ}.",
             "ok": "The chains of the sampler agree: no share differs by more than {differ}.",
