@@ -83,7 +83,7 @@ def test_a_step_that_is_given_counts_more_than_the_rule(table, plain, given):
     ("given", "error", "words"),
     [
         ("incme=1000", UnknownFeatureError, "step.* no column 'incme'.*'income'"),
-        ("lwage=1", InputError, "step.* is about features"),
+        ("lwage=1", InputError, "step: .*lwage.* is about features"),
         ("region=2", InputError, "'region' is a category"),
         ("city=2", InputError, "'city' holds only 0 and 1"),
         ("income=0", InputError, "'income' must be a number above 0, as in 1000; got '0'"),

@@ -220,6 +220,21 @@ def test_a_misspelled_column_is_an_error_of_the_command(shell, mroz):
     assert "no file" in shell.refuses("check", "none.csv", "--outcome", "lwage")
 
 
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_a_profile_that_cannot_be_is_refused_before_the_fit(shell, women, command, monkeypatch):
+    women.to_csv("t.csv", index=False)
+    monkeypatch.setattr("heckmanfa.fit.making.compress_sample", None)
+    for profile, words in (
+        ("educ=sixteen", "'educ' is a number; got 'sixteen'"),
+        ("area=Mars", "'area' has no level 'Mars'"),
+    ):
+        options = ("t.csv", "--outcome", "lwage", "--profile", profile)
+        said = (
+            shell.refuses(command, *options) if command == "fit" else shell.runs(command, *options)
+        )
+        assert words in said
+
+
 def test_a_pipe_is_checked_too(shell, women):
     text = women.fillna({"lwage": -99}).to_csv(index=False)
     result = CliRunner().invoke(app, ["check", "-", "--outcome", "lwage"], input=text)

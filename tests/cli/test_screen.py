@@ -39,7 +39,10 @@ def test_the_answer_is_first_then_roles_then_checks_then_files():
     result = run(*FIT, "--json", "out.json", env={"COLUMNS": "100"})
     found = json.loads(Path("out.json").read_text(encoding="utf-8"))
     text = " ".join(result.stdout.split())
-    first, how_much, selection, trust = found["answer"]["sentences"]
+    first, how_much, _, trust = found["answer"]["sentences"]
+    tile = found["answer"]["verdicts"]["selection"]
+    # The numbers begin with the chance, which the words beside the title are.
+    selection = f"{tile['question']} {tile['title']}. {tile['numbers'][:40]}"
     assert text.startswith(f"{first} {how_much} {trust}")
     places = [
         *(text.index(one) for one in (trust, "mroz.csv: 753 rows", " feature ", selection)),

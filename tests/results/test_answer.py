@@ -119,7 +119,8 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
         ("city", "27%"),
     ]
     assert (answer.more_sure, answer.more_unsure) == (0, 7)
-    assert str(answer.which.words) == "Chance that it predicts, given these data."
+    counts = "Chance that it predicts, given these data: 90% or more counts."
+    assert str(answer.which.words) == counts
     assert str(answer.which.numbers) == (
         "A chance is a share of the weight (by BIC) of all 131,040 models. "
         "The best set, educ + exper, has 7%."
@@ -130,7 +131,9 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     said = str(answer.how_much)
     assert f"95% interval {low} to {high}, robust, which allows for the search." in said
     assert answer.selection.title == "Cannot be told"
-    assert str(answer.selection.words) == "The chance that it did is 15%, between 10% and 90%."
+    assert str(answer.selection.words) == (
+        "The chance that it did is 15%. A yes needs 90%, and no sign of it less than 10%."
+    )
     assert str(answer.selection.numbers).endswith(
         "With all features the coefficient of lambda is 0.160, and the test of rho = 0 has "
         "p = 0.796."
@@ -285,7 +288,9 @@ def test_the_verdict_says_what_its_chance_says(averaged):
     )
     torn = verdict(judged(averaged))
     assert "cannot be told from these data. Either way, " in str(torn.sentence)
-    assert str(torn.words) == "The chance that it did is 50%, between 10% and 90%."
+    assert str(torn.words) == (
+        "The chance that it did is 50%. A yes needs 90%, and no sign of it less than 10%."
+    )
     doubted = judged(averaged, "yes", 0.999)
     doubted = replace(doubted, judgement=doubted.judgement.doubted("rho: 1.2"))
     assert verdict(doubted).title == "Not to be relied on"
@@ -404,3 +409,31 @@ def test_what_predicts_with_an_interval_that_holds_zero_has_no_sign(averaged):
     for role, low in (("predicts", 0.01), ("cannot be told", -0.1)):
         feature = replace(feature, role=role, effect=Effect(0.1, low, 0.3))
         assert "sign" not in str(interval_words(averaged, feature))
+
+
+def moved(feature, estimate, low, high, plain):
+    """Give a feature that predicts another effect, and another one by least squares."""
+    effects = {"effect": Effect(estimate, low, high), "least_squares": Effect(plain, low, high)}
+    return replace(feature, chance=0.95, role="predicts", **effects)
+
+
+def test_what_predicts_in_a_direction_that_is_not_sure_is_named(averaged):
+    first, second = averaged.features[:2]
+    sure, unsure = moved(first, 1.0, 0.9, 1.1, 1.0), moved(second, 0.1, -0.1, 0.3, 0.1)
+    words = str(answer_of(replace(averaged, features=(sure, unsure))).which.words)
+    assert words.endswith(f"In which direction {second.name} predicts is not sure.")
+    assert "direction" not in str(answer_of(replace(averaged, features=(sure,))).which.words)
+
+
+def test_an_effect_that_selection_moves_far_is_named_beside_one_that_it_hardly_moves(averaged):
+    first, second = averaged.features[:2]
+    main, moving = moved(first, 1.0, 0.9, 1.1, 1.01), moved(first, 1.0, 0.9, 1.1, 1.04)
+    far, near = moved(second, 0.5, 0.4, 0.6, 0.3), moved(second, 0.5, 0.4, 0.6, 0.49)
+
+    def words(*features):
+        return str(answer_of(replace(averaged, features=features)).how_much.words)
+
+    also = f"Selection moves others more: one more {second.name} has 0.500 here, 0.300 there."
+    assert words(main, far).endswith(also)
+    assert "moves others" not in words(main, near)
+    assert "moves others" not in words(moving, far)

@@ -124,7 +124,7 @@ def test_tables_hold_the_numbers_of_the_drawings(pictures: Pictures, width: int)
             assert numbers == said - {"0.0%"}, (spoken, cells)
             written = [item.text for item in row.iter(SVG + "text")]
             for words in written[1:]:
-                assert words in cells or words.removeprefix("in ") in cells
+                assert words in cells or words.removeprefix("chance ") in cells
 
 
 def test_alternatives_are_short_and_point_to_the_table(pictures: Pictures) -> None:

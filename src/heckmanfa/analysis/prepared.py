@@ -14,6 +14,7 @@ import pandas as pd
 
 from heckmanfa.analysis.column_roles import errors_in_sources, joint_groups
 from heckmanfa.analysis.model_classes import class_named
+from heckmanfa.analysis.profiles import read_profiles
 from heckmanfa.analysis.request import Question, references_in, steps_in
 from heckmanfa.analysis.targets import Target
 from heckmanfa.data.arrays import Floats
@@ -35,6 +36,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import EncodedRows, name_outcome
+from heckmanfa.inference.people import profile_level, profile_number
 from heckmanfa.model.equations import refuse_partial_copies
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.tables.codebook import Codebook
@@ -105,11 +107,25 @@ class Prepared:
     """what readers call the columns: as the user says, or as the table has it"""
 
     def __post_init__(self) -> None:
-        """Refuse steps of columns that take none."""
+        """Refuse steps of columns that take none, and profiles with values that columns lack."""
+        encoding, outcome = self.encoding, self.question.outcome
+        for profile in read_profiles(
+            self.question.profile, [*encoding.sources, *encoding.left_out]
+        ):
+            for name, value in profile.items():
+                if name in encoding.levels:
+                    profile_level(name, value, encoding.levels[name])
+                elif name in encoding.sources:
+                    profile_number(name, value)
         try:
             steps = steps_in(self.question, self.encoding.sources)
         except UnknownFeatureError as error:
-            raise InputError(f"{option('step')} is about features: {error}") from None
+            # The outcome is a column of the data, and none of the features, which are suggested.
+            if quoted(outcome) not in str(error):
+                raise
+            raise InputError(
+                f"{option('step')}: {quoted(outcome)} is the outcome; a step is about features"
+            ) from None
         for name in steps:
             what = "is a category" if name in self.encoding.levels else ""
             if name in self.switches:
@@ -117,7 +133,7 @@ class Prepared:
             if what:
                 raise InputError(
                     f"{option('step')}: {quoted(name)} {what}, so its effect is that of a level "
-                    "rather than another"
+                    "rather than its reference"
                 )
 
     @property

@@ -377,8 +377,9 @@ class Walk:
         if not alike or self.question.ignore_case:
             return
         words = [
-            f"{quoted_list(groups[0], _NAMED)} are different levels of {quoted(name)}."
+            f"{quoted_list(group, _NAMED)} are different levels of {quoted(name)}."
             for name, groups in list(alike.items())[:_NAMED]
+            for group in groups[:_NAMED]
         ]
         do = f"If they mean the same, pass {option('ignore_case', True)}."
         options = {"ignore_case": True}

@@ -260,7 +260,7 @@ def _check_lines(checks: Sequence[Check], console: Console, verbose: bool) -> li
                 lines += _beside(console, "", words, "dim")
     rest = [] if verbose else _folded(checks)
     if rest:
-        lines += _beside(console, "", f"--verbose shows {listed(rest)}.", "dim")
+        lines += wrap(console, f"--verbose shows {listed(rest)}.", "dim")
     return lines
 
 

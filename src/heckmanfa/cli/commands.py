@@ -73,7 +73,7 @@ class FitOptions:
 class CheckOptions:
     """Name every problem of a table at once, and print the command that fits it.
 
-    It takes the options of fit, and writes nothing.
+    It takes the options of fit, and writes no file but that of --json.
 
     Example: heckmanfa check wages.csv --outcome y
     """

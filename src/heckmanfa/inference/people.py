@@ -237,17 +237,12 @@ class _Finder:
                 f"{nearest(name, known) or f'; it has {quoted_list(known, _LISTED)}'}"
             )
         if naming.levels[columns[0]]:
-            level, reference = label_of(value), naming.references[columns[0]]
+            reference = naming.references[columns[0]]
             levels = [naming.levels[column] for column in columns]
-            if level not in levels and level != reference:
-                known = [*([reference] if reference else []), *levels]
-                raise InputError(
-                    f"{option('profile')}: {quoted(name)} has no level {quoted(level)} in the fit"
-                    f"{nearest(level, known) or f'; it has {quoted_list(known, _LISTED)}'}"
-                )
+            level = profile_level(name, value, [*([reference] if reference else []), *levels])
             row[columns] = [float(own == level) for own in levels]
             return
-        row[columns[0]] = _number(name, value)
+        row[columns[0]] = profile_number(name, value)
 
     def _row_of_formulas(self, profile: Mapping[str, Any]) -> Floats:
         """Return the columns that formulas make of a described row of their data frame."""
@@ -266,7 +261,7 @@ class _Finder:
                     f"{nearest(str(name), known) or f'; they have {quoted_list(known, _LISTED)}'}"
                 )
             if pd.api.types.is_numeric_dtype(frame[name]):
-                row[name] = _number(str(name), value)
+                row[name] = profile_number(str(name), value)
             else:
                 row[name] = pd.Series([value], row.index, dtype=frame[name].dtype)
         table = prediction.read_rows(fit, row, prediction=True, selection=True)
@@ -351,8 +346,19 @@ class _Finder:
         return " ".join(sentences)
 
 
-def _number(name: str, value: Any) -> float:
-    """Read a value of a column of numbers."""
+def profile_level(name: str, value: Any, known: Sequence[str]) -> str:
+    """Read a level of a category that a profile names."""
+    level = label_of(value)
+    if level not in known:
+        raise InputError(
+            f"{option('profile')}: {quoted(name)} has no level {quoted(level)} in the fit"
+            f"{nearest(level, known) or f'; it has {quoted_list(known, _LISTED)}'}"
+        )
+    return level
+
+
+def profile_number(name: str, value: Any) -> float:
+    """Read a value of a column of numbers that a profile names."""
     try:
         number_given = float(value)
     except (TypeError, ValueError):

@@ -165,7 +165,8 @@ class Forest(Picture):
         return f"What goes with {said(self.outcome)}{by}"
 
     def _look(self) -> str:
-        return "Look for lines that keep clear of zero: only there is the direction sure."
+        shape = self.shown[0].shape if self.shown else "mark"
+        return f"Look at lines with a {shape}: clear of zero, their direction is clear."
 
     def _legend(self) -> tuple[LegendItem, ...]:
         return tuple(LegendItem(model.label, f"-{model.shape}", model.cls) for model in self.shown)
@@ -244,6 +245,12 @@ class Forest(Picture):
         caption = f"What goes with {said(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
 
+    def _share(self, row: ForestRow) -> str:
+        """Say how sure it is that a feature predicts."""
+        if not row.share:
+            return ""
+        return f"in {row.share}" if self.halves else f"chance {row.share}"
+
     def _label(self, row: ForestRow) -> str:
         """Return the words of a row's tooltip, a line each."""
         lines = [said(row.name) + (f": {row.role}" if row.role else "")]
@@ -261,7 +268,7 @@ class Forest(Picture):
         """Return a row of estimates for each feature, those of a model on one line."""
         rows = []
         for row in self.drawn:
-            under = [row.change, f"in {row.share}" if row.share else ""]
+            under = [row.change, self._share(row)]
             marks, words = tuple(self._marks(row)), tuple(filter(None, under))
             rows.append(Row(label(row.name), marks, self._label(row), row.name, under=words))
         axis, narrow = self.scale(0.0, 1.0), self._unit(NARROW)

@@ -155,10 +155,13 @@ def _all_features_ends(reported: Reported) -> dict[tuple[str, str], tuple[float,
     if not fit.way.is_average:
         return {}
     reach = distribution_of(fit).quantile(CONF_LEVEL)
-    return {
+    ends = {
         term: (value - reach * error, value + reach * error)
         for term, (value, error) in zip(fit.terms, all_features_terms(fit), strict=True)
     }
+    # A correlation ends there.
+    low, high = ends.get(("errors", "rho"), (-1.0, 1.0))
+    return ends | {("errors", "rho"): (max(low, -1.0), min(high, 1.0))}
 
 
 def _titles(reported: Reported) -> list[str]:

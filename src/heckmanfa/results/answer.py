@@ -18,6 +18,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import BestAssignment, Evidence
 from heckmanfa.results.feature_evidence import (
     CHOSEN,
+    HARDLY,
     MAY,
     TAKEN,
     FeatureEvidence,
@@ -30,9 +31,9 @@ from heckmanfa.results.logs import in_percent
 from heckmanfa.results.may_write import Sentence
 from heckmanfa.results.naming import EffectWords
 from heckmanfa.results.selection_numbers import LITTLE_RHO, selection_numbers
-from heckmanfa.text.chances import BY
+from heckmanfa.text.chances import BY, HIGH
 from heckmanfa.text.labels import said
-from heckmanfa.text.passage import Name, Passage, join, passage
+from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.wording import (
     NO_EXCLUSION,
     capitalised,
@@ -48,7 +49,7 @@ MOST_UNSURE = 7
 
 _KINDS: dict[VerdictKind, str] = {
     "yes": "caution",
-    "no sign": "ok",
+    "no sign": "note",
     "unknown": "unknown",
     "unreliable": "unknown",
     "not weighed": "unknown",
@@ -253,8 +254,23 @@ def _which_tile(evidence: Evidence) -> Tile:
     if evidence.window is not None:
         sets += f" with rho in {true_minus(window_text(evidence.window))}"
     share = passage(f"A chance is a share of the weight (by {BY}) of {sets}.")
-    words = passage("Chance that it predicts, given these data.")
+    counts = f"Chance that it predicts, given these data: {HIGH} or more counts."
+    words = join([passage(counts), _unsure_of_sign(evidence)])
     return Tile(question, "", "", words, numbers=join([share, _best(evidence)]))
+
+
+def _unsure_of_sign(evidence: Evidence) -> Passage:
+    """Name what predicts in a direction that cannot be told."""
+    sure = evidence.by_certainty()[0]
+    unsigned = [
+        feature.name
+        for feature in sure
+        if feature.effect.has_interval and not feature.effect.excludes_zero
+    ]
+    if not unsigned:
+        return passage()
+    verb = "predicts" if len(unsigned) == 1 else "predict"
+    return passage("In which direction ", named(unsigned), f" {verb} is not sure.")
 
 
 def _without_chances(evidence: Evidence) -> Passage:
@@ -320,8 +336,21 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     heading = passage(evidence.amount(main.effect), " for ", change)
     effect = main.effect
     on_log = evidence.words.on_log(effect.estimate, effect.low, effect.high)
-    words = join([_interval(evidence, main), _beside(evidence, main), on_log])
+    words = join([_interval(evidence, main), _beside(evidence, main), on_log, _elsewhere(evidence)])
     return Tile(question, str(heading), "", words, heading)
+
+
+def _elsewhere(evidence: Evidence) -> Passage:
+    """Name the feature whose effect selection moves most, if the main effect hardly moves."""
+    main, sure = evidence.main, evidence.by_certainty()[0]
+    most = max(sure, key=lambda feature: feature.shift, default=None)
+    if main is None or most is None or main.shift >= HARDLY or most.shift < 1.0:
+        return passage()
+    words, own, other = evidence.words, most.effect, most.least_squares
+    mine = words.numbers(own.estimate, own.low, own.high)[0]
+    plain = words.numbers(other.estimate, other.low, other.high)[0]
+    change = evidence.naming.change_of(most.lead)
+    return passage("Selection moves others more: ", change, f" has {mine} here, {plain} there.")
 
 
 def _range(

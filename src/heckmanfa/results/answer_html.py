@@ -74,7 +74,8 @@ def funnel_html(funnel: Funnel) -> str:
         f"<li><b>{count(funnel.read)}</b> rows read</li>"
         f'<li class="lost">{lost}</li>'
         f'<li class="used"><b>{count(funnel.used)}</b> used</li>'
-        f'<li class="seen"><b>{count(funnel.observed)}</b> with {outcome}</li>'
+        f'<li class="seen"><b>{count(funnel.observed)}</b> with {outcome}, '
+        f"{count(funnel.used - funnel.observed)} without</li>"
     )
     shares = {"lost": 1.0, "used": funnel.used / funnel.read, "seen": funnel.observed / funnel.read}
     bars = "".join(

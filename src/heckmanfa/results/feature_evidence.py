@@ -62,6 +62,10 @@ class LevelEvidence:
     all_features: Effect | None
 
 
+# An effect that ignoring selection moves by fewer standard errors hardly changes.
+HARDLY = 0.5
+
+
 @dataclass(frozen=True)
 class FeatureEvidence:
     """What is known of one feature, or of one group of columns that move together."""
@@ -106,6 +110,14 @@ class FeatureEvidence:
     """of a group"""
     selection_chance: float | None = None
     """share of BIC weight in which it drives selection, if both equations were searched"""
+
+    @property
+    def shift(self) -> float:
+        """By how many standard errors ignoring selection moves its effect; 0 if not known."""
+        own, other = self.effect, self.least_squares
+        if not own.known or not other.known or not own.std_error > 0.0:
+            return 0.0
+        return abs(other.estimate - own.estimate) / own.std_error
 
     @property
     def drives_selection(self) -> bool:

@@ -34,7 +34,9 @@ class _Reason:
 
 
 _REASONS = {
-    NOT_DATA: _Reason("not data, as the user says", "is not data", "are not data"),
+    NOT_DATA: _Reason(
+        "not data, as the user says", "is not data, as you said", "are not data, as you said"
+    ),
     LACKING: _Reason("a feature is missing", "lacks a feature", "lack a feature"),
     "left_out_outcome_missing": _Reason(
         "selected, but the outcome is missing",

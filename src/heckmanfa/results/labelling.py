@@ -67,7 +67,7 @@ def name_columns(
         if naming.is_switch(naming.sources.index(name)):
             raise InputError(
                 f"steps: {quoted(name)} is a category or holds only 0 and 1, so its effect is that "
-                "of a level rather than another"
+                "of a level rather than its reference"
             )
     return naming.with_steps(fit, given, log=log_outcome) if given or log_outcome else naming
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import HARDLY
 from heckmanfa.results.judgement import VerdictKind
 from heckmanfa.results.selection_numbers import rivals_of, without_correction
+from heckmanfa.text.chances import HIGH, LOW
 from heckmanfa.text.labels import with_unit
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import MINUS, capitalised, chance_text, p_equals, signed
-
-# An effect that moves by less than this share of its standard error hardly changes.
-_LITTLE = 0.5
 
 _TITLES: dict[VerdictKind, str] = {
     "yes": "Yes",
@@ -134,7 +133,7 @@ def _moved(evidence: Evidence) -> Passage:
     if mine == plain:
         return passage(f"{start} leaves what goes with ", change, f" at {mine}{unit}.")
     instead = f": {plain} rather than {mine}{unit}."
-    if abs(other.estimate - own.estimate) < _LITTLE * own.std_error:
+    if main.shift < HARDLY:
         return passage(f"{start} hardly changes what goes with ", change, instead)
     if not mattered:
         would = f" at {plain} rather than {mine}{unit}."
@@ -164,6 +163,7 @@ def _unknown(evidence: Evidence) -> Passage:
         if not main.least_squares.has_interval:
             return whether
         effect, kind = effect.joined(main.least_squares), "95% intervals of both models"
+        kind += ", which ignore the search" if evidence.way.ignores_search else ""
     either = passage("Either way, ", change, " goes with ", _range(evidence, effect), f" ({kind}).")
     return join([whether, either])
 
@@ -219,8 +219,9 @@ def _words(evidence: Evidence) -> Passage:
             return passage("How likely it is that selection mattered was not computed.")
     if judged.chance is not None:
         # Verdicts have the cuts that features have.
-        between = ", between 10% and 90%" if judged.kind == "unknown" else ""
-        return passage(f"The chance that it did is {chance_text(judged.chance)}{between}.")
+        cuts = f" A yes needs {HIGH}, and no sign of it less than {LOW}."
+        cuts = cuts if judged.kind == "unknown" else ""
+        return passage(f"The chance that it did is {chance_text(judged.chance)}.{cuts}")
     if evidence.no_exclusion:
         return passage(
             "No feature is excluded from the prediction, so these data do not separate selection "

@@ -35,7 +35,7 @@ ROWS: dict[str, FactWords] = {
     "rows_lost": FactWords(
         "rows that lack a feature",
         {
-            "": "Many rows were left out because they lack a feature.",
+            "": "Rows were left out because they lack a feature.",
             "few": "A few rows were left out because they lack a feature.",
         },
         f"Leave out the columns with the gaps ({EXCLUDE}), or fill them in "

@@ -86,7 +86,7 @@ def read_codebook(path: str | os.PathLike[str]) -> Codebook:
     for name in table.columns:
         if name not in _FIELDS:
             raise InputError(
-                f"the codebook {shown(path)} has a column {quoted(name)}; its columns are "
+                f"the codebook {shown(path)} has a column {quoted(name)}; a codebook may have "
                 f"{', '.join(_FIELDS)}{nearest(name, _FIELDS)}"
             )
     if "column" not in table:

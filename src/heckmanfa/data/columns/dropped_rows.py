@@ -82,8 +82,7 @@ def notes_on_rows(counts: Mapping[str, int]) -> list[str]:
         if n == 0:
             notes.append(f"{quoted(item)}, of {option('drop_rows')}, is true of no row.")
         elif item.strip().lower() == LAST:
-            notes.append(f"The last row was left out ({option('drop_rows')}).")
+            notes.append(f"{option('drop_rows', [item])} leaves out the last row.")
         else:
-            verb = "was" if n == 1 else "were"
-            notes.append(f"{plural(n, 'row')} with {quoted(item)} {verb} left out.")
+            notes.append(f"{option('drop_rows', [item])} leaves out {plural(n, 'row')}.")
     return notes

@@ -466,7 +466,7 @@ class Encoding:
                 "filled with the mean of the rows that have them (shares of the levels for "
                 "categories), which makes standard errors too small"
                 if self.missing == "mean"
-                else "left missing"
+                else "not filled"
             )
             sentences.append(f"Missing values were {done}: {where}.")
         return [*sentences, *self.explain_left_out(left_out)]
