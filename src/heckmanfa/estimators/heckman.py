@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any, ClassVar, overload
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.fit import SERIES, Family
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
-from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
+from heckmanfa.text.option_types import (
+    CovType,
+    InterceptAt,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    WeightKind,
+)
 
 
 class Heckman(ScoredRegressor, SelectionModel):
@@ -140,12 +149,22 @@ class Heckman(ScoredRegressor, SelectionModel):
         on_separation: OnProblem = "error",
         start: Any = None,
         rho: float | None = None,
+        n_terms: int | None = None,
+        intercept: InterceptAt | None = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
         reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
+
+    by_method: ClassVar[Mapping[str, Family]] = {"series": SERIES}
+    """families other than that of the class, by the method that asks for them"""
+
+    @property
+    def _family(self) -> Family:
+        """The family of the class, or that of its method."""
+        return self.by_method.get(self.method, self.family)
 
     # Prediction. ------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
 
 def prediction_index(fit: Fit, table: FeatureTable) -> Array:
     """Return x'b of each row: the mean of a linear outcome, the index of a binary one."""
-    return linear(table, fit.equation, fit.coef) + fit.intercept
+    return linear(table, fit.equation, fit.coef) + fit.level
 
 
 def selection_index(fit: Fit, table: FeatureTable) -> Array:
