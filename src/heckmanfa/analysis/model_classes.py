@@ -71,6 +71,7 @@ PARTS = {
     "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
     "SearchOutcome": "heckmanfa.search.searched",
+    "SeriesDetails": "heckmanfa.fit.series",
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
 }
@@ -215,6 +216,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~; selection_packed [N, K/8];
     joint_ebic [N] ~
 SearchOutcome: candidates @K
+SeriesDetails: left_out_errors ~; level_rows ~
 Spec: labels #K; selection @K; prediction @K; groups @K; start
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 """

@@ -158,13 +158,13 @@ class Heckman(ScoredRegressor, SelectionModel):
     ) -> None:
         self._keep(locals())
 
-    by_method: ClassVar[Mapping[str, Family]] = {"series": SERIES}
+    _by_method: ClassVar[Mapping[str, Family]] = {"series": SERIES}
     """families other than that of the class, by the method that asks for them"""
 
     @property
     def _family(self) -> Family:
         """The family of the class, or that of its method."""
-        return self.by_method.get(self.method, self.family)
+        return self._by_method.get(self.method, self.family)
 
     # Prediction. ------------------------------------------------------------------------------
 

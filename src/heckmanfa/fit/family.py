@@ -74,6 +74,11 @@ class Details:
     guards: LikelihoodGuards | None = None
     """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
 
+    left_out_errors: tuple[float, ...] = ()
+    """mean squared leave-one-out errors of series of 1, 2, ... terms; empty unless these chose"""
+    level_rows: float | None = None
+    """selected rows that identify the intercept at infinity; None if it is not identified there"""
+
     def public(self, fit: Any) -> dict[str, Any]:
         """Return attributes of fitted models that only this family has."""
         return {}

@@ -38,14 +38,14 @@ _METHOD = option("method", "series")
 class SeriesDetails(Details):
     """What a series fit keeps."""
 
-    errors: tuple[float, ...] = ()
+    left_out_errors: tuple[float, ...] = ()
     """mean squared leave-one-out errors of series of 1, 2, ... terms; empty if L was given"""
     level_rows: float | None = None
     """selected rows that identify the intercept at infinity; None if it is not identified"""
 
     def public(self, fit: Any) -> dict[str, Any]:
         """Return the number of terms, and how well shorter and longer series predict."""
-        return {"n_terms_": fit.spec.n_terms, "left_out_errors_": np.array(self.errors)}
+        return {"n_terms_": fit.spec.n_terms, "left_out_errors_": np.array(self.left_out_errors)}
 
 
 def series_terms(spec: Spec) -> tuple[str, ...]:

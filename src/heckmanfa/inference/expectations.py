@@ -18,9 +18,11 @@ from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcomes import OutcomeTransform
 from heckmanfa.data.rows import Positions
+from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.log_means import log_parts, own_scale_parts
 from heckmanfa.model.expectation_parts import Parts, linear_parts
+from heckmanfa.text.option_words import option
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
@@ -237,6 +239,27 @@ def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Flo
         by_dependence,
         by_sigma,
     )
+
+
+def refuse_unknown(fit: Fit, kind: str, *, level: bool = True) -> None:
+    """Refuse an expectation that a series in the selection index does not identify.
+
+    The slope of an expectation, where no ``level`` is asked, needs no intercept.
+    """
+    if len(fit.dependence_terms) < 2:
+        return
+    if kind == "unselected":
+        raise NotIdentifiedError(
+            "kind='unselected' needs the mean error of rows that are not selected, which the "
+            f"{fit.family.words.model} does not suppose and the data do not show: use "
+            "kind='selected' or 'expected'"
+        )
+    if level and kind == "marginal" and not fit.knows_intercept:
+        raise NotIdentifiedError(
+            "kind='marginal' needs the intercept, which a series in the selection index does not "
+            "identify: use kind='selected' or 'expected', or fit with "
+            f"{option('intercept', 'at infinity')}"
+        )
 
 
 def with_ones(columns: Floats) -> Floats:

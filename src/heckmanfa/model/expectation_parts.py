@@ -103,51 +103,33 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float | Float
 def series_parts(kind: str, mean: Floats, index: Floats, coef: Floats) -> Parts:
     """Evaluate an expectation of an outcome with a series g(u) = s0 + sum s_l p_l(u).
 
-    g is the mean error of selected rows; that of the others is -g Phi(u) / Phi(-u). ``coef`` are s0
-    to sL, and derivatives in them have a column each, (n, 1 + L). ``mean`` is without an intercept
-    if that is not identified; s0 then has it.
+    g is the mean error of selected rows; that of the others is not known. ``coef`` are s0 to sL,
+    and derivatives in them have a column each, (n, 1 + L). ``mean`` is without an intercept if
+    that is not identified; s0 then has it.
     """
-    if kind == "selection":
-        parts = selection_parts(index)
-        return replace(parts, dependence=_no_terms(index, coef), index_dependence=_no_terms(index, coef))
-    zero, ones = np.zeros_like(index), np.ones_like(mean)
     none = _no_terms(index, coef)
+    if kind == "selection":
+        return replace(selection_parts(index), dependence=none, index_dependence=none)
+    zero, ones = np.zeros_like(index), np.ones_like(mean)
     if kind == "marginal":
         return Parts(mean, ones, zero, none, zero, none)
     values, slopes, curves = (
         np.insert(terms, 0, first, axis=1)
         for terms, first in zip(series_basis(index, len(coef) - 1, 2), (1.0, 0.0, 0.0), strict=True)
     )
+    expected, slope, curve = mean + values @ coef, slopes @ coef, curves @ coef
     if kind == "selected":
-        return Parts(mean + values @ coef, ones, slopes @ coef, values, curves @ coef, slopes)
-    # The others multiply g by a function of u: f g has the slope f' g + f g'.
-    f, first, second = _share_of_series(kind, index)
-    by = f[:, None] * values, first[:, None] * values + f[:, None] * slopes
-    bent = second[:, None] * values + 2.0 * first[:, None] * slopes + f[:, None] * curves
-    if kind == "unselected":
-        return Parts(mean + by[0] @ coef, ones, by[1] @ coef, by[0], bent @ coef, by[1])
-    density = _density(index)
+        return Parts(expected, ones, slope, values, curve, slopes)
+    chance, density = np.exp(log_cdf(index)), _density(index)
     return Parts(
-        value=f * mean + by[0] @ coef,
-        mean=f,
-        index=density * mean + by[1] @ coef,
-        dependence=by[0],
-        index_index=-index * density * mean + bent @ coef,
-        index_dependence=by[1],
+        value=chance * expected,
+        mean=chance,
+        index=density * expected + chance * slope,
+        dependence=chance[:, None] * values,
+        index_index=density * (2.0 * slope - index * expected) + chance * curve,
+        index_dependence=density[:, None] * values + chance[:, None] * slopes,
         bend=Bend(zero, density, none),
     )
-
-
-def _share_of_series(kind: str, index: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return Phi(u), or -Phi(u) / Phi(-u) of rows that are not selected, with two derivatives."""
-    density = _density(index)
-    if kind == "expected":
-        return np.exp(log_cdf(index)), density, -index * density
-    # With r = phi(u) / Phi(-u), whose slope is r (r - u), the odds o = Phi(u) / Phi(-u) have the
-    # slope r (1 + o).
-    odds = np.exp(log_cdf(index) - log_cdf(-index))
-    ratio = inverse_mills(-index)
-    return -odds, -ratio * (1.0 + odds), -ratio * (1.0 + odds) * (2.0 * ratio - index)
 
 
 def _no_terms(index: Floats, coef: Floats) -> Floats:
