@@ -286,13 +286,8 @@ class Fit:
 
     @property
     def level(self) -> float:
-        """The intercept; 0 where it is not identified, and the errors have its place."""
-        return self.intercept if self.knows_intercept else 0.0
-
-    @property
-    def knows_intercept(self) -> bool:
-        """Whether the intercept of the prediction equation is identified."""
-        return not np.isnan(self.intercept)
+        """The intercept; 0 where it is not identified (NaN), and an error term has its place."""
+        return float(np.nan_to_num(self.intercept))
 
     @property
     def selection_coef(self) -> Floats:

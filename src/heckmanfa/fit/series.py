@@ -6,7 +6,7 @@ Error terms are the constant of the correction, ``s0``, and the coefficients of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +56,7 @@ def series_terms(spec: Spec) -> tuple[str, ...]:
 def select_for_series(
     spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
 ) -> tuple[Selection, Moments]:
-    """Fit the selection equation, and compress the selected rows; refuse to go without exclusion."""
+    """Fit the selection equation and compress the selected rows, if a feature is excluded."""
     selection, moments = select_and_compress(spec, sample, check_left)
     if {*selection.probit.features} <= {*spec.prediction}:
         raise NotIdentifiedError(

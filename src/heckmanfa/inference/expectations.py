@@ -254,7 +254,7 @@ def refuse_unknown(fit: Fit, kind: str, *, level: bool = True) -> None:
             f"{fit.family.words.model} does not suppose and the data do not show: use "
             "kind='selected' or 'expected'"
         )
-    if level and kind == "marginal" and not fit.knows_intercept:
+    if level and kind == "marginal" and np.isnan(fit.intercept):
         raise NotIdentifiedError(
             "kind='marginal' needs the intercept, which a series in the selection index does not "
             "identify: use kind='selected' or 'expected', or fit with "

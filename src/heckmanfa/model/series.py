@@ -1,8 +1,8 @@
 """Newey's two-step series estimator: slopes that do not rest on normal errors of the outcome.
 
-Among the selected rows, E[y | x, z] = x'b + g(u), u = z'gamma, with some function g of the selection
-index. Least squares of y on W = [1, X_S, p_1(u-hat), ..., p_L(u-hat)] approximates g by a series
-(Newey, 2009, Econometrics Journal 12). The terms are
+Among the selected rows, E[y | x, z] = x'b + g(u), u = z'gamma, with some function g of the
+selection index. Least squares of y on W = [1, X_S, p_1(u-hat), ..., p_L(u-hat)] approximates g by a
+series (Newey, 2009, Econometrics Journal 12). The terms are
 
     p_l(u) = lambda(u) P_(l-1)(2 Phi(u) - 1),
 
@@ -346,7 +346,7 @@ class Solved:
         block, step = block.only_selected(), self.step
         design = step.coordinates(block)
         index = design.times(step.probit.inner_coef)
-        values, moved = series_basis(index, step.n_terms, 1)
+        _, moved = series_basis(index, step.n_terms, 1)
         w = step._regressors(block, index)
         residual = block.outcome - w @ like(self.coef, w)
         correction = moved @ like(self.coef[-step.n_terms :], w)
@@ -376,7 +376,7 @@ class Solved:
         )
 
     def _above(self, block: Block, level: Level) -> Array:
-        """y - x'b - the intercept, of selected rows."""
+        """Outcome less x'b and the intercept, of selected rows."""
         features = pick(block.features, self.step.prediction)
         return block.outcome - features @ like(self.slopes, features) - level.value
 
