@@ -174,6 +174,15 @@ def test_sampling_weights_are_those_of_the_weighted_equations(rows):
     own = fitted(model.fit(*rows, sample_weight=weight))
     assert own[0] == pytest.approx(estimates, rel=1e-6, abs=1e-7, nan_ok=True)
     assert own[1] == pytest.approx(errors, rel=1e-5, nan_ok=True)
+    # Cross-validation leaves out a row with all of its weight.
+    model = Heckman(P, method="series", weight_kind="sampling").fit(*rows, sample_weight=weight)
+    plain = Plain(*rows, 2, weight)
+    w, root = weight[plain.seen], np.sqrt(weight[plain.seen])
+    design = plain.design(plain.theta[:4])[plain.seen]
+    left = np.einsum("ij,ji->i", design * root[:, None], np.linalg.pinv(design * root[:, None]))
+    residual = plain.y[plain.seen] - design @ plain.theta[4:-1]
+    expected = w @ (residual / (1.0 - left)) ** 2 / w.sum()
+    assert model.left_out_errors_[1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_one_term_is_the_normal_two_step_model(rows):
@@ -338,6 +347,14 @@ def test_tables_and_sentences_say_what_is_not_identified(rows, model):
     assert "intercept is not identified" in text
     assert "atanh" not in text
     assert "Series of 3 terms" in text
+    # An intercept that is not known does not spoil a test of others.
+    b, v = table["estimate"], model.vcov()
+    gap = np.array([b["prediction", "x1"] - 1.0, b["errors", "s2"]])
+    terms = [("prediction", "x1"), ("errors", "s2")]
+    chi2 = gap @ np.linalg.solve(v.loc[terms, terms].to_numpy(), gap)
+    assert model.wald_test("x1 = 1, s2 = 0").statistic == pytest.approx(chi2)
+    with pytest.raises(NotIdentifiedError, match=r"'Intercept'.*hypothesis"):
+        model.wald_test("Intercept = 1")
     assert not hasattr(model, "rho_")
     assert not hasattr(model, "sigma_")
     assert np.isnan(model.intercept_)
