@@ -129,7 +129,7 @@ def exclusion_test(
     method: Method | None,
 ) -> ExclusionTest:
     """Test excluded features while at least one stays out; see `Heckman.exclusion_test`."""
-    if fit.family.methods == ("series",):
+    if not fit.family.can("two steps"):
         fit.family.require("refits")
     method = method or fit.family.methods[0]
     if method not in ("two-step", "ml"):
