@@ -394,7 +394,8 @@ def test_categories_and_formulas(rows):
 
 def test_a_model_file_has_the_series(rows, model, tmp_path):
     chosen = Heckman(P, method="series", intercept="at infinity").fit(*rows)
-    for saved in (model, chosen):
+    longest = Heckman(P, method="series", n_terms=50).fit(*rows)
+    for saved in (model, chosen, longest):
         heckmanfa.save(saved, tmp_path / "series.heckmanfa", force=True)
         again = heckmanfa.load(tmp_path / "series.heckmanfa")
         assert again.tidy().equals(saved.tidy())
@@ -480,6 +481,7 @@ def test_what_a_series_lacks_is_refused_in_a_sentence(rows, model, tmp_path):
     [
         ({"n_terms": 0}, "n_terms"),
         ({"n_terms": 2.5}, "n_terms"),
+        ({"n_terms": 51}, "n_terms"),
         ({"method": "serie"}, "series"),
         ({"intercept": "zero"}, "at infinity"),
         ({"rho": 0.3}, "no rho"),
@@ -497,9 +499,10 @@ def test_options_that_do_not_fit_are_refused(rows, options, words):
 
 def test_rows_that_do_not_carry_a_series_are_refused(rows):
     X, y = rows
-    n = int(y.notna().sum())
-    with pytest.raises(TooFewRowsError, match=f"{n - 3} terms"):
-        Heckman(P, method="series", n_terms=n - 3).fit(X, y)
+    short = X[:60], y[:60]
+    n = int(short[1].notna().sum())
+    with pytest.raises(TooFewRowsError, match=f"{n} selected rows.*{n - 3} terms"):
+        Heckman(P, method="series", n_terms=n - 3).fit(*short)
     with pytest.raises(NotIdentifiedError, match="needs an exclusion"):
         Heckman(method="series").fit(X, y)
     binary = (X > 0) * 1.0

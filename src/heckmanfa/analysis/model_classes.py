@@ -158,7 +158,7 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "3 K + 12",
+    "T": "3 K + 60",
     "P": "3 K + 11",
     "d": "2 K + 5",
     "q": "K + 2",
@@ -217,7 +217,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     joint_ebic [N] ~
 SearchOutcome: candidates @K
 SeriesDetails: left_out_errors ~; level_rows ~
-Spec: labels #K; selection @K; prediction @K; groups @K; start
+Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 """
 

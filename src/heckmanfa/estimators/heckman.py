@@ -77,10 +77,10 @@ class Heckman(ScoredRegressor, SelectionModel):
         A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
         those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
         exclusion is needed. It has a zero row in `vcov`, and AIC and BIC do not count it.
-
     n_terms : int, optional
-        With method "series": its number of terms. None chooses it among 1 to 8 by leave-one-out
-        cross-validation. Standard errors, and the replicates of `bootstrap`, take it as given.
+        With method "series": its number of terms, up to 50. None chooses it among 1 to 8 by
+        leave-one-out cross-validation. Standard errors, and the replicates of `bootstrap`, take it
+        as given.
     intercept : {None, "at infinity"}
         With method "series": whether to identify the intercept. None does not: it is NaN, and
         kind="marginal" is refused. "at infinity" averages y - x'b over the rows that were selected

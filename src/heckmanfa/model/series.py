@@ -50,6 +50,8 @@ from heckmanfa.text.option_words import option
 
 MOST_TERMS = 8
 """the longest series that cross-validation tries"""
+LONGEST = 50
+"""the longest series that may be given"""
 _CHANCES = (0.9, 0.99)
 # Their selection indexes: where the weights of the intercept begin, and where they are one.
 _BEGIN, _WHOLE = 1.2815515655446004, 2.3263478740408408
