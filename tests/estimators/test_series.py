@@ -307,6 +307,17 @@ def test_predictions_need_no_intercept_and_have_intervals_by_the_delta_method(ro
     )
 
 
+def test_what_is_said_of_selection_is_that_of_the_probit(rows, model):
+    normal = Heckman(P, cov_type="robust").fit(*rows)
+    for scale in ("response", "link"):
+        options = {"scale": scale, "return_interval": "confidence", "return_std": True}
+        numbers = (each.predict_selection(rows[0], **options) for each in (model, normal))
+        for own, other in zip(*numbers, strict=True):
+            assert own == pytest.approx(other, rel=1e-8)
+    own, other = (each.margins(rows[0], kind="selection").tidy() for each in (model, normal))
+    assert own["std_error"].to_numpy() == pytest.approx(other["std_error"].to_numpy(), rel=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["selected", "expected", "marginal"])
 def test_margins_are_slopes_of_predictions(rows, kind):
     X, y = rows
