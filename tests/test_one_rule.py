@@ -134,7 +134,7 @@ def hold_verdict(analysis, texts):
     if judged.chance is not None:
         assert judged.kind in (says(judged.chance), "unreliable")
         assert (
-            f"did is {chance_text(judged.chance)}." in str(found.words)
+            f"did is {chance_text(judged.chance)}" in str(found.words)
             or judged.kind == "unreliable"
         )
     if trust.kind == "problem":

@@ -101,7 +101,7 @@ def test_intervals_of_the_best_set_and_of_the_average_stand_side_by_side(mroz):
     ends = analysis.evidence.best.coef.of(FEATURES.index("educ"))
     mixed = analysis.estimates.set_index(["equation", "term"]).loc[("prediction", "educ")]
     said = claims(analysis)["best_interval"]
-    assert f"{ends.low:.3f} to {ends.high:.3f} for educ" in said
+    assert f"{ends.low:.3f} to {ends.high:.3f} for one more educ" in said
     assert f"Averaged, it is {mixed['ci_low']:.3f} to {mixed['ci_high']:.3f}." in said
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import time
 from pathlib import Path
 
 import numpy as np
@@ -254,12 +253,11 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_far_more_features_than_rows_are_refused_with_their_counts(way, tmp_path):
-    start = time.process_time()
+def test_far_more_features_than_rows_are_refused_with_their_counts(way, tmp_path, monkeypatch):
+    # A triangular factor of 3,000 columns takes seconds.
+    monkeypatch.setattr("heckmanfa.data.arrays.lapack", None)
     with pytest.raises(TooFewRowsError, match=r"^3000 .*features .* (20|30)\b"):
         WAYS[way](*wide(3_000), tmp_path)
-    # A triangular factor of 3,000 columns takes longer, and quadratic lookups did.
-    assert time.process_time() - start < 3
 
 
 def test_far_more_columns_of_text_than_rows_are_refused_before_their_levels_are_read(monkeypatch):

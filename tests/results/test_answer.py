@@ -130,7 +130,7 @@ def test_mroz_gets_the_answer_of_the_design(mroz):
     said = str(answer.how_much)
     assert f"95% interval {low} to {high}, robust, which allows for the search." in said
     assert answer.selection.title == "Cannot be told"
-    assert str(answer.selection.words) == "The chance that it did is 15%."
+    assert str(answer.selection.words) == "The chance that it did is 15%, between 10% and 90%."
     assert str(answer.selection.numbers).endswith(
         "With all features the coefficient of lambda is 0.160, and the test of rho = 0 has "
         "p = 0.796."
@@ -285,7 +285,7 @@ def test_the_verdict_says_what_its_chance_says(averaged):
     )
     torn = verdict(judged(averaged))
     assert "cannot be told from these data. Either way, " in str(torn.sentence)
-    assert str(torn.words) == "The chance that it did is 50%."
+    assert str(torn.words) == "The chance that it did is 50%, between 10% and 90%."
     doubted = judged(averaged, "yes", 0.999)
     doubted = replace(doubted, judgement=doubted.judgement.doubted("rho: 1.2"))
     assert verdict(doubted).title == "Not to be relied on"
@@ -311,7 +311,8 @@ def test_a_verdict_that_cannot_be_told_names_what_competes(averaged):
     index = judged(averaged, rival="index")
     assert str(opening(index)).endswith(
         "Either those without wage differ from others with the same features, or the features that "
-        "drive selection account for the whole difference in wage: these data do not tell which."
+        "drive selection account for all of the difference between those with wage and those "
+        "without: these data do not tell which."
     )
     without = StandInEvidence("x0", (0,), 0.5, corrected_with=0.01, corrected_without=0.95)
     assert str(opening(judged(averaged, stand_in=without))).endswith(

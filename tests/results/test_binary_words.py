@@ -150,7 +150,7 @@ def test_a_yes_says_who_is_likelier_and_how_far_ignoring_it_moves_the_main_effec
         strong = replace(evidence.effects, rho=Effect(rho, rho - 0.1, rho + 0.1))
         judged = Judgement("yes", test=evidence.judgement.test, exclusion_named=True)
         said = str(lede(replace(evidence, effects=strong, judgement=judged)))
-        assert f"those without wage4 would have a {less} P(wage4 = 1) than others" in said
+        assert f"those without wage4 would have a {less} P(wage4 = 1) than average" in said
         assert said.endswith(moved)
 
 

@@ -85,7 +85,8 @@ def test_what_the_verdict_hangs_on(averaged):
     assert "It hangs on no single feature" in none
     index = replace(averaged, judgement=Judgement("unknown", 0.5, "index"))
     assert str(selection_words(index)[0]).endswith(
-        "Either selection mattered, or what drives selection moves lwage too."
+        "Either selection mattered, or the features that drive selection account for all of the "
+        "difference between those with lwage and those without."
     )
     weak = tuple(
         replace(one, selection_p=0.5) if one.name == "exper" else one for one in averaged.features

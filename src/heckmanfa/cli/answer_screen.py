@@ -239,7 +239,10 @@ def _feature_lines(analysis: Analysis, console: Console) -> list[Text]:
     for words in (analysis.evidence.words.scale, which):
         lines += wrap(console, str(words), "dim") if words else []
     numbers = join([answer.selection.numbers, answer.how_much.numbers])
-    verdict = f"{answer.selection.question} {answer.selection} {numbers}"
+    # The numbers begin with the chance, if there is one.
+    known = analysis.evidence.judgement.chance is not None
+    title = f"{answer.selection.title}." if known else str(answer.selection)
+    verdict = f"{answer.selection.question} {title} {numbers}"
     return lines + wrap(console, verdict.rstrip())
 
 

@@ -132,9 +132,7 @@ def _moved(evidence: Evidence) -> Passage:
     mattered = evidence.judgement.kind == "yes"
     start = "Ignoring that" if mattered else "Ignoring selection"
     if mine == plain:
-        return passage(
-            f"{start} hardly changes what goes with ", change, f": {mine}{unit} either way."
-        )
+        return passage(f"{start} leaves what goes with ", change, f" at {mine}{unit}.")
     instead = f": {plain} rather than {mine}{unit}."
     if abs(other.estimate - own.estimate) < _LITTLE * own.std_error:
         return passage(f"{start} hardly changes what goes with ", change, instead)

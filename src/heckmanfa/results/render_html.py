@@ -130,7 +130,9 @@ def _page_block(block: PageBlock, most: int) -> str:
             inner = "".join(f"<li>{_prose(item)}</li>" for item in block.items)
             return f"<ul{_class(block.kind)}>{inner}</ul>" if inner else ""
         case Code():
-            return f'<pre tabindex="0" aria-label="Command"><code>{escape(block.text)}</code></pre>'
+            # A line must not break at the hyphens of an option.
+            words = _OPTION.sub(r"<span>\g<0></span>", escape(block.text))
+            return f'<pre tabindex="0" aria-label="Command"><code>{words}</code></pre>'
         case CodeTabs():
             return _tabs(block)
 

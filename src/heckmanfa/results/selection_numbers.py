@@ -71,14 +71,22 @@ def tested(evidence: Evidence) -> tuple[str, Effect]:
     return "lambda", evidence.imr
 
 
+def _tested_interval(evidence: Evidence) -> tuple[str, Effect, str, bool]:
+    """Return what carries the correction, its estimate and what its interval is called.
+
+    Last, whether that interval allows for the search.
+    """
+    what, effect = tested(evidence)
+    ends = evidence.rho_with_search if what == "rho" else None
+    if not evidence.way.ignores_search or ends is None:
+        return what, effect, "95% interval", not evidence.way.ignores_search
+    # An interval of features known beforehand would read as a proof.
+    return what, Effect(effect.estimate, *ends), "95% interval with the search", True
+
+
 def correction_words(evidence: Evidence) -> str:
     """Give the estimate that carries the correction, with its interval, as a clause."""
-    what, effect = tested(evidence)
-    interval = "95% interval"
-    if what == "rho" and evidence.way.ignores_search and evidence.rho_with_search is not None:
-        # That of features known beforehand would read as a proof.
-        effect = Effect(effect.estimate, *evidence.rho_with_search)
-        interval += " with the search"
+    what, effect, interval, _ = _tested_interval(evidence)
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     of = {"lambda": "coefficient of lambda"}.get(what, what)
     if not effect.has_interval:
@@ -104,9 +112,8 @@ def selection_numbers(evidence: Evidence) -> Passage:
         return join([_correction(evidence), _rho(evidence), only])
     weighed = passage()
     if judged.chance is not None:
-        chance = chance_text(judged.chance)
         share = f"its share of the weight of all sets, by {BY}"
-        weighed = passage(f"The correction has a chance of {chance}: {share}.")
+        weighed = passage(f"The correction has a chance of {chance_text(judged.chance)}: {share}.")
     elif judged.kind == "not weighed":
         weighed = passage(evidence.chances_missing or "Sets of features were not weighed.")
     return join([doubt, weighed, _correction(evidence), _rho(evidence), _with_all(evidence)])
@@ -114,22 +121,17 @@ def selection_numbers(evidence: Evidence) -> Passage:
 
 def _correction(evidence: Evidence) -> Passage:
     """Give the estimate of the correction, and of which sets it is."""
-    what, effect = tested(evidence)
-    interval = "95% interval"
-    if what == "rho" and evidence.way.ignores_search and evidence.rho_with_search is not None:
-        # That of features known beforehand would read as a proof.
-        effect = Effect(effect.estimate, *evidence.rho_with_search)
-        interval += " with the search"
+    what, effect, interval, allows_for_search = _tested_interval(evidence)
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     name = "The coefficient of lambda" if what == "lambda" else what
     if not effect.has_interval:
         said = passage(f"{name} is {value}; its interval is not known.")
     else:
-        how = evidence.way.words.of_search if evidence.way.ignores_search else ""
+        how = "" if allows_for_search else evidence.way.words.of_search
         held = evidence.way.is_average and evidence.judgement.kind == "yes"
         if held:
             how = " over the sets that hold it"
-        said = passage(f"{name} is {value}, 95% interval {low} to {high}{how}.")
+        said = passage(f"{name} is {value}, {interval} {low} to {high}{how}.")
         if held and not effect.excludes_zero:
             said = join([said, passage("Its sign cannot be told.")])
     test = evidence.judgement.test
