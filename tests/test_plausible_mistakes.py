@@ -161,7 +161,7 @@ def test_choices_are_listed_in_one_order():
     ]
     assert len(checks) > 50
     assert not [check for check in checks if isinstance(check.options, set | frozenset)]
-    with pytest.raises(InputError, match=r"\{'two-step', 'ml'\}"):
+    with pytest.raises(InputError, match=r"\{'two-step', 'ml', 'series'\}"):
         Heckman(method="x").fit(X, Y)
 
 

@@ -50,6 +50,7 @@ PREDICTION = [0, 2, 3]
         Heckman(),
         Heckman(method="ml"),
         Heckman(cov_type="robust"),
+        Heckman(method="series"),
         HeckmanProbit(),
         pytest.param(HeckmanProbit(cov_type="robust"), marks=pytest.mark.study),
         HeckmanProbitBestSubset(),

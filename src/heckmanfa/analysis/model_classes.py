@@ -71,6 +71,7 @@ PARTS = {
     "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
     "SearchOutcome": "heckmanfa.search.searched",
+    "SeriesDetails": "heckmanfa.fit.series",
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
 }
@@ -157,7 +158,7 @@ def _inside(node: Any, path: str) -> dict[str, Any]:
 
 # The most that sizes may be which arrays have twice, or which are not counted by other fields.
 MOST = {
-    "T": "3 K + 12",
+    "T": "3 K + 60",
     "P": "3 K + 11",
     "d": "2 K + 5",
     "q": "K + 2",
@@ -215,7 +216,8 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     bic [N] ~; in_range [N]; gap ~; tolerance ~; corrected_bic [N] ~; selection_packed [N, K/8];
     joint_ebic [N] ~
 SearchOutcome: candidates @K
-Spec: labels #K; selection @K; prediction @K; groups @K; start
+SeriesDetails: left_out_errors ~; level_rows ~
+Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 """
 

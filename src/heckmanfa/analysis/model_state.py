@@ -201,8 +201,12 @@ def _check_fit(fit: Fit) -> None:
     named = fit.equations.keys() == {equation.name for equation in fit.family.equations}
     _require(named, "it has other equations")
     predicting = [each.name for each in fit.family.equations if each.columns == "prediction"]
-    known_intercepts = all(np.isfinite(fit.equations[name].intercept) for name in predicting)
-    _require(known_intercepts, "its intercept is not finite")
+    # A series does not identify it.
+    series = len(fit.dependence_terms) > 1
+    for name in predicting:
+        intercept = fit.equations[name].intercept
+        known = np.isfinite(intercept) or (series and np.isnan(intercept))
+        _require(known, "its intercept is not finite")
     _require(fit.errors.keys() >= {*fit.spec.error_terms}, "an error term is missing")
     moments, equation = fit.moments, fit.equation
     selection = () if fit.probit is None else fit.probit.features

@@ -244,6 +244,12 @@ def check_question(question: Question) -> None:
         value = getattr(question, name)
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
+    if question.method == "series":
+        raise InputError(
+            f"answers about a table rest on rho, which {option('method', 'series')} does not "
+            "have: fit heckmanfa.Heckman(method='series') in Python, with the features named, "
+            "and read its summary()"
+        )
     if question.rho is not None:
         _check_rho(question)
     is_known = question.asked_family is not None

@@ -67,6 +67,11 @@ class SelectionModel(Inferred, Reported, ScoredModel):
     two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
+    @property
+    def _family(self) -> Family:
+        """What the parameters make it."""
+        return self.family
+
     def fit(
         self,
         X: Any,

@@ -180,8 +180,9 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    _check_method(estimator)
     if getattr(estimator, "rho", None) is not None:
-        estimator.family.require("single rho")
+        estimator._family.require("single rho")
     if estimator.start is not None and getattr(estimator, "rho", None) is not None:
         raise InputError(
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
@@ -201,6 +202,37 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
         )
     if estimator.cov_type != "cluster" and groups is not None:
         raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
+
+
+def _check_method(estimator: Any) -> None:
+    """Refuse a method that the model does not have, or options that the method does not take."""
+    family: Family = estimator._family
+    name, method = type(estimator).__name__, _method(estimator)
+    if getattr(estimator, "method", None) == "series":
+        method = "series"
+    if method not in family.methods:
+        raise InputError(
+            f"{name} has no {option('method', method)}: that is a method of Heckman, whose "
+            f"features are named. Use {option('method', family.methods[0])}."
+        )
+    if estimator.cov_type not in (None, *family.cov_types):
+        raise InputError(
+            f"the {family.words.model} has no classical covariance: its standard errors are "
+            f"{option('cov_type', 'robust')}, as its errors need not have one variance, or "
+            f"{option('cov_type', 'cluster')}"
+        )
+    if method != "series":
+        for only in ("n_terms", "intercept"):
+            if getattr(estimator, only, None) is not None:
+                raise InputError(
+                    f"{option(only)} is about a series: use it with {option('method', 'series')}"
+                )
+    elif getattr(estimator, "outcome_transform", None) is not None:
+        raise InputError(
+            f"{option('method', 'series')} has no {option('outcome_transform')}: means on the "
+            "outcome's own scale need the distribution of its errors. Fit the logarithm as the "
+            "outcome."
+        )
 
 
 def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list[list[str]]:
@@ -226,11 +258,13 @@ def make_spec(
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
-        outcome_kind=estimator.family.name,
+        outcome_kind=estimator._family.name,
         # Some families have no transform, and searches hold nothing.
         outcome_transform=getattr(estimator, "outcome_transform", None),
         held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
+        n_terms=getattr(estimator, "n_terms", None),
+        intercept=getattr(estimator, "intercept", None),
     )
 
 
@@ -238,7 +272,7 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
     if getattr(estimator, "search_in", "prediction") == "both":
         return "ml"
-    family: Family = estimator.family
+    family: Family = estimator._family
     return estimator.method if len(family.methods) > 1 else family.methods[0]
 
 
@@ -248,7 +282,8 @@ def _cov_type(estimator: Any) -> CovType | None:
         default: CovType | None = estimator.two_step_cov_type
         return default
     kind: CovType | None = estimator.cov_type
-    return kind
+    usual: CovType = estimator._family.cov_types[0]
+    return usual if kind is None and not is_classical(usual) else kind
 
 
 def attributes(fit: Fit) -> dict[str, Any]:
@@ -280,6 +315,8 @@ def attributes(fit: Fit) -> dict[str, Any]:
         known |= {"imr_coef_": fit.imr_coef, "rho_": fit.rho, "sigma_": fit.sigma}
     if fit.spec.outcome_transform is not None:
         known["transform_ratio_"] = fit.transform_ratio
+    if fit.details is not None:
+        known |= fit.details.public(fit)
     if classes is not None:
         known["classes_"] = np.array(classes)
         for name in ("imr_coef_", "sigma_", "adjusted_r2_"):

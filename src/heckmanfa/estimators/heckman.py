@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any, ClassVar, overload
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.fit import SERIES, Family
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
-from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
+from heckmanfa.text.option_types import (
+    CovType,
+    InterceptAt,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    WeightKind,
+)
 
 
 class Heckman(ScoredRegressor, SelectionModel):
@@ -28,11 +37,15 @@ class Heckman(ScoredRegressor, SelectionModel):
         Names, positions or a mask of X's columns in each equation; None is all of them. A
         feature may be in one equation only. Names are text: if a data frame's column names are
         integers other than 0 to K - 1 in order, integers are ambiguous and refused.
-    method : {"two-step", "ml"}
-        Heckman's two-step estimator, or full maximum likelihood.
+    method : {"two-step", "ml", "series"}
+        Heckman's two-step estimator, full maximum likelihood, or Newey's (2009) two-step series
+        estimator, whose slopes need no normality of the outcome's error. Lambda is then replaced by
+        terms in the selection index, s0 + s1 p1 + ... + sL pL, of which p1 is lambda. It needs a
+        feature that drives selection alone. There is no rho and no sigma.
     cov_type : {None, "classical", "robust", "cluster"}
-        None is "classical". "cluster" needs ``groups`` in `fit`; with G clusters, tests and
-        intervals use t(G - 1), and joint tests F(q, G - 1).
+        None is "classical"; of a series it is "robust", and "classical" is refused. "cluster"
+        needs ``groups`` in `fit`; with G clusters, tests and intervals use t(G - 1), and joint
+        tests F(q, G - 1).
     weight_kind : {"frequency", "sampling"}
         What ``sample_weight`` means. With "frequency", a weight of 2 is two rows (integers only).
         With "sampling", as in surveys, weights are rescaled to mean one and need ``cov_type``
@@ -64,6 +77,15 @@ class Heckman(ScoredRegressor, SelectionModel):
         A value inside (-1, 1) at which rho is held; None estimates it. Two-step estimates are then
         those of `uncertainty_interval` at that rho. Standard errors take it as known, and no
         exclusion is needed. It has a zero row in `vcov`, and AIC and BIC do not count it.
+    n_terms : int, optional
+        With method "series": its number of terms, up to 50. None chooses it among 1 to 8 by
+        leave-one-out cross-validation. Standard errors, and the replicates of `bootstrap`, take it
+        as given.
+    intercept : {None, "at infinity"}
+        With method "series": whether to identify the intercept. None does not: it is NaN, and
+        kind="marginal" is refused. "at infinity" averages y - x'b over the rows that were selected
+        with a chance of 90% or more, with weights that rise to one at 99% (Heckman, 1990; Andrews
+        and Schafgans, 1998); what those rows still have of selection is its bias.
 
     Attributes
     ----------
@@ -88,6 +110,12 @@ class Heckman(ScoredRegressor, SelectionModel):
         in the order of X's columns), log sigma and atanh rho. With formulas, X's columns are
         those of the selection formula, then those of the prediction formula alone. The index of
         `vcov` labels all but the last two, before its "errors".
+    n_terms_ : int
+        With method "series": the number of terms. There are then no ``imr_coef_``, ``rho_`` and
+        ``sigma_``, and adjusted R^2, AIC and BIC count the terms.
+    left_out_errors_ : ndarray
+        With method "series": mean squared leave-one-out errors of series of 1, 2, ... terms; empty
+        if their number was given.
     n_obs_, n_selected_ : int or float
         Rows in the fit (the sum of frequency weights).
     n_clusters_ : int or None
@@ -140,12 +168,22 @@ class Heckman(ScoredRegressor, SelectionModel):
         on_separation: OnProblem = "error",
         start: Any = None,
         rho: float | None = None,
+        n_terms: int | None = None,
+        intercept: InterceptAt | None = None,
         outcome_transform: OutcomeTransform | None = None,
         categorical_features: Any = "from_dtype",
         reference: Any = None,
         unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
+
+    _by_method: ClassVar[Mapping[str, Family]] = {"series": SERIES}
+    """families other than that of the class, by the method that asks for them"""
+
+    @property
+    def _family(self) -> Family:
+        """The family of the class, or that of its method."""
+        return self._by_method.get(self.method, self.family)
 
     # Prediction. ------------------------------------------------------------------------------
 
@@ -196,7 +234,8 @@ class Heckman(ScoredRegressor, SelectionModel):
         kind : {"marginal", "selected", "unselected", "expected"}
             E[y | x], whether selected or not; E[y | x, s = 1], given selection; E[y | x, s = 0],
             given that the row is not selected; or P(s = 1 | x) E[y | x, s = 1], the expected
-            outcome if that of an unselected row is 0, as in corner solutions.
+            outcome if that of an unselected row is 0, as in corner solutions. A series has no
+            "unselected", and "marginal" only with ``intercept="at infinity"``.
         return_interval : {None, "prediction", "confidence"}
             A "prediction" interval contains a new outcome with probability ``conf_level`` if the
             model is correct. It accounts for the normal errors (skewed by selection if ``kind``

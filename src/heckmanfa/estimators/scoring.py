@@ -25,6 +25,7 @@ from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.rows_elsewhere import frames_to_score
+from heckmanfa.model.series import LONGEST
 from heckmanfa.search.averaging.weights import CORRECTIONS, WEIGHTINGS
 from heckmanfa.text.wording import CRITERIA
 
@@ -53,13 +54,15 @@ PARAMETERS: dict[str, list[Any]] = {
     # Of every model.
     "prediction_features": _COLUMNS,
     "selection_features": _COLUMNS,
-    "method": [one_of("two-step", "ml")],
+    "method": [one_of("two-step", "ml", "series")],
     "cov_type": [one_of("classical", "robust", "cluster"), None],
     "weight_kind": [one_of("frequency", "sampling")],
     "on_collinear": [one_of("error", "drop")],
     "on_separation": [one_of("error", "drop")],
     "start": [_CORRELATION, "array-like", None],
     "rho": [_CORRELATION, None],
+    "n_terms": [Interval(Integral, 1, LONGEST, closed="both"), None],
+    "intercept": [one_of("at infinity"), None],
     "outcome_transform": [one_of("log", "log1p"), None],
     "categorical_features": ["array-like", one_of("from_dtype"), None],
     "reference": [dict, None],

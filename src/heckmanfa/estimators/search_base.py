@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -18,7 +18,7 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.fitting import groups_of_columns, make_spec
-from heckmanfa.fit import Choose, Fit, Spec
+from heckmanfa.fit import Choose, Family, Fit, Spec
 from heckmanfa.inference.assessment import answer_of_facts, diagnose_fit
 from heckmanfa.inference.choosing import Searching
 from heckmanfa.inference.honest import Honest, HonestSearch
@@ -45,6 +45,8 @@ class ChoiceModel(BaseEstimator):
     Heckman)``, with the constraints of both.
     """
 
+    _by_method: ClassVar[Mapping[str, Family]] = {}
+    """none: what is searched for is of the family of the class"""
     # Searches that have no such parameters leave the selection equation as it is.
     search_in: SearchIn = "prediction"
     selection_always: Any = ()

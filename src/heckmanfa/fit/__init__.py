@@ -15,11 +15,13 @@ from heckmanfa.fit.making import (
     label_terms,
     sample_of,
 )
+from heckmanfa.fit.series import SERIES
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
     "LINEAR",
+    "SERIES",
     "Choice",
     "Choose",
     "Family",

@@ -24,7 +24,7 @@ from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
-from heckmanfa.text.option_types import Method
+from heckmanfa.text.option_types import CovType, Method
 
 Capability = Literal[
     "compressed data",
@@ -73,6 +73,15 @@ class Details:
     """what gives robust or cluster standard errors at any given rho"""
     guards: LikelihoodGuards | None = None
     """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
+
+    left_out_errors: tuple[float, ...] = ()
+    """mean squared leave-one-out errors of series of 1, 2, ... terms; empty unless these chose"""
+    level_rows: float | None = None
+    """selected rows that identify the intercept at infinity; None if it is not identified there"""
+
+    def public(self, fit: Any) -> dict[str, Any]:
+        """Return attributes of fitted models that only this family has."""
+        return {}
 
     def averaged(self) -> Details | None:
         """Return what remains if averages replace the estimates."""
@@ -166,6 +175,11 @@ def log_not_selected(index: Floats, errors: Mapping[str, float]) -> Floats:
     return np.asarray(log_cdf(-index))
 
 
+def no_terms(spec: Any) -> tuple[str, ...]:
+    """Return no error terms beyond those of the family."""
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """One model: its parameters, how it is estimated, what it expects, and its words.
@@ -210,6 +224,10 @@ class Family:
     """whether outcomes are labels of classes, so that expectations are probabilities"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
+    varying_terms: Callable[[Any], tuple[str, ...]] = no_terms
+    """(spec): names of error terms whose number varies by problem, after `error_terms`"""
+    cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
+    """covariances that it has, the usual one first"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
 

@@ -28,7 +28,14 @@ from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.averaging.result import AverageOutcome
 from heckmanfa.search.searched import SearchOutcome
-from heckmanfa.text.option_types import CovType, Method, OnProblem, OutcomeTransform, WeightKind
+from heckmanfa.text.option_types import (
+    CovType,
+    InterceptAt,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    WeightKind,
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,10 @@ class Spec:
     """values at which error terms are held, by name; all others are estimated"""
     unknown: Unknown = "error"
     """what to do with levels of a category that the fit did not have"""
+    n_terms: int | None = None
+    """terms of a series in the selection index; None before cross-validation has chosen"""
+    intercept: InterceptAt | None = None
+    """where a series identifies the intercept; None is nowhere"""
 
     @property
     def family(self) -> Family:
@@ -96,7 +107,7 @@ class Spec:
     @property
     def error_terms(self) -> tuple[str, ...]:
         """What is estimated of the errors, as tables name it."""
-        return self.family.term_names
+        return (*self.family.term_names, *self.family.varying_terms(self))
 
     @property
     def correction_terms(self) -> tuple[str, ...]:
@@ -243,9 +254,18 @@ class Fit:
         return self.origin.classes
 
     @property
-    def dependence(self) -> float:
-        """What makes the outcome depend on selection: b_H, or rho where there is no b_H."""
-        return self.errors[self.family.dependence].value
+    def dependence_terms(self) -> tuple[str, ...]:
+        """Error terms that make the outcome depend on selection: one, or those of a series."""
+        return self.family.varying_terms(self.spec) or (self.family.dependence,)
+
+    @property
+    def dependence(self) -> Any:
+        """What makes the outcome depend on selection: b_H, or rho where there is no b_H.
+
+        An array where `dependence_terms` are several.
+        """
+        values = [self.errors[term].value for term in self.dependence_terms]
+        return values[0] if len(values) == 1 else np.array(values)
 
     @property
     def error_estimates(self) -> list[float]:
@@ -263,6 +283,11 @@ class Fit:
         """Intercept of the prediction equation."""
         self.family.require("single outcome equation")
         return self.equations["prediction"].intercept
+
+    @property
+    def level(self) -> float:
+        """The intercept; 0 where it is not identified (NaN), and an error term has its place."""
+        return float(np.nan_to_num(self.intercept))
 
     @property
     def selection_coef(self) -> Floats:

@@ -59,6 +59,11 @@ from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_ste
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
+_BY_SERIES = instead(
+    "Name the features and use Heckman(method='series'), whose slopes need no normal errors.",
+    "In Python, Heckman(method='series') has slopes that need no normal errors.",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class LinearDetails(Details):
@@ -300,8 +305,8 @@ LINEAR = register(
             "skewness in the outcome (take its logarithm?), look for a stronger exclusion, and "
             "compare with the two-step estimates. Do not rely on its standard error.",
             only_normality=f"{capitalised(ONLY_NORMALITY)}; estimates are often unstable.",
-            if_not_normal=f"Do not lean on {option('method', 'ml')} or on p-values near 5%. If "
-            "the outcome is skewed, transform it, and report the range over rho.",
+            if_not_normal=f"{_BY_SERIES} Do not lean on {option('method', 'ml')} or on p-values "
+            "near 5%. If the outcome is skewed, transform it, and report the range over rho.",
             other_estimates=f"use {option('method', 'two-step')}",
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",

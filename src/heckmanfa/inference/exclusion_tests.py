@@ -129,6 +129,8 @@ def exclusion_test(
     method: Method | None,
 ) -> ExclusionTest:
     """Test excluded features while at least one stays out; see `Heckman.exclusion_test`."""
+    if not fit.family.can("two steps"):
+        fit.family.require("refits")
     method = method or fit.family.methods[0]
     if method not in ("two-step", "ml"):
         raise InputError(f"method must be 'two-step' or 'ml'; got {quoted(method)}")

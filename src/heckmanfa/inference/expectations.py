@@ -18,9 +18,11 @@ from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.outcomes import OutcomeTransform
 from heckmanfa.data.rows import Positions
+from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.log_means import log_parts, own_scale_parts
 from heckmanfa.model.expectation_parts import Parts, linear_parts
+from heckmanfa.text.option_words import option
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
@@ -43,11 +45,11 @@ class Estimates:
     """(1 + k,)"""
     selection_coef: Floats
     """(1 + k,)"""
-    dependence: float
-    """of the outcome on selection, as `Fit.dependence` has it"""
+    dependence: Any
+    """of the outcome on selection, as `Fit.dependence` has it: a number, or those of a series"""
     covariance: Floats
-    """square, of ``coef``, ``selection_coef`` and ``dependence``: 2 (1 + k) + 1 rows; zero for a
-    column that is not in the equation"""
+    """square, of ``coef``, ``selection_coef`` and the E numbers of ``dependence``: 2 (1 + k) + E
+    rows; zero for a column that is not in the equation"""
     in_prediction: frozenset[int]
     """the columns in the prediction equation, if that is taken"""
     in_selection: frozenset[int]
@@ -122,7 +124,7 @@ class Estimates:
         rows: list[int] = []
         positions: list[int] = []
         if prediction:
-            coef[0] = fit.intercept
+            coef[0] = fit.level
             coef[1:] = fit.coef[columns]
             rows += range(1 + len(predicting))
             positions += [0, *(position[column] for column in predicting)]
@@ -132,10 +134,11 @@ class Estimates:
             first = fit.terms.index(("selection", "Intercept"))
             rows += range(first, first + 1 + len(selecting))
             positions += [1 + k, *(1 + k + position[column] for column in selecting)]
+        terms = fit.dependence_terms
         if prediction and selection:
-            rows.append(fit.terms.index(("errors", fit.family.dependence)))
-            positions.append(2 * (1 + k))
-        size = 2 * k + 3 + (transform is not None)
+            rows += [fit.terms.index(("errors", term)) for term in terms]
+            positions += range(2 * (1 + k), 2 * (1 + k) + len(terms))
+        size = 2 * (1 + k) + len(terms) + (transform is not None)
         covariance = np.zeros((size, size))
         covariance[np.ix_(positions, positions)] = fit.covariance[np.ix_(rows, rows)]
         if transform is not None and prediction:
@@ -150,7 +153,7 @@ class Estimates:
             columns,
             coef,
             selection_coef,
-            dependence if prediction and selection else 0.0,
+            dependence if prediction and selection else 0.0 * dependence,
             covariance,
             frozenset(predicting),
             frozenset(selecting),
@@ -172,7 +175,7 @@ class Effect:
     prediction: tuple[tuple[Floats, Floats], ...]
     selection: tuple[tuple[Floats, Floats], ...]
     dependence: Floats
-    """(n,)"""
+    """(n,), or (n, E) if there are E of them"""
     sigma: Floats | None = None
     """(n,) or None, as in `Parts`"""
 
@@ -187,8 +190,8 @@ class Effect:
             )
             for terms in (self.prediction, self.selection)
         ]
-        ends = [weight @ end for end in self._ends]
-        gradient = np.concatenate([*blocks, ends])
+        ends = [np.atleast_1d(weight @ end) for end in self._ends]
+        gradient = np.concatenate([*blocks, *ends])
         return float(weight @ self.values), gradient
 
     def gradient(self) -> Floats:
@@ -219,14 +222,14 @@ def level_effect(parts: Parts, design: Floats) -> Effect:
 def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:
     """Return the derivative of the expectation, given the slopes of the design's columns."""
     mean, index = slopes @ estimates.coef, slopes @ estimates.selection_coef
-    bent, by_dependence = parts.index_index * index, parts.index_dependence * index
+    bent, by_dependence = parts.index_index * index, (parts.index_dependence.T * index).T
     by_sigma = None if parts.index_sigma is None else parts.index_sigma * index
     prediction: tuple[tuple[Floats, Floats], ...] = ((parts.mean, slopes),)
     if parts.bend is not None:
         bend = parts.bend
         bent = bent + bend.mean_index * mean
         prediction = ((bend.mean_mean * mean + bend.mean_index * index, design), *prediction)
-        by_dependence = by_dependence + bend.mean_dependence * mean
+        by_dependence = by_dependence + (bend.mean_dependence.T * mean).T
         if by_sigma is not None and bend.mean_sigma is not None:
             by_sigma = by_sigma + bend.mean_sigma * mean
     return Effect(
@@ -236,6 +239,27 @@ def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Flo
         by_dependence,
         by_sigma,
     )
+
+
+def refuse_unknown(fit: Fit, kind: str, *, level: bool = True) -> None:
+    """Refuse an expectation that a series in the selection index does not identify.
+
+    The slope of an expectation, where no ``level`` is asked, needs no intercept.
+    """
+    if len(fit.dependence_terms) < 2:
+        return
+    if kind == "unselected":
+        raise NotIdentifiedError(
+            "kind='unselected' needs the mean error of rows that are not selected, which the "
+            f"{fit.family.words.model} does not suppose and the data do not show: use "
+            "kind='selected' or 'expected'"
+        )
+    if level and kind == "marginal" and np.isnan(fit.intercept):
+        raise NotIdentifiedError(
+            "kind='marginal' needs the intercept, which a series in the selection index does not "
+            "identify: use kind='selected' or 'expected', or fit with "
+            f"{option('intercept', 'at infinity')}"
+        )
 
 
 def with_ones(columns: Floats) -> Floats:

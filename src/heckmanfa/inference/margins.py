@@ -33,6 +33,7 @@ from heckmanfa.inference.expectations import (
     Effect,
     Estimates,
     level_effect,
+    refuse_unknown,
     slope_effect,
 )
 from heckmanfa.inference.formula_changes import formula_rows
@@ -72,6 +73,8 @@ def margins(
     where = read_where(at, over, what)
     if where.predictions and features is not None:
         raise InputError("features have effects, not predictions: drop features, or what")
+    for target in kinds:
+        refuse_unknown(fit, target, level=where.predictions)
     reference = distribution_of(fit)
     check_level(conf_level)
     estimates = Estimates.of(

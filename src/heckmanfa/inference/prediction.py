@@ -16,7 +16,15 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    explain_out_of_memory,
+    host,
+    like,
+    namespace,
+    on_host,
+)
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, linear, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
@@ -27,7 +35,7 @@ from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import RowLimits, mixed
-from heckmanfa.inference.expectations import Estimates, design_blocks
+from heckmanfa.inference.expectations import Estimates, design_blocks, refuse_unknown
 from heckmanfa.inference.log_means import check_scale, own_scale_mean, transform_of
 from heckmanfa.inference.rows_of_fit import probit_of, read_fit_rows
 from heckmanfa.model.expectation_parts import Parts, selection_parts
@@ -68,6 +76,7 @@ def check_kind(fit: Fit, kind: str) -> None:
         )
     if kind == "unselected":
         probit_of(fit, "nothing is known about unselected rows")
+    refuse_unknown(fit, kind)
 
 
 def check_interval(return_interval: str, conf_level: float, of: str = "marginal") -> None:
@@ -129,7 +138,7 @@ def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
 
 def prediction_index(fit: Fit, table: FeatureTable) -> Array:
     """Return x'b of each row: the mean of a linear outcome, the index of a binary one."""
-    return linear(table, fit.equation, fit.coef) + fit.intercept
+    return linear(table, fit.equation, fit.coef) + fit.level
 
 
 def selection_index(fit: Fit, table: FeatureTable) -> Array:
@@ -181,6 +190,10 @@ def _own_scale_means(
 
 def _expectation(fit: Fit, table: FeatureTable, kind: str) -> Array:
     """Return the expected outcome of each row, averaged if the fit is an average."""
+    if kind != "marginal" and len(fit.dependence_terms) > 1:
+        index, mean = selection_index(fit, table), prediction_index(fit, table)
+        known = fit.family.parts(kind, host(mean), host(index), fit.dependence).value
+        return like(known, mean)
     if kind == "expected":
         return mixed(fit, lambda member: _expected(member, table))
     values = prediction_index(fit, table)
@@ -256,8 +269,13 @@ def interval(
     if fit.probit is None:
         kind = "marginal"
     new = return_interval == "prediction"
-    outside = not (fit.way.is_average or abs(fit.rho) < 1)
-    if new and kind != "marginal" and outside:
+    if new and len(fit.dependence_terms) > 1:
+        raise InputError(
+            f"the {fit.family.words.model} has no {option('return_interval', 'prediction')}: it "
+            "supposes no distribution of a new outcome. Use 'confidence', the interval of its "
+            "expectation."
+        )
+    if new and kind != "marginal" and not (fit.way.is_average or abs(fit.rho) < 1):
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             f"outcome given selection is not known; use {option('method', 'ml')}, or "
@@ -405,7 +423,9 @@ def _selection_errors(fit: Fit, table: FeatureTable, scale: str, conf_level: flo
 def _index(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
     """Return the selection index itself, with its derivatives."""
     zero = np.zeros_like(index)
-    return Parts.first_order(index, zero, np.ones_like(index), zero)
+    # A series has several numbers, by row.
+    none = np.zeros((len(index), len(dependence))) if np.ndim(dependence) == 1 else zero
+    return Parts.first_order(index, zero, np.ones_like(index), none)
 
 
 def predict_imr(fit: Fit, X: Any, missing: str) -> Any:

@@ -21,13 +21,14 @@ Quotients are differences of logarithms, so nothing underflows where selection i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills, mills_curve
+from heckmanfa.model.series import series_basis
 
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -97,6 +98,42 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float | Float
         -side * imr_coef * mills_curve(side * index),
         -slope,
     )
+
+
+def series_parts(kind: str, mean: Floats, index: Floats, coef: Floats) -> Parts:
+    """Evaluate an expectation of an outcome with a series g(u) = s0 + sum s_l p_l(u).
+
+    g is the mean error of selected rows; that of the others is not known. ``coef`` are s0 to sL,
+    and derivatives in them have a column each, (n, 1 + L). ``mean`` is without an intercept if
+    that is not identified; s0 then has it.
+    """
+    none = _no_terms(index, coef)
+    if kind == "selection":
+        return replace(selection_parts(index), dependence=none, index_dependence=none)
+    zero, ones = np.zeros_like(index), np.ones_like(mean)
+    if kind == "marginal":
+        return Parts(mean, ones, zero, none, zero, none)
+    values, slopes, curves = (
+        np.insert(terms, 0, first, axis=1)
+        for terms, first in zip(series_basis(index, len(coef) - 1, 2), (1.0, 0.0, 0.0), strict=True)
+    )
+    expected, slope, curve = mean + values @ coef, slopes @ coef, curves @ coef
+    if kind == "selected":
+        return Parts(expected, ones, slope, values, curve, slopes)
+    chance, density = np.exp(log_cdf(index)), _density(index)
+    return Parts(
+        value=chance * expected,
+        mean=chance,
+        index=density * expected + chance * slope,
+        dependence=chance[:, None] * values,
+        index_index=density * (2.0 * slope - index * expected) + chance * curve,
+        index_dependence=density[:, None] * values + chance[:, None] * slopes,
+        bend=Bend(zero, density, none),
+    )
+
+
+def _no_terms(index: Floats, coef: Floats) -> Floats:
+    return np.zeros((len(index), len(coef)))
 
 
 def _expected_parts(mean: Floats, index: Floats, imr_coef: float | Floats) -> Parts:

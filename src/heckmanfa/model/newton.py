@@ -206,7 +206,7 @@ def read_start(start: Any, method: Method) -> Start:
         return None
     if method != "ml":
         raise InputError(
-            "start is a starting value for maximum likelihood; the two-step method needs none. "
+            "start is a starting value for maximum likelihood; other methods need none. "
             "Fit by maximum likelihood (method 'ml'), or leave start out."
         )
     advice = "it must be a rho inside (-1, 1), or the params_ of a fitted model"

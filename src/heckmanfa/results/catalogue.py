@@ -29,6 +29,7 @@ from heckmanfa.results.fit_facts import (
 from heckmanfa.results.funnel import LACKING, Funnel, share_words
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_facts
+from heckmanfa.results.series_facts import series_facts
 from heckmanfa.results.weight_facts import weight_facts
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.wording import count, percent
@@ -76,6 +77,7 @@ def facts_of_fit(
     facts += [
         exclusion_fact(fit, measured),
         *imr_facts(fit, measured),
+        *series_facts(fit),
         condition_fact(fit, measured),
     ]
     facts += [*class_facts(fit), *rho_facts(fit, measured, profiled=profiled), *guard_facts(fit)]

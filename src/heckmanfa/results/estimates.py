@@ -39,10 +39,12 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         return _without_rho_tests(table) if fit.rho_is_conditioned else table
     distribution = distribution_of(fit)
     quantile = distribution.quantile(conf_level)
+    estimates = estimates_in_order(fit)
     with np.errstate(invalid="ignore"):
-        error = np.sqrt(np.diag(fit.covariance))
+        # What is not identified has a zero row in the covariance.
+        error = np.where(np.isnan(estimates), np.nan, np.sqrt(np.diag(fit.covariance)))
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
-    table = table.assign(**distribution.columns(estimates_in_order(fit), error, conf_level))
+    table = table.assign(**distribution.columns(estimates, error, conf_level))
     ends = np.array([-1.0, 1.0])
     for term in fit.family.likelihood_terms:
         transformed = fit.errors[term.name].transformed

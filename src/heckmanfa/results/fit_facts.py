@@ -204,7 +204,7 @@ def imr_facts(fit: Fit, measured: Diagnostics) -> list[Fact]:
         # Its coefficient follows from sigma.
         return []
     if not fit.family.has_imr:
-        return [tell(fit, "no_imr", "ok", "none")]
+        return [tell(fit, "no_imr", "ok", "none")] if len(fit.dependence_terms) < 2 else []
     name = f"lambda on the features with a {BY} share of 50% or more"
     return [
         tell(
@@ -425,7 +425,7 @@ def note_facts(fit: Fit) -> list[Fact]:
     estimated = fit.way.is_corrected and not fit.way.is_average and fit.held_rho is None
     if estimated and fit.spec.method == "two-step":
         facts.append(tell(fit, "two_step_errors", "note"))
-    elif estimated and not fit.rho_is_conditioned:
+    elif estimated and fit.family.likelihood_terms and not fit.rho_is_conditioned:
         facts.append(tell(fit, "rho_scale", "note"))
     if fit.probit is not None and fit.family.has_sigma:
         case = "" if fit.log_likelihood is None else "likelihood"

@@ -147,9 +147,10 @@ def r2_of(fit: Fit) -> float:
         return _NAN
     if fit.probit is None:
         return fit_least_squares(fit.moments, fit.features).r2
-    if fit.held_rho is not None:
-        m = fit.moments.n_selected
-        return 1.0 - (1.0 - fit.adjusted_r2) * (m - len(fit.features) - 1.0) / (m - 1.0)
+    n_more = len(fit.dependence_terms) - 1
+    if fit.held_rho is not None or n_more:
+        m, spent = fit.moments.n_selected, len(fit.features) + n_more
+        return 1.0 - (1.0 - fit.adjusted_r2) * (m - spent - 1.0) / (m - 1.0)
     return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).r2)
 
 

@@ -64,7 +64,13 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
-    gap = matrix @ estimates_in_order(fit) - right
+    estimates = estimates_in_order(fit)
+    for place in np.flatnonzero(np.isnan(estimates) & matrix.any(axis=0)):
+        raise NotIdentifiedError(
+            f"{quoted(prefixed(*fit.terms[place]))} is not identified, so no hypothesis about it "
+            "can be tested"
+        )
+    gap = matrix @ np.nan_to_num(estimates) - right
     # What was averaged has no covariance, and is not tested.
     covariance = np.nan_to_num(fit.covariance) if fit.way.is_average else fit.covariance
     test = distribution_of(fit).wald(gap, matrix @ covariance @ matrix.T)

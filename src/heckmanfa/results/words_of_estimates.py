@@ -320,6 +320,30 @@ NUMBERS: dict[str, FactWords] = {
         sentence="Standard errors account for the estimated inverse Mills ratio; the two-step rho "
         "and sigma have none."
     ),
+    "series": FactWords(
+        line="terms of the series",
+        meaning={
+            "": "The correction is s0 + s1 p1 + ... in the selection index, p1 being lambda, and "
+            "supposes no distribution of the outcome's error; {how}. Standard errors take the "
+            "number of terms as given.",
+            "given": "The correction is s0 + s1 p1 + ... in the selection index, p1 being lambda, "
+            "and supposes no distribution of the outcome's error.",
+        },
+        sentence="Series of {value}. {meaning}",
+    ),
+    "series_intercept": FactWords(
+        line="intercept",
+        meaning={
+            "": "A series does not tell the intercept from its own constant, s0, which has both. "
+            "Slopes and expectations of selected rows do not need it.",
+            "at infinity": "It is the mean of {value} that are selected with a chance above 90%, "
+            "where there should be little left to correct for. What is left is its bias.",
+        },
+        sentence={
+            "": "The intercept is not identified. {meaning}",
+            "at infinity": "The intercept is identified at infinity. {meaning}",
+        },
+    ),
     "rho_scale": FactWords(sentence="The interval and test of rho are on the scale of atanh rho."),
     "adjusted_r2": FactWords(
         sentence={

@@ -9,7 +9,9 @@ from typing import Literal
 
 CovType = Literal["classical", "robust", "cluster"]
 Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
-Method = Literal["two-step", "ml"]
+InterceptAt = Literal["at infinity"]
+"""where a series identifies the intercept of the outcome"""
+Method = Literal["two-step", "ml", "series"]
 """how the model is estimated"""
 Missing = Literal["drop", "mean"]
 """what to do with rows that lack a feature"""

@@ -1,0 +1,27 @@
+"""Facts of a series in the selection index: how many terms it has, and what it says of a level."""
+
+from __future__ import annotations
+
+from heckmanfa.fit import Fit
+from heckmanfa.results.fact_words import tell
+from heckmanfa.results.facts import Fact
+from heckmanfa.text.wording import number, plural
+
+
+def series_facts(fit: Fit) -> list[Fact]:
+    """Say what a series consists of, and whether the intercept is identified; of no other model."""
+    terms = fit.dependence_terms
+    if len(terms) < 2 or fit.details is None:
+        return []
+    n, errors = len(terms) - 1, fit.details.left_out_errors
+    if len(errors):
+        least, tried = number(float(min(errors))), len(errors)
+        how = f"cross-validation chose among 1 to {tried}: its mean squared error is {least}"
+        series = tell(fit, "series", "note", plural(n, "term"), how=how)
+    else:
+        series = tell(fit, "series", "note", plural(n, "term"), case="given")
+    rows = fit.details.level_rows
+    if rows is None:
+        return [series, tell(fit, "series_intercept", "note", "not identified")]
+    level = tell(fit, "series_intercept", "caution", f"{rows:,.10g} rows", case="at infinity")
+    return [series, level]
