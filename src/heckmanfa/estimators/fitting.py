@@ -24,6 +24,7 @@ from heckmanfa.data.fitted_levels import (
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
+from heckmanfa.data.ordered_classes import plain_classes
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source
@@ -231,7 +232,14 @@ def make_spec(
         outcome_transform=getattr(estimator, "outcome_transform", None),
         held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
+        class_order=_class_order(estimator),
     )
+
+
+def _class_order(estimator: Any) -> tuple[Any, ...]:
+    """Return the classes of an ordered outcome as the user lists them; empty if not."""
+    classes = getattr(estimator, "classes", None)
+    return () if classes is None else plain_classes(classes)
 
 
 def _method(estimator: Any) -> Method:
@@ -253,7 +261,7 @@ def _cov_type(estimator: Any) -> CovType | None:
 
 def attributes(fit: Fit) -> dict[str, Any]:
     """Return the public attributes of a fitted model, and the fit itself."""
-    columns, classes = fit.spec.columns, fit.classes
+    columns, classes = fit.spec.columns, fit.origin.classes
     known = {
         "_fit": fit,
         "selection_coef_": fit.selection_coef,

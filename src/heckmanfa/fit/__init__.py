@@ -15,11 +15,13 @@ from heckmanfa.fit.making import (
     label_terms,
     sample_of,
 )
+from heckmanfa.fit.ordered import ORDERED
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
     "LINEAR",
+    "ORDERED",
     "Choice",
     "Choose",
     "Family",

@@ -15,7 +15,8 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
-from heckmanfa.data.outcome_classes import Classes
+from heckmanfa.data.ordered_classes import OrderedClasses
+from heckmanfa.data.outcome_classes import Classes, Learn
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.fit.family import Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
@@ -62,11 +63,18 @@ class Spec:
     """values at which error terms are held, by name; all others are estimated"""
     unknown: Unknown = "error"
     """what to do with levels of a category that the fit did not have"""
+    class_order: tuple[Any, ...] = ()
+    """classes of an ordered outcome as the user lists them, the lowest first; empty if not"""
 
     @property
     def family(self) -> Family:
         """Return what makes the model the one that it is."""
         return family_named(self.outcome_kind)
+
+    @property
+    def learn_classes(self) -> Learn | None:
+        """Return what tells the classes of an ordered outcome; None if it has no more than two."""
+        return OrderedClasses(self.class_order).of if self.family.is_ordered else None
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
@@ -148,7 +156,7 @@ class Origin:
     outcome: str | None = None
     """name of the outcome, if it came with one"""
     classes: Classes | None = None
-    """of a binary outcome: the class coded 0 and the class coded 1, as plain Python values"""
+    """what the codes from 0 on stand for, as plain Python values; None if outcomes are amounts"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,9 +246,14 @@ class Fit:
         return way_of(tuple(self.features), selection, named, self.search, self.average)
 
     @property
-    def classes(self) -> tuple[Any, Any] | None:
+    def classes(self) -> Classes | None:
         """The negative and the positive class of a binary outcome."""
-        return self.origin.classes
+        return self.origin.classes if self.family.has_classes else None
+
+    @property
+    def ordered_classes(self) -> Classes | None:
+        """All classes of an ordered outcome, the lowest first."""
+        return self.origin.classes if self.family.is_ordered else None
 
     @property
     def dependence(self) -> float:
