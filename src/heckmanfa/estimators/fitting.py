@@ -32,6 +32,7 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
+from heckmanfa.results.cut_points import cut_values
 from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
@@ -292,6 +293,8 @@ def attributes(fit: Fit) -> dict[str, Any]:
         known["classes_"] = np.array(classes)
         for name in ("imr_coef_", "sigma_", "adjusted_r2_"):
             del known[name]
+    if fit.ordered_classes is not None:
+        known["cut_points_"] = cut_values(fit)
     return known
 
 

@@ -38,6 +38,8 @@ Capability = Literal[
     "refits",
     "single outcome equation",
     "single rho",
+    "report",
+    "specification tests",
 ]
 """what only some families support; see `Family.can`"""
 
@@ -74,6 +76,8 @@ class Details:
     """what gives robust or cluster standard errors at any given rho"""
     guards: LikelihoodGuards | None = None
     """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
+    class_counts: tuple[float, ...] | None = None
+    """selected rows of each class of an ordered outcome, the lowest first"""
 
     def averaged(self) -> Details | None:
         """Return what remains if averages replace the estimates."""
@@ -262,6 +266,9 @@ class Family:
             "refits": self.refit is not None,
             "single outcome equation": PREDICTION.name in {each.name for each in self.equations},
             "single rho": self.correlation is not None,
+            # What every family has that does not say that it lacks it.
+            "report": "report" not in self.words.lacking,
+            "specification tests": "specification tests" not in self.words.lacking,
         }
         return follows.get(capability, capability in self.supports)
 

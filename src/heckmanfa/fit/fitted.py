@@ -315,6 +315,11 @@ class Fit:
         return self.errors["rho"].transformed
 
     @property
+    def class_counts(self) -> tuple[float, ...] | None:
+        """As in `Details`."""
+        return None if self.details is None else self.details.class_counts
+
+    @property
     def own_scale(self) -> OwnScale | None:
         """As in `Details`."""
         return None if self.details is None else self.details.own_scale

@@ -70,14 +70,14 @@ _ONLY_HECKMAN_PROBIT = "HeckmanProbit has, for an outcome of two classes"
 class OrderedOutcome(Details):
     """An ordered outcome among the selected rows, and the models that ignore selection."""
 
-    class_counts: tuple[float, ...]
-    """selected rows of each class, the lowest first"""
     independent_log_likelihood: float
     """of both equations apart, which is the model with rho = 0"""
     naive_coef: Floats
     """(1 + J,) ordered probit of the selected rows, intercept first"""
     naive_steps: Floats
     """its steps between cut points, the first of them first"""
+    class_counts: tuple[float, ...] | None = None
+    """selected rows of each class, the lowest first"""
 
 
 # The first step. -----------------------------------------------------------------------------
@@ -291,10 +291,10 @@ ORDERED = register_by_number(
         name="ordered",
         words=replace(
             BINARY.words,
-            model="ordered probit with selection",
-            title="Ordered probit with selection",
-            short="ordered probit with selection",
-            all_features_model="ordered probit with selection",
+            model="Heckman ordered probit",
+            title="Ordered probit with sample selection",
+            short="Heckman ordered probit",
+            all_features_model="Heckman ordered probit",
             naive="an ordered probit of the rows with an outcome alone",
             naive_short="naive ordered probit",
             naive_of="an ordered probit of",
@@ -315,6 +315,10 @@ ORDERED = register_by_number(
                 "lambda": "no coefficient of lambda: use profile_rho, which shows what the data "
                 "say of rho",
                 "two steps": "no two-step estimates: use method='ml'",
+                "report": "no report and no pictures, whose sentences are about amounts or two "
+                "classes: use summary(), cut_points(), margins() and predict_proba()",
+                "specification tests": "no specification tests: compare predict_proba with the "
+                "shares of the classes, and the estimates with those of fewer classes",
                 "calibration": f"no calibration picture, which {_ONLY_HECKMAN_PROBIT}: compare "
                 "predict_proba with the shares of the classes",
             },

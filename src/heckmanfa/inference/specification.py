@@ -76,6 +76,7 @@ def specification_tests(
     fit: Fit, passed: PassedRows
 ) -> SpecificationTests | BinarySpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`."""
+    fit.family.require("specification tests")
     read, notes = _read_tested(fit, passed)
     with one_blas_thread():
         index = SelectionIndex.of(read.probit)

@@ -192,8 +192,6 @@ def _log_integral(low: Array, high: Array, u: Array, rho: Correlation) -> Array:
     at = u / size if size > 0.0 else xp.full_like(u, 1e300)
     breaks = [at - _REACH * fall, at, at + _REACH * fall, mode]
     points = xp.sort(xp.stack([*(xp.clip(each, low, high) for each in breaks), low, high], axis=1))
-    if not isinstance(points, np.ndarray):
-        points = points[0]
     steep = at + 0.999 * _REACH * fall
     nodes, weights = (like(values, u) for values in legendre(_NODES))
     parts = []

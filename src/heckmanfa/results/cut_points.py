@@ -14,6 +14,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.fit.ordered import cuts_by
 from heckmanfa.results.distribution import check_level, distribution_of
+from heckmanfa.results.document import Section
 
 
 def cut_values(fit: Fit) -> Floats:
@@ -46,3 +47,12 @@ def cut_points(fit: Fit, conf_level: float) -> pd.DataFrame:
         },
         index=pd.Index([f"cut{place}" for place in range(1, len(classes))], name="cut"),
     )
+
+
+def cut_section(fit: Fit, conf_level: float) -> Section:
+    """Return the part of a summary with the cut points."""
+    note = (
+        "On the scale of the prediction equation without its intercept, as in Stata: the first is "
+        "minus the intercept, and the steps are the distances between neighbours."
+    )
+    return Section("Cut points", table=cut_points(fit, conf_level).reset_index(), notes=(note,))
