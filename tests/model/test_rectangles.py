@@ -84,7 +84,9 @@ def test_slopes_match_differences() -> None:
 
         def slope(change, t=t):
             plus, minus = (
-                found(low + s * change[0], high + s * change[1], u + s * change[2], t + s * change[3])
+                found(
+                    low + s * change[0], high + s * change[1], u + s * change[2], t + s * change[3]
+                )
                 for s in (h, -h)
             )
             return (plus.value - minus.value) / (2 * h)

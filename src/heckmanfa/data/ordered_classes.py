@@ -51,7 +51,9 @@ def plain_classes(classes: Any) -> tuple[Label, ...]:
     if len(plain) < 2:
         raise InputError(f"classes lists {plural(len(plain), 'class', 'classes')}: two are needed")
     if len(plain) > MOST_CLASSES:
-        raise InputError(f"classes lists {len(plain)} classes, and at most {MOST_CLASSES} are fitted")
+        raise InputError(
+            f"classes lists {len(plain)} classes, and at most {MOST_CLASSES} are fitted"
+        )
     return tuple(plain)
 
 

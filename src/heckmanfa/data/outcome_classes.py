@@ -123,8 +123,7 @@ class LabelCounts:
         return (second, first) if declared == [second, first] else (first, second)
 
 
-Learn = Callable[[LabelCounts], Classes]
-"""tells the classes of an outcome by the counts of its labels"""
+Learn = Callable[[LabelCounts], Classes]  # tells the classes by the counts of their labels
 
 
 def _first(counts: Counter[Any]) -> Counter[Any]:
@@ -136,7 +135,7 @@ def _first(counts: Counter[Any]) -> Counter[Any]:
 def read_classes(
     y: Any, n: int, selected: Mask | None = None, learn: Learn | None = None
 ) -> tuple[Floats, Classes]:
-    """Read an outcome of classes, and learn which they are.
+    """Read an outcome of classes, and ``learn`` which they are; two by default.
 
     Parameters
     ----------
@@ -146,8 +145,6 @@ def read_classes(
         Number of rows.
     selected : boolean array of shape (n,), optional
         Who is selected; the labels of other rows are ignored.
-    learn : callable, optional
-        What tells the classes by the counts of labels; two of them by default.
 
     Returns
     -------
@@ -384,7 +381,7 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
                 "outcome that each selected row had"
             )
         if fractions or n > _MANY:
-            # scikit-learn's checks expect the first words of both sentences.
+            # scikit-learn's checks expect the first words.
             return (
                 "Only binary classification is supported. The type of the target is "
                 f"{'continuous' if fractions else 'multiclass'}. Unknown label type: y holds "
@@ -404,7 +401,10 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
     )
 
 
-_MERGE = "Merge classes until there are two, or mark others as missing with None or NaN"
+_MERGE = (
+    "Merge classes until there are two, mark others as missing, or use HeckmanOrdered if they "
+    "have an order"
+)
 # cross_val_predict numbers the classes before it fits, and missing outcomes come last.
 _NUMBERED = (
     "If 2 is a missing outcome, which scikit-learn's cross_val_predict(method='predict_proba') "

@@ -65,8 +65,8 @@ categorical_features, reference, unknown
         All parameters, to pass as ``start``: the prediction equation, then the selection equation
         (each intercept first), the logarithms of the steps between cut points, the last of them
         first, and atanh rho.
-    aic_, bic_, log_likelihood_, n_obs_, n_selected_, n_clusters_, row_counts_, \
-prediction_features_, selection_features_, dropped_features_, support_, converged_, n_features_in_, \
+    aic_, bic_, log_likelihood_, n_obs_, n_selected_, n_clusters_, row_counts_, support_, \
+prediction_features_, selection_features_, dropped_features_, converged_, n_features_in_, \
 feature_names_in_
         As in `HeckmanProbit`.
 

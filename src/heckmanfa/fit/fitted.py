@@ -246,9 +246,12 @@ class Fit:
         return way_of(tuple(self.features), selection, named, self.search, self.average)
 
     @property
-    def classes(self) -> Classes | None:
+    def classes(self) -> tuple[Any, Any] | None:
         """The negative and the positive class of a binary outcome."""
-        return self.origin.classes if self.family.has_classes else None
+        if self.origin.classes is None or not self.family.has_classes:
+            return None
+        negative, positive = self.origin.classes
+        return negative, positive
 
     @property
     def ordered_classes(self) -> Classes | None:

@@ -27,7 +27,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.family import (
-    BOTH,
     Beginning,
     Details,
     Family,
@@ -150,7 +149,8 @@ def _block_counts(block: Block, n_classes: int) -> tuple[Floats, Floats]:
     rows = np.bincount(codes, minlength=n_classes).astype(np.float64)
     if chosen.weight is None:
         return rows, rows
-    return rows, np.bincount(codes, host(chosen.weight), minlength=n_classes)
+    weights = np.bincount(codes, host(chosen.weight), minlength=n_classes)
+    return rows, weights.astype(np.float64)
 
 
 # Estimates. ----------------------------------------------------------------------------------

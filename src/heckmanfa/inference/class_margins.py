@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,7 @@ def quantities_of(fit: Fit, kinds: Sequence[str]) -> list[tuple[Any, ...]]:
     if classes is None:
         return [(kind,) for kind in kinds]
     return [
-        (kind, label)
-        for kind in kinds
-        for label in ((None,) if kind == "selection" else classes)
+        (kind, label) for kind in kinds for label in ((None,) if kind == "selection" else classes)
     ]
 
 
@@ -68,7 +67,7 @@ def class_effects(
             first = np.full_like(above[0][0], whole), np.zeros_like(above[0][1])
         last = np.zeros_like(above[0][0]), np.zeros_like(above[0][1])
         edges = [first, *above, last]
-        for (more, by_more), (less, by_less) in zip(edges[:-1], edges[1:], strict=True):
+        for (more, by_more), (less, by_less) in pairwise(edges):
             effects.append(more - less)
             gradients.append(by_more - by_less)
     values, gradient = np.concatenate(effects), np.concatenate(gradients)
@@ -94,7 +93,8 @@ def _with_steps(fit: Fit, estimates: Estimates, names: Sequence[str]) -> Floats:
     equations = {"prediction": (0, fit.equation)}
     if estimates.selection and fit.probit is not None:
         equations["selection"] = (1 + k, list(fit.probit.features))
-    places, rows = [], []
+    places: list[int] = []
+    rows: list[int] = []
     for name, (offset, columns) in equations.items():
         first = fit.terms.index((name, "Intercept"))
         rows += range(first, first + 1 + len(columns))

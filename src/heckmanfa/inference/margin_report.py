@@ -144,9 +144,10 @@ class Margins(JointNumbers):
         -------
         DataFrame
             Columns target ("marginal", "selected", "unselected", "expected", "selection"), class
-            (of an ordered outcome), over (the group) and at_… (the value of each fixed column) if these were asked for, term,
-            change ("slope", "0 to 1", or from one category to another), estimate, std_error,
-            statistic (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does
+            (of an ordered outcome), over (the group) and at_… (the value of each fixed column) if
+            these were asked for, term, change ("slope", "0 to 1", or from one category to another),
+            estimate, std_error, statistic (z; t with a cluster covariance), p_value, ci_low,
+            ci_high. If the target does
             not depend on the feature, the effect and its standard error are 0, and statistic and
             p-value are NaN. Average predictions have no term and no change.
         """

@@ -237,6 +237,7 @@ def _rule(t: float) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def legendre(count: int) -> tuple[Floats, Floats]:
+    """Nodes on [-1, 1] and weights of Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return nodes, weights
 

@@ -79,7 +79,7 @@ class JointProblem(ABC):
 
     @property
     def error_terms(self) -> tuple[ErrorTerm, ...]:
-        """Parameters of the errors in the order of theta: ``ends``, unless the data say how many."""
+        """Parameters of the errors in theta's order: ``ends``, unless the data say how many."""
         return self.ends
 
     @property

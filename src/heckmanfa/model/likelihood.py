@@ -380,9 +380,7 @@ def _estimates(
     return {
         "features": features,
         "equations": equations,
-        "errors": {
-            term.name: value for term, value in zip(problem.error_terms, ends, strict=True)
-        },
+        "errors": {term.name: value for term, value in zip(problem.error_terms, ends, strict=True)},
         "terms": problem.error_terms,
         "covariance": symmetric(back @ inner @ back.T),
         "inner_params": best,

@@ -44,8 +44,7 @@ _PILOT_ITERATIONS = 30
 def step_terms(n_classes: int) -> tuple[ErrorTerm, ...]:
     """Return the steps between cut points of so many classes, the first of them first."""
     return tuple(
-        ErrorTerm(f"step{place}", 0.0, transform=LOG, tested=False)
-        for place in range(2, n_classes)
+        ErrorTerm(f"step{place}", 0.0, transform=LOG, tested=False) for place in range(2, n_classes)
     )
 
 
@@ -275,6 +274,7 @@ class Sides(NamedTuple):
 
 
 def sides_of(mean: Array, outcome: Array, cuts: Floats) -> Sides:
+    """Return the strips of some rows, given their codes and the cut points."""
     xp, n = namespace(mean), len(cuts) + 1
     is_class = outcome[:, None] == like(np.arange(float(n)), mean)
     infinite = xp.full_like(mean, np.inf)

@@ -50,9 +50,7 @@ class OutcomeRows(RowsView):
         self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for the selected rows of every block, in row order."""
-        return self.rows.map(
-            _on_outcome, self.above, function, args, columns=columns, merge=merge
-        )
+        return self.rows.map(_on_outcome, self.above, function, args, columns=columns, merge=merge)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> OutcomeRows:
         """Return the rows where ``function(block, *args)`` is False; unselected rows all stay."""
@@ -60,9 +58,7 @@ class OutcomeRows(RowsView):
         return OutcomeRows(self.rows.without(_marked, *args, columns=columns), self.above)
 
 
-def _on_outcome(
-    block: Block, above: float, function: BlockFunction, args: tuple[Any, ...]
-) -> Any:
+def _on_outcome(block: Block, above: float, function: BlockFunction, args: tuple[Any, ...]) -> Any:
     chosen = block.only_selected()
     return function(replace(chosen, selected=chosen.outcome > above), *args)
 

@@ -243,7 +243,9 @@ def _class_facts(fit: Fit) -> list[tuple[str, str]]:
     """Say which class is modelled, and how many selected rows have each."""
     if fit.ordered_classes is not None and fit.class_counts is not None:
         each = zip(fit.ordered_classes, fit.class_counts, strict=True)
-        return [(f"Selected, {shown(class_label(label), _ROOM)}", f"{n:,.10g}") for label, n in each]
+        return [
+            (f"Selected, {shown(class_label(label), _ROOM)}", f"{n:,.10g}") for label, n in each
+        ]
     n_positive, n_negative = class_counts(fit)
     if n_positive is None or fit.classes is None:
         return []
