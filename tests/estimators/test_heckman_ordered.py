@@ -435,7 +435,7 @@ def test_bad_outcomes_are_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        ("abc", "must be a list"),
+        ("abc", "classes"),
         ([0], "two are needed"),
         ([0, 1, 1], "twice"),
         ([0, 1, 2], "3.0 in y is not among the classes"),
@@ -465,6 +465,8 @@ def test_what_it_lacks_is_refused_in_a_sentence(model: Any, data: Any, tmp_path:
         lambda: model.specification_tests(*data),
         lambda: heckmanfa.plots.forest(model),
     ]
+    with pytest.raises(InputError, match="margins"):
+        model.predict_proba(data[0], return_interval="confidence")
     for call in calls:
         with pytest.raises(InputError, match="Heckman ordered probit has no"):
             call()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -178,6 +178,8 @@ feature_names_in_
         self,
         X: Any,
         kind: Kind = "marginal",
+        return_interval: Literal["confidence"] | None = None,
+        conf_level: float = 0.95,
         *,
         missing: Missing = "error",
         unknown: Unknown | None = None,
@@ -192,6 +194,9 @@ feature_names_in_
         kind : {"marginal", "selected", "unselected"}
             P(y = j | x), whether selected or not; P(y = j | x, s = 1), given selection; or
             P(y = j | x, s = 0), given that the row is not selected.
+        return_interval, conf_level
+            As in `HeckmanProbit.predict_proba`, for code that takes either model: rows have none
+            here, and ``margins(X, what="predictions")`` has those of averages.
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or return NaN.
@@ -203,6 +208,11 @@ feature_names_in_
         ndarray of shape (n, J)
             Columns in the order of ``classes_``.
         """
+        if return_interval is not None:
+            raise InputError(
+                "probabilities of ordered classes have no intervals for single rows: margins(X, "
+                "what='predictions') has those of their averages, at given values too"
+            )
         return self._by_class(X, "_probabilities", kind, missing, unknown)
 
     def predict_log_proba(

@@ -60,6 +60,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "on_separation": [one_of("error", "drop")],
     "start": [_CORRELATION, "array-like", None],
     "rho": [_CORRELATION, None],
+    "classes": _COLUMNS,
     "outcome_transform": [one_of("log", "log1p"), None],
     "categorical_features": ["array-like", one_of("from_dtype"), None],
     "reference": [dict, None],
