@@ -87,7 +87,7 @@ def stata_log_likelihood(theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> flo
 def test_an_independent_maximiser_finds_the_same_in_stata_s_parameters(
     data: Any, model: HeckmanOrdered
 ) -> None:
-    X, y = data[0].to_numpy()[:250], data[1][:250]
+    X, y = data[0].to_numpy()[:200], data[1][:200]
     ours = HeckmanOrdered([1, 2]).fit(X, y)
     start = np.array([0.5, -0.3, 0.2, 0.8, 0.2, 0.0, -0.8, 0.1, 0.9, 0.2])
     best = optimize.minimize(
@@ -382,7 +382,7 @@ def test_formulas_model_files_scans_and_copies_give_the_same(
 
 
 def test_inference_follows() -> None:
-    data = simulate(400, cuts=[-1.0, 0.0])
+    data = simulate(300, cuts=[-1.0, 0.0])
     model = HeckmanOrdered(["b", "c"]).fit(*data)
     profile = model.profile_rho(*data, grid=3)
     assert profile.tidy()["log_likelihood"].max() == pytest.approx(model.log_likelihood_, abs=1e-6)
@@ -402,7 +402,7 @@ def test_inference_follows() -> None:
 
 
 def test_thirty_classes_are_fitted() -> None:
-    X, y = simulate(1500, cuts=np.linspace(-2.2, 2.2, 29), seed=4)
+    X, y = simulate(1000, cuts=np.linspace(-1.6, 1.6, 29), seed=4)
     fitted = HeckmanOrdered(["b", "c"]).fit(X, y)
     assert fitted.fit_.family.name == "ordered30"
     assert fitted.predict_proba(X[:2]).shape == (2, 30)
