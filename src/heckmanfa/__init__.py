@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
+    from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
@@ -29,6 +30,7 @@ __all__ = [
     "HeckmanBestSubset",
     "HeckmanFA",
     "HeckmanLasso",
+    "HeckmanOrdered",
     "HeckmanProbit",
     "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
@@ -54,6 +56,7 @@ _MODULES = {
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
+    "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",

@@ -18,6 +18,7 @@ from heckmanfa import (
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
+    HeckmanOrdered,
     HeckmanProbit,
     HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
@@ -177,6 +178,19 @@ def test_a_probit_of_tensors_predicts_tensors_and_texts_as_an_array(binary, devi
     np.testing.assert_array_equal(classes.cpu(), likely)
     np.testing.assert_array_equal(texts.predict(X), np.where(likely, "yes", "no"))
     assert texts.score(X, words) == pytest.approx(reference.score(binary.X, binary.y), rel=1e-12)
+
+
+def test_ordered_classes_of_tensors_are_those_of_numpy(data, device):
+    rows, y = data.X[:2000], data.y[:2000]
+    y = np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.2, 0.5, 0.8])))
+    reference, X = HeckmanOrdered(range(4)).fit(rows, y), tensor(rows, device)
+    model = HeckmanOrdered(range(4)).fit(X, tensor(y, device))
+    assert_same(reference, model)
+    for kind in ("marginal", "selected", "unselected"):
+        given = model.predict_proba(X, kind)
+        assert given.device.type == device
+        np.testing.assert_allclose(given.cpu(), reference.predict_proba(rows, kind), rtol=1e-8)
+    np.testing.assert_array_equal(model.predict(X).cpu(), reference.predict(rows))
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, -0.97, 1.0 - 1e-10])

@@ -16,6 +16,7 @@ from heckmanfa import (
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
+    HeckmanOrdered,
     HeckmanProbit,
     HeckmanProbitAverage,
     HeckmanProbitBestSubset,
@@ -48,6 +49,7 @@ EVERY = {
     "lasso": HeckmanLasso(),
     "average": HeckmanAverage(),
     "probit": HeckmanProbit(PREDICTION),
+    "ordered": HeckmanOrdered(PREDICTION),
     "probit search": HeckmanProbitBestSubset(n_refits=3),
     "probit average": HeckmanProbitAverage(),
     "ols": NaiveOLS(PREDICTION),
@@ -67,10 +69,12 @@ def name(request):
 
 @pytest.fixture
 def rows(name, simulated):
-    """The rows as a frame, and an outcome of numbers or of two classes."""
+    """The rows as a frame, and an outcome of numbers or of classes."""
     y = simulated.y
     if name.startswith("probit"):
         y = np.where(np.isnan(y), np.nan, y > np.nanmedian(y))
+    if name == "ordered":
+        y = np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.3, 0.7])))
     return pd.DataFrame(simulated.X.copy(), columns=NAMES), y.copy()
 
 

@@ -34,6 +34,7 @@ MODELS = {
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
+    "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
@@ -65,6 +66,7 @@ PARTS = {
     "LinearDetails": "heckmanfa.fit.linear",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
+    "OrderedOutcome": "heckmanfa.fit.ordered",
     "Origin": "heckmanfa.fit.fitted",
     "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
@@ -167,6 +169,7 @@ MOST = {
     "s": "3 K + 5",
     "z": "K + 1",
     "j": "K",
+    "c": "48",
 }
 _DECLARED = """
 NaiveOLS: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~; dropped_features_
@@ -207,6 +210,8 @@ LikelihoodGuards: two_step ~; difference ~; variance ~; spread [q] ~
 Moments: columns @K >k; n_features =K; factor [k + 3, k + 3]; factor_delta [k + 2, k + 2];
     index_range ~
 Network: centre [j]; scale [j]; weights [64, j] [64] [64, 64] [64] [1, 64] [1]
+OrderedOutcome: class_counts; independent_log_likelihood ~; naive_coef [z] ~;
+    naive_steps [c] ~
 Origin: classes -
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
@@ -217,7 +222,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     joint_ebic [N] ~
 SearchOutcome: candidates @K
 SeriesDetails: left_out_errors ~; level_rows ~
-Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50
+Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50; class_order -
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 """
 

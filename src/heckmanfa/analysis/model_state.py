@@ -187,13 +187,15 @@ def _check_classes(model: SelectionModel) -> None:
     """Refuse a classifier without two classes, and any other model with them."""
     fit, classes = model.fit_, model.fit_.origin.classes
     _require(is_family(fit.spec.outcome_kind), "its family is not known")
-    known = probability_of(fit) is not None
-    kinds = {fit.family.has_classes, classes is not None, known}
+    known = probability_of(fit) is not None or fit.class_counts is not None
+    kinds = {fit.family.reads_labels, classes is not None, known}
     _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")
     if classes is not None:
         numbers = [label for label in classes if not isinstance(label, str)]
-        two = len(numbers) != 1 and classes[0] != classes[1]
-        _require(two, "its outcome does not have two classes")
+        apart = len(classes) == len({*classes}) and len(numbers) in (0, len(classes))
+        _require(apart, "its outcome does not have classes of one type")
+        n_classes = 2 if fit.family.has_classes else len(fit.class_counts or ())
+        _require(len(classes) == n_classes, "its outcome has another number of classes")
 
 
 def _check_fit(fit: Fit) -> None:
@@ -225,6 +227,8 @@ def _check_fit(fit: Fit) -> None:
     probability = probability_of(fit)
     if probability is not None:
         _require(len(probability.naive_coef) == sizes[0], "its plain probit has other features")
+    if fit.class_counts is not None:
+        _require(len(fit.class_counts) == len(fit.spec.error_terms) + 1, "it has other cut points")
     if fit.rho_scores is not None:
         of_both = 2 * len(fit.features) + len(selection) + 5
         _require(len(fit.rho_scores) == of_both, "its scores have other parameters")

@@ -99,6 +99,11 @@ def check_model(model: Any, request: Request) -> None:
         return
     if kind == "selection":
         return
+    if model.fit_.family.is_ordered:
+        raise InputError(
+            f"predictions of {type(model).__name__} are not written to files: classes have a "
+            "probability each. Read the rows and use predict_proba, or kind 'selection'"
+        )
     if model.fit_.family.has_classes:
         if kind == "expected":
             raise InputError(

@@ -1,4 +1,4 @@
-"""Two classes as an outcome: any two labels become 0, 1 and NaN, and bad labels are explained.
+"""Classes as an outcome: labels become 0, 1 and NaN, and bad labels are explained.
 
 `LabelCounts` decides on the classes of a fit; rows in memory are one chunk of it (`read_classes`).
 `encode_classes` reads later rows by the classes of a model.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -38,8 +38,8 @@ from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
 Label = bool | int | float | str
-Classes = tuple[Label, Label]
-"""the negative and the positive class"""
+Classes = tuple[Label, ...]
+"""the negative and the positive class, or all classes of an ordered outcome, the lowest first"""
 
 # Texts that stand for nothing when an array of texts was made from missing values.
 _EMPTY_TEXTS = frozenset({"", "nan", "<na>", "nat"})
@@ -77,12 +77,12 @@ class Labels:
         return Counter({label: count for label, count in pairs if count})
 
     def encoded(self, classes: Classes) -> Floats:
-        """Return 1 for the positive class, 0 for the other, and NaN for anything else."""
+        """Return the place of each label among the classes, and NaN for anything else."""
         # The last entry is for -1, missing rows.
         value = np.full(len(self.distinct) + 1, np.nan)
         for position, label in enumerate(self.distinct):
             if label in classes:
-                value[position] = float(label == classes[1])
+                value[position] = float(classes.index(label))
         return value[self.codes]
 
     def __len__(self) -> int:
@@ -123,14 +123,19 @@ class LabelCounts:
         return (second, first) if declared == [second, first] else (first, second)
 
 
+Learn = Callable[[LabelCounts], Classes]  # tells the classes by the counts of their labels
+
+
 def _first(counts: Counter[Any]) -> Counter[Any]:
     # The first ones in row order: they do not depend on the number of workers.
     short = len(counts) <= _LABELS_KEPT
     return counts if short else Counter(dict(list(counts.items())[:_LABELS_KEPT]))
 
 
-def read_classes(y: Any, n: int, selected: Mask | None = None) -> tuple[Floats, Classes]:
-    """Read an outcome of two classes, and learn which they are.
+def read_classes(
+    y: Any, n: int, selected: Mask | None = None, learn: Learn | None = None
+) -> tuple[Floats, Classes]:
+    """Read an outcome of classes, and ``learn`` which they are; two by default.
 
     Parameters
     ----------
@@ -144,18 +149,18 @@ def read_classes(y: Any, n: int, selected: Mask | None = None) -> tuple[Floats, 
     Returns
     -------
     codes : (n,)
-        1 for the positive class, 0 for the other, NaN where missing or ignored.
-    classes : (negative, positive)
+        The place of the class, such as 1 for the positive one; NaN where missing or ignored.
+    classes : (negative, positive), or more
         In the order of an ordered category (in pandas or PyArrow; an Enum in Polars), and
         otherwise sorted as `numpy.unique` sorts.
     """
     labels = labels_of(y, n)
-    classes = LabelCounts.of(labels, selected).classes()
+    classes = (learn or LabelCounts.classes)(LabelCounts.of(labels, selected))
     return labels.encoded(classes), classes
 
 
 def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:
-    """Read an outcome by the classes that a model knows, as 1, 0 and NaN.
+    """Read an outcome by the classes that a model knows, as their places and NaN.
 
     Other labels are refused, except in rows that are not ``selected``.
     """
@@ -376,7 +381,7 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
                 "outcome that each selected row had"
             )
         if fractions or n > _MANY:
-            # scikit-learn's checks expect the first words of both sentences.
+            # scikit-learn's checks expect the first words.
             return (
                 "Only binary classification is supported. The type of the target is "
                 f"{'continuous' if fractions else 'multiclass'}. Unknown label type: y holds "
@@ -396,7 +401,10 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
     )
 
 
-_MERGE = "Merge classes until there are two, or mark others as missing with None or NaN"
+_MERGE = (
+    "Merge classes until there are two, mark others as missing, or use HeckmanOrdered if they "
+    "have an order"
+)
 # cross_val_predict numbers the classes before it fits, and missing outcomes come last.
 _NUMBERED = (
     "If 2 is a missing outcome, which scikit-learn's cross_val_predict(method='predict_proba') "

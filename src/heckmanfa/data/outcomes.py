@@ -93,12 +93,12 @@ class OutcomeCounts:
 
 
 def check_outcomes(
-    counts: OutcomeCounts, n_rows: int, classes: tuple[Any, Any] | None = None
+    counts: OutcomeCounts, n_rows: int, classes: tuple[Any, ...] | None = None
 ) -> None:
     """Refuse outcomes that carry no information; warn about amounts that take only two values.
 
-    ``n_rows`` is the number of rows given, selected or not. ``classes`` are the two classes that
-    outcomes of 0 and 1 stand for; None if outcomes are amounts.
+    ``n_rows`` is the number of rows given, selected or not. ``classes`` are what outcomes of 0, 1
+    and so on stand for; None if outcomes are amounts. More than two are counted by the fit.
     """
     n, low, high = counts.rows, counts.low, counts.high
     if n == 0:
@@ -112,7 +112,8 @@ def check_outcomes(
             "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
         )
     if classes is not None:
-        _check_classes(counts, classes)
+        if len(classes) == 2:
+            _check_classes(counts, classes)
         return
     if low == high:
         raise ConstantOutcomeError(
@@ -135,7 +136,7 @@ def check_outcomes(
         )
 
 
-def _check_classes(counts: OutcomeCounts, classes: tuple[Any, Any]) -> None:
+def _check_classes(counts: OutcomeCounts, classes: tuple[Any, ...]) -> None:
     """Refuse outcomes of 0 and 1 that are all of one class, or nearly."""
     positive = np.array([counts.highest, counts.highest_weight]) * (counts.high == 1)
     both = np.array([counts.rows, counts.weight])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.missing_features import GapCounts
-from heckmanfa.data.outcome_classes import Classes, LabelCounts, Labels
+from heckmanfa.data.outcome_classes import Classes, LabelCounts, Labels, Learn
 from heckmanfa.data.outcomes import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
     RowCounts,
@@ -200,8 +200,10 @@ def _labels_of_chunk(chunk: Chunk) -> LabelCounts:
     return LabelCounts.of(labels, status.selected & status.kept)
 
 
-def learn_classes(source: RowSource) -> tuple[RowSource, Classes]:
+def learn_classes(source: RowSource, learn: Learn | None = None) -> tuple[RowSource, Classes]:
     """Return the rows with 0 and 1 as their outcome, and the classes that these stand for.
+
+    ``learn`` is as in `heckmanfa.data.outcome_classes.read_classes`.
 
     One pass reads the outcome, who is selected and weights, but no feature. Classes that the source
     has learned before are kept.
@@ -210,7 +212,7 @@ def learn_classes(source: RowSource) -> tuple[RowSource, Classes]:
         return source, source.classes
     reading = Reading((), rows_per_block(source.n_features))
     counted = source.reading_outcome("labels").run(_count_labels, reading)
-    classes = sum(counted, LabelCounts()).classes()
+    classes = (learn or LabelCounts.classes)(sum(counted, LabelCounts()))
     return source.reading_outcome(classes), classes
 
 

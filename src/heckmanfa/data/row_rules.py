@@ -314,11 +314,11 @@ def _count(mask: Array) -> int:
 _SHOWN = 10
 
 
-def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, Any] | None = None) -> None:
+def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, ...] | None = None) -> None:
     """Refuse rows that carry no information; warn about amounts that take only two values.
 
-    ``n_selection`` is the number of selection features. ``classes`` are the two classes that
-    outcomes of 0 and 1 stand for; None if outcomes are amounts.
+    ``n_selection`` is the number of selection features. ``classes`` are what outcomes
+    of 0, 1 and so on stand for; None if outcomes are amounts.
     """
     check_outcomes(counts.outcomes, counts.total, classes)
     if counts.unselected and counts.kept <= n_selection + 1:

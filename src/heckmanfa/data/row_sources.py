@@ -22,8 +22,8 @@ from heckmanfa.data.arrays import Floats, product
 from heckmanfa.data.rows import Block, Positions, Source
 from heckmanfa.errors import DataError, InputError
 
-OutcomeAs = Literal["numbers", "labels"] | tuple[Any, Any]
-"""how a source reads its outcome: as numbers, as `Labels`, or as 0 and 1 for two classes"""
+OutcomeAs = Literal["numbers", "labels"] | tuple[Any, ...]
+"""how a source reads its outcome: as numbers, as `Labels`, or as the places of classes"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from heckmanfa.data.dask_rows import dask_source
 from heckmanfa.data.missing_features import LostRows, explain_lost, warn_of_lost
 from heckmanfa.data.outcome_classes import (
     Classes,
+    Learn,
     check_length,
     check_outcome_given,
     encode_classes,
@@ -157,25 +158,27 @@ def read_rows(
     beside: Array | None = None,
     binary: bool = False,
     classes: Classes | None = None,
+    learn: Learn | None = None,
     transform: OutcomeTransform | None = None,
 ) -> DecidedRows:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
-    outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds. Amounts are
-    read on the scale that ``transform`` names.
+    outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds, or as
+    ``learn`` tells the classes of one that may have more. Amounts are read on the scale that
+    ``transform`` names.
     """
     tensors = beside is not None
     flagged = None if selected is None else flags(on_host(selected), n)
     weights = None if sample_weight is None else read_weights(on_host(sample_weight), n)
     outcome: Array
-    if binary:
+    if binary or learn is not None:
         # Rows without weight are left out, as if they were not there.
         used = flagged
         if weights is not None:
             used = weights > 0 if flagged is None else flagged & (weights > 0)
         if classes is None:
-            outcome, classes = read_classes(y, n, used)
+            outcome, classes = read_classes(y, n, used, learn)
         else:
             outcome = encode_classes(y, n, classes, used)
     else:
@@ -202,6 +205,7 @@ def read_sample(
     required: Positions | None = None,
     binary: bool = False,
     classes: Classes | None = None,
+    learn: Learn | None = None,
     transform: OutcomeTransform | None = None,
 ) -> Sample:
     """Read the rows of a fit: who is selected, who is left out, and why.
@@ -209,7 +213,7 @@ def read_sample(
     ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
     each equation; the ``required``, by default the former, must be known in every row, others in
-    selected rows. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
+    selected rows. ``binary``, ``classes``, ``learn`` and ``transform`` are as in `read_rows`.
     """
     columns, sizes = sorted({*selection, *prediction}), (len(selection), len(prediction))
     everywhere = np.isin(columns, list(selection if required is None else required))
@@ -220,10 +224,10 @@ def read_sample(
     rows: Rows
     if isinstance(source, RowSource):
         # The source itself knows y and the others.
-        if binary and classes is not None:
+        if (binary or learn is not None) and classes is not None:
             source = source.reading_outcome(classes)
-        elif binary:
-            source, classes = learn_classes(source)
+        elif binary or learn is not None:
+            source, classes = learn_classes(source, learn)
         lengths, counts = count_parts(source, columns, everywhere, transform, dummies)
         if source.drops_missing:
             lost = counts.gaps.lost(table.sources(columns))
@@ -243,6 +247,7 @@ def read_sample(
             beside=source if table.tensors else None,
             binary=binary,
             classes=classes,
+            learn=learn,
             transform=transform,
         )
         weight, kept, classes = read.weight, read.status.kept, read.classes

@@ -157,7 +157,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 prediction,
                 selection,
                 data,
-                labels=cls.family.has_classes,
+                labels=cls.family.reads_labels,
                 weight=sample_weight,
                 reference={**moved, **asked},
             )
@@ -428,7 +428,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         if selected is None and fit.origin.selected_given:
             selected = self._on_rows(X, "_selected_by_formula", "selected")
         if y is None and is_dask(X):
-            dtype = object if fit.family.has_classes else np.float64
+            dtype = object if fit.family.reads_labels else np.float64
             y = self._lazily(X, "_outcome_by_formula", "outcome", dtype=dtype)
         elif y is None:
             y = self._outcome_by_formula(X)
@@ -438,7 +438,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
     def _outcome_by_formula(self, X: Any) -> NDArray[Any]:
         design = self.fit_.origin.design
         assert design is not None
-        return design.outcome_of(X, labels=self.fit_.family.has_classes)
+        return design.outcome_of(X, labels=self.fit_.family.reads_labels)
 
     def _selected_by_formula(self, X: Any) -> Floats:
         design = self.fit_.origin.design

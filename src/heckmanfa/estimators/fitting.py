@@ -24,6 +24,7 @@ from heckmanfa.data.fitted_levels import (
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.formula_levels import FactorsLeft
 from heckmanfa.data.missing_features import explain_lost
+from heckmanfa.data.ordered_classes import plain_classes
 from heckmanfa.data.outcomes import refuse_logarithm
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source
@@ -31,6 +32,7 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Choose, Family, Fit, Origin, PassedRows, Spec, fit_model, sample_of
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.newton import read_start
+from heckmanfa.results.cut_points import cut_values
 from heckmanfa.results.distribution import FEW_CLUSTERS, NullDistribution
 from heckmanfa.text.option_types import CovType, Method
 from heckmanfa.text.option_words import option
@@ -265,7 +267,14 @@ def make_spec(
         unknown=estimator.unknown,
         n_terms=getattr(estimator, "n_terms", None),
         intercept=getattr(estimator, "intercept", None),
+        class_order=_class_order(estimator),
     )
+
+
+def _class_order(estimator: Any) -> tuple[Any, ...]:
+    """Return the classes of an ordered outcome as the user lists them; empty if not."""
+    classes = getattr(estimator, "classes", None)
+    return () if classes is None else plain_classes(classes)
 
 
 def _method(estimator: Any) -> Method:
@@ -288,7 +297,7 @@ def _cov_type(estimator: Any) -> CovType | None:
 
 def attributes(fit: Fit) -> dict[str, Any]:
     """Return the public attributes of a fitted model, and the fit itself."""
-    columns, classes = fit.spec.columns, fit.classes
+    columns, classes = fit.spec.columns, fit.origin.classes
     known = {
         "_fit": fit,
         "selection_coef_": fit.selection_coef,
@@ -321,6 +330,8 @@ def attributes(fit: Fit) -> dict[str, Any]:
         known["classes_"] = np.array(classes)
         for name in ("imr_coef_", "sigma_", "adjusted_r2_"):
             del known[name]
+    if fit.ordered_classes is not None:
+        known["cut_points_"] = cut_values(fit)
     return known
 
 

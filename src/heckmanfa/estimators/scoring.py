@@ -63,6 +63,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "rho": [_CORRELATION, None],
     "n_terms": [Interval(Integral, 1, LONGEST, closed="both"), None],
     "intercept": [one_of("at infinity"), None],
+    "classes": _COLUMNS,
     "outcome_transform": [one_of("log", "log1p"), None],
     "categorical_features": ["array-like", one_of("from_dtype"), None],
     "reference": [dict, None],

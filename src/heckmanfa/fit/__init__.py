@@ -16,12 +16,14 @@ from heckmanfa.fit.making import (
     sample_of,
 )
 from heckmanfa.fit.series import SERIES
+from heckmanfa.fit.ordered import ORDERED
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
     "LINEAR",
     "SERIES",
+    "ORDERED",
     "Choice",
     "Choose",
     "Family",

@@ -6,6 +6,7 @@ families are in `linear` and `binary`; CONTRIBUTING.md says how to add one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -37,6 +38,8 @@ Capability = Literal[
     "refits",
     "single outcome equation",
     "single rho",
+    "report",
+    "specification tests",
 ]
 """what only some families support; see `Family.can`"""
 
@@ -73,6 +76,8 @@ class Details:
     """what gives robust or cluster standard errors at any given rho"""
     guards: LikelihoodGuards | None = None
     """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
+    class_counts: tuple[float, ...] | None = None
+    """selected rows of each class of an ordered outcome, the lowest first"""
 
     left_out_errors: tuple[float, ...] = ()
     """mean squared leave-one-out errors of series of 1, 2, ... terms; empty unless these chose"""
@@ -221,7 +226,11 @@ class Family:
     """(moments, probit, rows, features, kind, start, alone): other features by maximum likelihood,
     or the reason why not"""
     has_classes: bool = False
-    """whether outcomes are labels of classes, so that expectations are probabilities"""
+    """whether outcomes are labels of two classes, so that expectations are probabilities"""
+    is_ordered: bool = False
+    """whether outcomes are labels of ordered classes, so that expectations are of a latent one"""
+    of_classes: Callable[[int], Family] | None = None
+    """(number): the family of an outcome of so many classes; None if the data need not tell that"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
     varying_terms: Callable[[Any], tuple[str, ...]] = no_terms
@@ -230,6 +239,11 @@ class Family:
     """covariances that it has, the usual one first"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether outcomes are labels of classes, two or more."""
+        return self.has_classes or self.is_ordered
 
     @property
     def term_names(self) -> tuple[str, ...]:
@@ -270,6 +284,9 @@ class Family:
             "refits": self.refit is not None,
             "single outcome equation": PREDICTION.name in {each.name for each in self.equations},
             "single rho": self.correlation is not None,
+            # What every family has that does not say that it lacks it.
+            "report": "report" not in self.words.lacking,
+            "specification tests": "specification tests" not in self.words.lacking,
         }
         return follows.get(capability, capability in self.supports)
 
@@ -281,6 +298,9 @@ class Family:
 
 
 _FAMILIES: dict[str, Family] = {}
+_BY_NUMBER: dict[str, Callable[[int], Family]] = {}
+# A name such as "ordered5".
+_NUMBERED = re.compile(r"([a-z]+)([0-9]{1,3})")
 
 
 def register(family: Family) -> Family:
@@ -289,13 +309,32 @@ def register(family: Family) -> Family:
     return family
 
 
+def register_by_number(family: Family) -> Family:
+    """Let them know a family, and those of outcomes of so many classes, such as "ordered5"."""
+    assert family.of_classes is not None
+    _BY_NUMBER[family.name] = family.of_classes
+    return register(family)
+
+
+def _find(name: str) -> Family | None:
+    """Return a registered family, or make that of a number of classes; None if it has no name."""
+    numbered = _NUMBERED.fullmatch(name)
+    if name in _FAMILIES or numbered is None or numbered[1] not in _BY_NUMBER:
+        return _FAMILIES.get(name)
+    try:
+        return register(_BY_NUMBER[numbered[1]](int(numbered[2])))
+    except InputError:
+        return None
+
+
 def is_family(name: str) -> bool:
     """Whether a family is registered under a name."""
-    return name in _FAMILIES
+    return _find(name) is not None
 
 
 def family_named(name: str) -> Family:
     """Return a registered family."""
-    if name not in _FAMILIES:
+    family = _find(name)
+    if family is None:
         raise InputError(f"there is no family {name!r}; there are {', '.join(sorted(_FAMILIES))}")
-    return _FAMILIES[name]
+    return family

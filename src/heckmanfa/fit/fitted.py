@@ -15,7 +15,8 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import check_unknown
-from heckmanfa.data.outcome_classes import Classes
+from heckmanfa.data.ordered_classes import OrderedClasses
+from heckmanfa.data.outcome_classes import Classes, Learn
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.fit.family import Details, Family, family_named
 from heckmanfa.fit.way import Way, way_of
@@ -73,11 +74,18 @@ class Spec:
     """terms of a series in the selection index; None before cross-validation has chosen"""
     intercept: InterceptAt | None = None
     """where a series identifies the intercept; None is nowhere"""
+    class_order: tuple[Any, ...] = ()
+    """classes of an ordered outcome as the user lists them, the lowest first; empty if not"""
 
     @property
     def family(self) -> Family:
         """Return what makes the model the one that it is."""
         return family_named(self.outcome_kind)
+
+    @property
+    def learn_classes(self) -> Learn | None:
+        """Return what tells the classes of an ordered outcome; None if it has no more than two."""
+        return OrderedClasses(self.class_order).of if self.family.is_ordered else None
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
@@ -159,7 +167,7 @@ class Origin:
     outcome: str | None = None
     """name of the outcome, if it came with one"""
     classes: Classes | None = None
-    """of a binary outcome: the class coded 0 and the class coded 1, as plain Python values"""
+    """what the codes from 0 on stand for, as plain Python values; None if outcomes are amounts"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +259,15 @@ class Fit:
     @property
     def classes(self) -> tuple[Any, Any] | None:
         """The negative and the positive class of a binary outcome."""
-        return self.origin.classes
+        if self.origin.classes is None or not self.family.has_classes:
+            return None
+        negative, positive = self.origin.classes
+        return negative, positive
+
+    @property
+    def ordered_classes(self) -> Classes | None:
+        """All classes of an ordered outcome, the lowest first."""
+        return self.origin.classes if self.family.is_ordered else None
 
     @property
     def dependence_terms(self) -> tuple[str, ...]:
@@ -325,6 +341,11 @@ class Fit:
         """Its estimate by maximum likelihood, with its standard error."""
         self.family.require("single rho")
         return self.errors["rho"].transformed
+
+    @property
+    def class_counts(self) -> tuple[float, ...] | None:
+        """As in `Details`."""
+        return None if self.details is None else self.details.class_counts
 
     @property
     def own_scale(self) -> OwnScale | None:

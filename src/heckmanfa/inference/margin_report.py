@@ -143,10 +143,11 @@ class Margins(JointNumbers):
         Returns
         -------
         DataFrame
-            Columns target ("marginal", "selected", "unselected", "expected", "selection"), over
-            (the group) and at_… (the value of each fixed column) if these were asked for, term,
-            change ("slope", "0 to 1", or from one category to another), estimate, std_error,
-            statistic (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does
+            Columns target ("marginal", "selected", "unselected", "expected", "selection"), class
+            (of an ordered outcome), over (the group) and at_… (the value of each fixed column) if
+            these were asked for, term, change ("slope", "0 to 1", or from one category to another),
+            estimate, std_error, statistic (z; t with a cluster covariance), p_value, ci_low,
+            ci_high. If the target does
             not depend on the feature, the effect and its standard error are 0, and statistic and
             p-value are NaN. Average predictions have no term and no change.
         """
@@ -247,7 +248,7 @@ class Margins(JointNumbers):
 
     def _cell_pairs(self, pairs: str) -> list[tuple[dict[str, Any], dict[int, float]]]:
         n_cells, n_each = len(self.cells), max(len(self.contrasts), 1)
-        kept = [name for name in ("target", "term", "change") if name in self.labels]
+        kept = [name for name in ("target", "class", "term", "change") if name in self.labels]
         lines = []
         for start in range(0, len(self.table), n_cells * n_each):
             for change in range(n_each):
@@ -307,7 +308,7 @@ class Margins(JointNumbers):
             names = listed([name for name, _ in self.cells[0].fixed])
             where += f", with {names} fixed"
         title = "Average predictions" if self.predictions else "Marginal effects"
-        drop = [name for name in self.labels if name not in ("term", "change")]
+        drop = [name for name in self.labels if name not in ("class", "term", "change")]
         printed = self.table.drop(columns=drop)
         cells = [self._cell_of(place) for place in range(len(printed))]
         if self.cells[0].fixed:
@@ -359,7 +360,7 @@ class MarginDifferences(JointNumbers):
         """Return the parts of the report: a table for each target, then the notes."""
         what = "predictions" if self.predictions else "effects"
         title = f"Differences of {what} between {self.between}: after less before"
-        kept = ("term", "change", "before", "after")
+        kept = ("class", "term", "change", "before", "after")
         printed = self.table.drop(columns=[name for name in self.labels if name not in kept])
         if self.between == "levels" and any(self.cells):
             printed.insert(0, "cell", self.cells)

@@ -19,6 +19,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.array_changes import array_rows
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
+from heckmanfa.inference.class_margins import class_effects, quantities_of
 from heckmanfa.inference.effect_cells import (
     Blocks,
     Cell,
@@ -68,7 +69,7 @@ def margins(
 ) -> Margins:
     """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
-    check_scale(scale, binary=fit.family.has_classes)
+    check_scale(scale, binary=fit.family.reads_labels)
     match_rows({"X": X, "over": over, "sample_weight": sample_weight})
     where = read_where(at, over, what)
     if where.predictions and features is not None:
@@ -88,17 +89,27 @@ def margins(
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
         rows = read(fit, X, estimates, where, features, sample_weight)
-        _refuse_many(len(kinds) * len(rows.cells) * max(len(rows.changes), 1))
-        effects, error, limits, covariance = judged(
-            fit,
-            estimates,
-            lambda own: _over_cells(own, targets, rows),
-            conf_level=conf_level,
-        )
+        # Of ordered classes, each but that of selection stands for as many numbers as classes.
+        quantities = quantities_of(fit, kinds)
+        _refuse_many(len(quantities) * len(rows.cells) * max(len(rows.changes), 1))
+        if fit.ordered_classes is not None:
+            predicted = 1.0 if where.predictions else 0.0
+            effects, error, covariance = class_effects(
+                fit, estimates, targets, lambda own, asked: _over_cells(own, asked, rows), predicted
+            )
+            limits = None
+        else:
+            effects, error, limits, covariance = judged(
+                fit,
+                estimates,
+                lambda own: _over_cells(own, targets, rows),
+                conf_level=conf_level,
+            )
+    targets = [quantity[0] for quantity in quantities_of(fit, targets)]
     no_effect = _without_effect(targets, rows, where, estimates)
     effects[no_effect], error[no_effect] = 0.0, 0.0
     covariance[no_effect], covariance[:, no_effect] = 0.0, 0.0
-    table = _labelled(kinds, rows, where)
+    table = _labelled(quantities, rows, where)
     labels = tuple(table.columns)
     table = table.assign(**reference.columns(effects, error, conf_level))
     if limits is not None:
@@ -151,15 +162,21 @@ def _margin_cell(cell: Cell, names: Sequence[str], over: Any) -> MarginCell:
     return MarginCell(fixed, cell.group, over if isinstance(over, str) else GROUP, cell.n_rows)
 
 
-def _labelled(kinds: Sequence[str], rows: EffectRows, where: Where) -> pd.DataFrame:
-    """Return the columns of a table that say which number is which."""
-    names = ["target", *(["over"] if where.over is not None else [])]
+def _labelled(
+    quantities: Sequence[tuple[Any, ...]], rows: EffectRows, where: Where
+) -> pd.DataFrame:
+    """Return the columns of a table that say which number is which.
+
+    A quantity is a target, or a target and a class.
+    """
+    names = ["target", "class"][: len(quantities[0])]
+    names += ["over"] if where.over is not None else []
     names += [f"at_{name}" for name in rows.fixed]
     names += [] if where.predictions else ["term", "change"]
     groups = where.over is not None
     lines = [
-        (target, *([cell.group] if groups else []), *cell.fixed, *change)
-        for target in kinds
+        (*quantity, *([cell.group] if groups else []), *cell.fixed, *change)
+        for quantity in quantities
         for cell in rows.cells
         for change in ([()] if where.predictions else [change[:2] for change in rows.changes])
     ]
@@ -194,7 +211,12 @@ def _levels(blocks: Blocks) -> Blocks:
 
 
 def _positive(fit: Fit) -> str:
-    """Return the positive class of a binary outcome as sentences write it; empty if linear."""
+    """Return the positive class of a binary outcome as sentences write it; empty if linear.
+
+    Of ordered classes, tables have a column of them.
+    """
+    if fit.ordered_classes is not None:
+        return "class"
     return "" if fit.classes is None else class_label(fit.classes[1])
 
 
@@ -286,7 +308,7 @@ def _notes(
     notes = ["Standard errors use the delta method, with these rows held fixed."]
     if {*kinds} - {"selection"}:
         notes += scale_notes(fit.spec.outcome_transform, scale, where.predictions)
-    if fit.family.has_classes:
+    if fit.family.reads_labels:
         are = "are" if where.predictions else "are on"
         notes.append(f"{what} {are} probabilities: 0.01 is one percentage point.")
     if fit.way.is_average:

@@ -102,7 +102,7 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
             design = FormulaDesign.build(
                 *fit.origin.design.texts,
                 X,
-                labels=fit.family.has_classes,
+                labels=fit.family.reads_labels,
                 weight=sample_weight,
                 reference=fit.origin.design.reference,
             )
@@ -123,7 +123,7 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
         columns = spec.columns.as_fitted()
         table = read_features(X if source is None else source, columns, unknown="missing")
         passed = PassedRows(X, y, selected, sample_weight, groups)
-        sample = sample_of(spec, table, passed, fit.classes)
+        sample = sample_of(spec, table, passed, fit.origin.classes)
     return ReadRows(table, sample, design)
 
 

@@ -77,6 +77,7 @@ def specification_tests(
 ) -> SpecificationTests | BinarySpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`."""
     fit.family.require("single rho")
+    fit.family.require("specification tests")
     read, notes = _read_tested(fit, passed)
     with one_blas_thread():
         index = SelectionIndex.of(read.probit)

@@ -129,13 +129,13 @@ def log_bivariate_cdf(h: ArrayLike, k: ArrayLike, rho: ArrayLike, sign: ArrayLik
     own = xp.where(third > 0.0, xp.ones_like(first), -xp.ones_like(first)) * sign
     result, trusted = xp.empty_like(first), xp.zeros_like(first, dtype=xp.bool)
     if common is not None:
-        for rows in _chunks(first):
-            result[rows], trusted[rows] = _central(first[rows], second[rows], own[rows], common)
+        for rows in chunks(first):
+            result[rows], trusted[rows] = central_cdf(first[rows], second[rows], own[rows], common)
         # The logarithm of a probability close to one needs the digits of its complement.
         trusted = trusted & (result < 0.5)
         result = xp.log(xp.where(trusted, result, xp.ones_like(result)))
     (hard,) = xp.nonzero(~trusted)
-    for some in _chunks(hard):
+    for some in chunks(hard):
         rows = hard[some]
         rest = 1.0 - xp.abs(third[rows])
         rest = xp.where(rest < 0.0, xp.full_like(rest, math.nan), rest)
@@ -160,13 +160,13 @@ def log_cdf_and_slopes(
     results = tuple(xp.empty_like(h) for _ in range(4))
     trusted = xp.empty_like(h, dtype=xp.bool)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        for rows in _chunks(h):
+        for rows in chunks(h):
             *parts, trusted[rows] = _central_slopes(h[rows], k[rows], own[rows], rho)
             for result, value in zip(results, parts, strict=True):
                 result[rows] = value
         if not xp.all(trusted):
             (hard,) = xp.nonzero(~trusted)
-            for some in _chunks(hard):
+            for some in chunks(hard):
                 rows = hard[some]
                 exact = _exact_slopes(h[rows], k[rows], own[rows], rho)
                 for result, value in zip(results, exact, strict=True):
@@ -180,8 +180,8 @@ def _central_slopes(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Log Phi2, its slopes in h, k and the atanh of the row's own rho, and where they are right."""
     xp = namespace(h)
-    w_h, w_k = (edge / rho.scale for edge in _edges(h, k, sign, rho.rest))
-    cdf, trusted = _central(h, k, sign, rho)
+    w_h, w_k = (edge / rho.scale for edge in edges(h, k, sign, rho.rest))
+    cdf, trusted = central_cdf(h, k, sign, rho)
     over_cdf = 1.0 / (2.0 * cdf)
     density_h = xp.exp(-0.5 * (h * h + _LOG_2PI)) * over_cdf
     slope_h = density_h * erfc(-_SQRT_HALF * w_h)
@@ -195,7 +195,7 @@ def _exact_slopes(
 ) -> tuple[Array, Array, Array, Array]:
     """Log Phi2 and the same slopes from sums of positive terms."""
     xp = namespace(h)
-    w_h, w_k = (edge / rho.scale for edge in _edges(h, k, sign, rho.rest))
+    w_h, w_k = (edge / rho.scale for edge in edges(h, k, sign, rho.rest))
     value = _log_exact(h, k, sign, xp.full_like(h, rho.rest))
     log_h = -0.5 * (h * h + _LOG_2PI) - value
     slope_h = xp.exp(log_h + log_ndtr(w_h))
@@ -204,7 +204,7 @@ def _exact_slopes(
     return value, slope_h, slope_k, slope_t
 
 
-def _central(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, Array]:
+def central_cdf(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, Array]:
     """Phi2 by Plackett's integral, and where its relative error is small."""
     xp = namespace(h)
     if not rho.t <= _LARGEST_T:
@@ -229,19 +229,20 @@ def _exp(values: Array) -> Array:
 def _rule(t: float) -> tuple[Floats, Floats]:
     """Exponents (2, q) of (h + k)^2 and (h - k)^2, and weights (q,)."""
     # Measured over arguments up to 6: the error is then below 2e-13.
-    nodes, weights = _legendre(2 * math.ceil(4.0 + 6.0 * t))
+    nodes, weights = legendre(2 * math.ceil(4.0 + 6.0 * t))
     y = 0.5 * t * (nodes + 1.0)
     exponents = np.stack([np.exp(-2.0 * y), np.exp(2.0 * y)])
     return -0.125 * (1.0 + exponents), 0.5 * t * weights / (2.0 * np.pi * np.cosh(y))
 
 
 @lru_cache(maxsize=64)
-def _legendre(count: int) -> tuple[Floats, Floats]:
+def legendre(count: int) -> tuple[Floats, Floats]:
+    """Nodes on [-1, 1] and weights of Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return nodes, weights
 
 
-def _chunks(array: Array) -> Iterator[slice]:
+def chunks(array: Array) -> Iterator[slice]:
     """Slices of rows small enough for the processor's cache, or for a GPU's memory."""
     on_gpu = is_tensor(array) and array.is_cuda
     step = _ROWS_ON_GPU if on_gpu else _ROWS
@@ -277,7 +278,7 @@ def _log_exact(h: Array, k: Array, sign: Array, rest: Array) -> Array:
     return result
 
 
-def _edges(h: Array, k: Array, sign: Array | float, rest: Array | float) -> tuple[Array, Array]:
+def edges(h: Array, k: Array, sign: Array | float, rest: Array | float) -> tuple[Array, Array]:
     """Both w_h s = k - rho h and w_k s = h - rho k, without cancellation as |rho| nears 1."""
     return (k - sign * h) + sign * rest * h, (h - sign * k) + sign * rest * k
 
@@ -286,7 +287,7 @@ def _scaled_edges(h: Array, k: Array, sign: float, rest: Array) -> tuple[Array, 
     """w_h, w_k and s."""
     xp = namespace(h)
     scale = xp.sqrt(rest * (2.0 - rest))
-    first, second = _edges(h, k, sign, rest)
+    first, second = edges(h, k, sign, rest)
     return first / scale, second / scale, scale
 
 
@@ -382,11 +383,11 @@ def _log_with_band(h: Array, k: Array, log_corner: Array) -> Array:
     return xp.where(
         outside < 0.5,
         xp.log1p(-xp.where(outside < 0.5, outside, 0.5)),
-        xp.logaddexp(_log_between(low, high), log_corner),
+        xp.logaddexp(log_between(low, high), log_corner),
     )
 
 
-def _log_between(low: Array, high: Array) -> Array:
+def log_between(low: Array, high: Array) -> Array:
     """Log of Phi(high) - Phi(-low), minus infinity where that is not positive; low <= high."""
     xp = namespace(low)
     width = low + high

@@ -78,9 +78,14 @@ class JointProblem(ABC):
         return sum(len(back) for back in self.backs.values())
 
     @property
+    def error_terms(self) -> tuple[ErrorTerm, ...]:
+        """Parameters of the errors in theta's order: ``ends``, unless the data say how many."""
+        return self.ends
+
+    @property
     def size(self) -> int:
         """Number of parameters, d."""
-        return self.n_coefficients + len(self.ends)
+        return self.n_coefficients + len(self.error_terms)
 
     def equation(self, name: str) -> slice:
         """Return where the coefficients of an equation are in theta."""
@@ -103,12 +108,12 @@ class JointProblem(ABC):
 
     def place(self, name: str) -> int:
         """Return where a parameter of the errors is in theta."""
-        return self.n_coefficients + [term.name for term in self.ends].index(name)
+        return self.n_coefficients + [term.name for term in self.error_terms].index(name)
 
     @property
     def rho(self) -> int | None:
         """Where theta has the one correlation of the errors; None if there are several or none."""
-        name = single_correlation(self.ends)
+        name = single_correlation(self.error_terms)
         return None if name is None else self.place(name)
 
     def all_but(self, place: int) -> NDArray[np.intp]:
@@ -118,12 +123,12 @@ class JointProblem(ABC):
     @property
     def scales(self) -> list[int]:
         """Positions in theta of log scales, which follow the units of the outcome."""
-        return [self.place(term.name) for term in self.ends if term.in_units]
+        return [self.place(term.name) for term in self.error_terms if term.in_units]
 
     @property
     def correlations(self) -> list[int]:
         """Positions in theta of atanh correlations."""
-        return [self.place(term.name) for term in self.ends if term.is_correlation]
+        return [self.place(term.name) for term in self.error_terms if term.is_correlation]
 
 
 @dataclass(frozen=True)

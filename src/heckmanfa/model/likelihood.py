@@ -380,8 +380,8 @@ def _estimates(
     return {
         "features": features,
         "equations": equations,
-        "errors": {term.name: value for term, value in zip(problem.ends, ends, strict=True)},
-        "terms": problem.ends,
+        "errors": {term.name: value for term, value in zip(problem.error_terms, ends, strict=True)},
+        "terms": problem.error_terms,
         "covariance": symmetric(back @ inner @ back.T),
         "inner_params": best,
         "inner_covariance": inverse,

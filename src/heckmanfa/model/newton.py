@@ -254,7 +254,9 @@ def inner_parameters(problem: JointProblem, params: Floats) -> Floats:
     order = problem.input_order
     if len(params) != problem.size:
         *equations, selection = (f"{len(problem.backs[name])} of the {name}" for name in order)
-        ends = [f"{term.transform.name} {term.name}" for term in problem.ends if term.transform]
+        ends = [
+            f"{term.transform.name} {term.name}" for term in problem.error_terms if term.transform
+        ]
         raise InputError(
             f"start has {len(params)} entries, but this model has {problem.size} parameters: "
             f"{', '.join(f'{text} equation' for text in equations)} and {selection} equation (each "

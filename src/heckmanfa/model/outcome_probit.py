@@ -39,27 +39,35 @@ from heckmanfa.text.wording import MAX_NAMES, plural
 
 @dataclass(frozen=True)
 class OutcomeRows(RowsView):
-    """Selected rows of a fit; ``selected`` of their blocks is whether the outcome is 1."""
+    """Selected rows of a fit; ``selected`` of their blocks is whether the outcome is 1.
+
+    Or, of classes that are numbered from 0, whether it is ``above`` a number between two of them.
+    """
+
+    above: float = 0.5
 
     def map(
         self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for the selected rows of every block, in row order."""
-        return self.rows.map(_on_outcome, function, args, columns=columns, merge=merge)
+        return self.rows.map(_on_outcome, self.above, function, args, columns=columns, merge=merge)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> OutcomeRows:
         """Return the rows where ``function(block, *args)`` is False; unselected rows all stay."""
-        return OutcomeRows(self.rows.without(_marked, function, args, columns=columns))
+        args = self.above, function, args
+        return OutcomeRows(self.rows.without(_marked, *args, columns=columns), self.above)
 
 
-def _on_outcome(block: Block, function: BlockFunction, args: tuple[Any, ...]) -> Any:
+def _on_outcome(block: Block, above: float, function: BlockFunction, args: tuple[Any, ...]) -> Any:
     chosen = block.only_selected()
-    return function(replace(chosen, selected=chosen.outcome > 0.5), *args)
+    return function(replace(chosen, selected=chosen.outcome > above), *args)
 
 
-def _marked(block: Block, function: Callable[..., Mask], args: tuple[Any, ...]) -> Array:
+def _marked(
+    block: Block, above: float, function: Callable[..., Mask], args: tuple[Any, ...]
+) -> Array:
     marks = namespace(block.selected).zeros_like(block.selected)
-    marks[block.selected] = _on_outcome(block, function, args)
+    marks[block.selected] = _on_outcome(block, above, function, args)
     return marks
 
 

@@ -13,7 +13,7 @@ with many rows, a sample gives: all rows are then read three or four times.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from heckmanfa.model.joint_problem import (
 from heckmanfa.model.likelihood import Doubt, JointMaximum, maximize, maximize_held
 from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import ProbitStarts, Start, newton, newton_step
+from heckmanfa.model.newton import ProbitStarts, Start, StartsByRho, newton, newton_step
 from heckmanfa.model.probit import Probit, pilot_of
 from heckmanfa.text.option_words import instead, option
 
@@ -76,16 +76,11 @@ def average_slopes(
 
 
 @dataclass(frozen=True)
-class ProbitMaximum(JointMaximum):
-    """Maximum-likelihood estimates of the Heckman probit."""
+class FlatMaximum(JointMaximum):
+    """Maximum-likelihood estimates of an outcome of classes, whose likelihood is bounded."""
 
-    usual_start: ClassVar[str] = "two separate probits"
-    # The likelihood is bounded: what is not its highest point is not the estimate.
+    # What is not the highest point of a bounded likelihood is not the estimate.
     hiding: ClassVar[frozenset[Doubt]] = frozenset({"boundary", "flat", "lower"})
-    mean_slopes: Floats
-    """(2,) average of phi(x'beta) over the selected rows, and of the plain probit's phi(x'b)"""
-    mean_slope_gradients: Floats
-    """(1 + J, 2) their derivatives in beta and in b"""
 
     @property
     def instead(self) -> str:
@@ -115,6 +110,25 @@ class ProbitMaximum(JointMaximum):
         """
         size = abs(self.atanh_rho)
         return size >= BOUNDARY_ATANH and not self.atanh_rho_variance < size**2
+
+    def settled(self, *, free: bool) -> Self:
+        """Return what is reported; a ``free`` rho that levelled off has not converged.
+
+        Replicates keep it: without those near |rho| = 1, intervals would be too short.
+        """
+        levelled = free and self.levelled_off
+        return replace(self, converged=self.converged and not levelled).reported()
+
+
+@dataclass(frozen=True)
+class ProbitMaximum(FlatMaximum):
+    """Maximum-likelihood estimates of the Heckman probit."""
+
+    usual_start: ClassVar[str] = "two separate probits"
+    mean_slopes: Floats
+    """(2,) average of phi(x'beta) over the selected rows, and of the plain probit's phi(x'b)"""
+    mean_slope_gradients: Floats
+    """(1 + J, 2) their derivatives in beta and in b"""
 
 
 def fit_probit_likelihood(
@@ -153,12 +167,10 @@ def fit_probit_likelihood(
         mean_slopes=slopes.mean,
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
     )
-    # Replicates keep it: without those near |rho| = 1, intervals would be too short.
-    levelled = rho is None and not alone and reached.levelled_off
-    return replace(reached, converged=reached.converged and not levelled).reported()
+    return reached.settled(free=rho is None and not alone)
 
 
-def probit_start(rows: Rows, problem: ProbitProblem, starts: ProbitStarts) -> Floats:
+def probit_start(rows: Rows, problem: SelectionProblem, starts: StartsByRho) -> Floats:
     """Return the separate probits, corrected to first order for a rho from a few passes.
 
     The first rho comes from one Newton step at rho = 0. If there are many rows, a sample's optimum
@@ -178,7 +190,7 @@ def probit_start(rows: Rows, problem: ProbitProblem, starts: ProbitStarts) -> Fl
 
 
 def _corrected(
-    rows: Rows, problem: ProbitProblem, starts: ProbitStarts, atanh_rho: float
+    rows: Rows, problem: SelectionProblem, starts: StartsByRho, atanh_rho: float
 ) -> Floats:
     """Take one Newton step from a value of atanh rho, and correct the probits for its rho."""
     state = problem.evaluate(rows, starts.at(atanh_rho))

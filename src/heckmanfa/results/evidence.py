@@ -266,6 +266,7 @@ def evidence_of(
         How long weighing the sets of features behind a search may take.
     """
     fit.family.require("single outcome equation")
+    fit.family.require("report")
     naming = naming or Naming.of(fit)
     effects, weights = effects_of(fit), weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)

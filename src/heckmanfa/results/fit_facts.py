@@ -442,7 +442,9 @@ def note_facts(fit: Fit) -> list[Fact]:
         outcome = said(outcome_of(fit))
         facts.append(tell(fit, "log_scale", "note", outcome=outcome, percents=scale_of_log(log)))
     facts += boundary_facts(fit)
-    if fit.family.has_classes:
-        facts += [tell(fit, "slopes", "note"), tell(fit, "criteria", "note", criteria=_CRITERIA)]
+    if fit.family.reads_labels:
+        case = "ordered" if fit.family.is_ordered else ""
+        facts.append(tell(fit, "slopes", "note", case=case))
+        facts.append(tell(fit, "criteria", "note", criteria=_CRITERIA))
     notes = distribution_of(fit).notes(joint=True)
     return [*facts, *(tell(fit, "reference_distribution", "note", note) for note in notes)]

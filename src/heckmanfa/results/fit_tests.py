@@ -143,7 +143,7 @@ def r2_of(fit: Fit) -> float:
 
     NaN where outcomes are classes.
     """
-    if fit.family.has_classes:
+    if fit.family.reads_labels:
         return _NAN
     if fit.probit is None:
         return fit_least_squares(fit.moments, fit.features).r2

@@ -13,6 +13,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.answer import opening
 from heckmanfa.results.average_tables import all_features_terms, average_facts
+from heckmanfa.results.cut_points import cut_section
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.effects import class_counts
@@ -240,6 +241,11 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
 
 def _class_facts(fit: Fit) -> list[tuple[str, str]]:
     """Say which class is modelled, and how many selected rows have each."""
+    if fit.ordered_classes is not None and fit.class_counts is not None:
+        each = zip(fit.ordered_classes, fit.class_counts, strict=True)
+        return [
+            (f"Selected, {shown(class_label(label), _ROOM)}", f"{n:,.10g}") for label, n in each
+        ]
     n_positive, n_negative = class_counts(fit)
     if n_positive is None or fit.classes is None:
         return []
@@ -342,6 +348,8 @@ def summarize(
             both = fit.way.form_of_both is not None
             notes.append(_COMPARISON_NOTE.replace(*_OF_BOTH) if both else _COMPARISON_NOTE)
     sections = [section for report in reports for section in report.sections()]
+    if fit.ordered_classes is not None:
+        sections.insert(0, cut_section(fit, conf_level))
     all_features = None
     if fit.way.is_average:
         sections = [*selection_sections(fit, fit.way.averaging.mixture), *sections]

@@ -357,8 +357,13 @@ NUMBERS: dict[str, FactWords] = {
     ),
     "criteria": FactWords(sentence="{criteria}"),
     "slopes": FactWords(
-        sentence="Coefficients are those of the index x'b of P(y = 1) = Phi(x'b), not changes of "
-        "the probability" + instead("; margins() has these.", "; effects are in percentage points.")
+        sentence={
+            "": "Coefficients are those of the index x'b of P(y = 1) = Phi(x'b), not changes of "
+            "the probability"
+            + instead("; margins() has these.", "; effects are in percentage points."),
+            "ordered": "Coefficients are those of the latent outcome, whose error has variance "
+            "one, not changes of a class's probability; margins() has these, for each class.",
+        }
     ),
     "log_scale": FactWords(
         sentence="The outcome is {outcome}. {percents} Predictions and scores are on the "

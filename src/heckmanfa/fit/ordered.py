@@ -1,0 +1,335 @@
+"""Ordered probit with sample selection: an ordered outcome, by maximum likelihood.
+
+The prediction equation has an intercept and the first cut point is zero, so Stata's first cut is
+minus the intercept. How many cut points there are depends on the data: each number of classes has a
+family of its own, such as "ordered5", made when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats, host
+from heckmanfa.data.ordered_classes import MOST_CLASSES, refuse_rare
+from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.data.sample import Sample
+from heckmanfa.errors import (
+    ConvergenceWarning,
+    InputError,
+    NotIdentifiedError,
+    SeparationError,
+    TooFewRowsError,
+    warn,
+)
+from heckmanfa.fit.binary import BINARY
+from heckmanfa.fit.family import (
+    Beginning,
+    Details,
+    Family,
+    register_by_number,
+)
+from heckmanfa.fit.fitted import Fit, Spec
+from heckmanfa.fit.making import Inputs, count, fit_of_maximum
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.error_terms import RHO
+from heckmanfa.model.expectation_parts import Parts, linear_parts
+from heckmanfa.model.likelihood import warn_of_likelihood
+from heckmanfa.model.linalg import Coordinates, dependencies
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.newton import Start
+from heckmanfa.model.ordered_likelihood import (
+    Naive,
+    OrderedMaximum,
+    OrderedProblem,
+    OrderedStarts,
+    cuts_of,
+    fit_naive,
+    fit_ordered_likelihood,
+    sides_of,
+    step_terms,
+)
+from heckmanfa.model.outcome_probit import OutcomeRows, independent_columns
+from heckmanfa.model.probit import Probit, fit_probit
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, probit_start
+from heckmanfa.model.rectangles import log_strip_probability
+from heckmanfa.model.separation import find_separation, listed
+from heckmanfa.model.two_step import refuse_unidentified
+from heckmanfa.text.option_words import FEWER_PREDICTING
+from heckmanfa.text.wording import plural
+
+_ONLY_HECKMAN_PROBIT = "HeckmanProbit has, for an outcome of two classes"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedOutcome(Details):
+    """An ordered outcome among the selected rows, and the models that ignore selection."""
+
+    independent_log_likelihood: float
+    """of both equations apart, which is the model with rho = 0"""
+    naive_coef: Floats
+    """(1 + J,) ordered probit of the selected rows, intercept first"""
+    naive_steps: Floats
+    """its steps between cut points, the first of them first"""
+    class_counts: tuple[float, ...] | None = None
+    """selected rows of each class, the lowest first"""
+
+
+# The first step. -----------------------------------------------------------------------------
+
+
+def select_and_check(
+    n_classes: int, spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+) -> tuple[Selection, Moments]:
+    """Fit the selection equation, compress the selected rows, and make sure of the classes."""
+    selection = fit_selection(
+        sample.rows,
+        spec.selection,
+        spec.labels,
+        on_collinear=spec.on_collinear,
+        on_separation=spec.on_separation,
+        check_left=check_left,
+    )
+    columns = [column for column in spec.prediction if column not in selection.separating]
+    counts = _count_rows(selection.rows, n_classes)[0]
+    known = sample.classes or tuple(range(n_classes))
+    refuse_rare(known, counts.astype(int).tolist())
+    n_selected = int(counts.sum())
+    moments = gather(selection, columns, spec.labels, n_selected, binary=True)
+    kept = independent_columns(moments, columns)
+    if n_selected <= len(kept) + n_classes:
+        raise TooFewRowsError(
+            f"{plural(len(kept), 'prediction feature')} and {plural(n_classes - 1, 'cut point')} "
+            f"need more than {plural(len(kept) + n_classes, 'selected row')}; there are "
+            f"{n_selected:,}. {FEWER_PREDICTING}, or collect more rows."
+        )
+    _refuse_separation(spec, moments, selection.rows, kept, n_classes)
+    return selection, moments
+
+
+def _refuse_separation(
+    spec: Spec, moments: Moments, rows: Rows, features: Positions, n_classes: int
+) -> None:
+    """Refuse columns that decide the class: then they decide every cut, so one says if not."""
+    root = moments.subset(features, imr=False, outcome=False)
+    coordinates = Coordinates.from_factor(root)
+    deciding: list[int] = []
+    # A cut in the middle has many rows on both sides, and is seldom separated by chance.
+    for cut in sorted(range(1, n_classes), key=lambda cut: abs(cut - n_classes / 2)):
+        above = OutcomeRows(rows, cut - 0.5)
+        if fit_probit(above, features, coordinates).certified:
+            return
+        separation = find_separation(above, features, coordinates)
+        if separation is None:
+            return
+        deciding += [features[place] for place in separation.columns]
+    columns = tuple(dict.fromkeys(deciding))
+    verb = "decides" if len(columns) == 1 else "together decide"
+    raise SeparationError(
+        f"{listed(columns, spec.labels)} {verb} on which side of every cut point selected rows "
+        "are, so the likelihood has no finite maximum: leave such columns out of the prediction "
+        "equation, or merge classes",
+        columns,
+    )
+
+
+def _count_rows(rows: Rows, n_classes: int) -> tuple[Floats, Floats]:
+    """Count the selected rows of each class, and the sums of their weights."""
+    both = total(rows.map(_block_counts, n_classes, columns=[], merge=total))
+    return both[0], both[1]
+
+
+def _block_counts(block: Block, n_classes: int) -> tuple[Floats, Floats]:
+    chosen = block.only_selected()
+    codes = host(chosen.outcome).astype(np.intp)
+    rows = np.bincount(codes, minlength=n_classes).astype(np.float64)
+    if chosen.weight is None:
+        return rows, rows
+    weights = np.bincount(codes, host(chosen.weight), minlength=n_classes)
+    return rows, weights.astype(np.float64)
+
+
+# Estimates. ----------------------------------------------------------------------------------
+
+
+def _both_apart(
+    n_classes: int, moments: Moments, probit: Probit, features: Positions, rows: Rows
+) -> tuple[OrderedProblem, Naive]:
+    """Set up the likelihood, and fit the ordered probit of the selected rows."""
+    problem = OrderedProblem.of_classes(n_classes, moments, probit, features)
+    weights = _count_rows(rows, n_classes)[1]
+    return problem, fit_naive(problem, probit, features, rows, weights / weights.sum())
+
+
+def fit_ordered(n_classes: int, inputs: Inputs) -> Fit:
+    """Maximise the joint likelihood for the chosen features."""
+    spec, choice, kind = inputs.spec, inputs.choice, inputs.kind
+    moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
+    if not spec.held:
+        refuse_unidentified(moments.subset(inputs.features, outcome=False))
+    problem, naive = _both_apart(n_classes, moments, probit, inputs.features, rows)
+    if not naive.converged:
+        warn(
+            "the ordered probit of the selected rows, from which maximum likelihood starts, did "
+            "not converge: look for a feature that nearly decides the class",
+            ConvergenceWarning,
+        )
+    start, alone = spec.starting_point, not spec.guarded
+    fitted = moments, probit, problem, naive, kind, rows
+    maximum = fit_ordered_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
+    if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
+        start = choice.rho
+        maximum = fit_ordered_likelihood(*fitted, start, alone=alone)
+    warn_of_likelihood(maximum, start)
+    counted, weighed = _count_rows(rows, n_classes)
+    counts = zip(counted, weighed, strict=True)
+    details = OrderedOutcome(
+        class_counts=tuple(float(count(weight, int(n), kind)) for n, weight in counts),
+        independent_log_likelihood=naive.log_likelihood,
+        naive_coef=naive.coef,
+        naive_steps=np.exp(naive.log_steps[::-1]),
+    )
+    return replace(fit_of_maximum(inputs, maximum), details=details)
+
+
+def _refuse_complete(n_classes: int, spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
+    """Refuse rows of which no outcome is missing."""
+    raise InputError(
+        f"no outcome is missing among the {sample.row_counts['selected']} rows, so there is no "
+        "selection to correct for: fit an ordered probit, as OrderedModel of statsmodels does, or "
+        "mark outcomes that were not seen as missing"
+    )
+
+
+def begin_ordered(
+    n_classes: int, moments: Moments, probit: Probit, features: Positions, rows: Rows
+) -> Beginning:
+    """Set up the joint likelihood, from both equations apart."""
+    problem, naive = _both_apart(n_classes, moments, probit, features, rows)
+    starts = OrderedStarts.build(moments, probit, naive, problem)
+    return Beginning(probit, problem, starts, probit_start(rows, problem, starts))
+
+
+def refit_ordered(
+    n_classes: int,
+    moments: Moments,
+    probit: Probit,
+    rows: Rows,
+    features: Positions,
+    kind: CovarianceKind,
+    start: Start,
+    *,
+    alone: bool,
+) -> OrderedMaximum | str:
+    """Fit other prediction features by maximum likelihood; return the reason if that fails."""
+    if dependencies(moments.subset(features, imr=False, outcome=False)):
+        return "collinear with the other features among the selected rows"
+    try:
+        refuse_unidentified(moments.subset(features, outcome=False))
+    except NotIdentifiedError:
+        return "the inverse Mills ratio is collinear with the features"
+    problem, naive = _both_apart(n_classes, moments, probit, features, rows)
+    fitted = moments, probit, problem, naive, kind, rows
+    maximum = fit_ordered_likelihood(*fitted, start, alone=alone)
+    if not maximum.converged or maximum.levelled_off:
+        return "maximum likelihood did not converge"
+    return maximum
+
+
+# What it says of rows. -----------------------------------------------------------------------
+
+
+def apart(fit: Fit) -> tuple[Floats, float]:
+    """Coefficients of the ordered probit, and the log-likelihood of both equations apart."""
+    assert isinstance(fit.details, OrderedOutcome)
+    return fit.details.naive_coef, fit.details.independent_log_likelihood
+
+
+def cuts_by(errors: Mapping[str, float]) -> Floats:
+    """Return cut points, the first of them zero, given the estimates of the errors by name."""
+    steps = [errors[term.name] for term in step_terms(MOST_CLASSES) if term.name in errors]
+    return cuts_of(np.array(steps))
+
+
+def ordered_log_density(
+    index: Floats, mean: Floats, outcome: Floats, errors: Mapping[str, float]
+) -> Floats:
+    """Log-likelihood of selected rows: of their selection and their classes."""
+    low, high, _ = sides_of(mean, outcome, cuts_by(errors))
+    return np.asarray(log_strip_probability(low, high, index, errors["rho"]))
+
+
+def latent_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
+    """Evaluate an expectation of the latent outcome, whose error has variance one."""
+    return linear_parts(kind, mean, index, rho)
+
+
+def family_of(n_classes: int) -> Family:
+    """Return the family of an outcome of so many classes."""
+    if not 2 <= n_classes <= MOST_CLASSES:
+        raise InputError(f"an ordered outcome has 2 to {MOST_CLASSES} classes; got {n_classes}")
+    return replace(
+        ORDERED,
+        name=f"{ORDERED.name}{n_classes}",
+        error_terms=(RHO, *step_terms(n_classes)),
+        of_classes=None,
+        first_step=partial(select_and_check, n_classes),
+        estimate=partial(fit_ordered, n_classes),
+        estimate_alone=partial(_refuse_complete, n_classes),
+        begin=partial(begin_ordered, n_classes),
+        refit=partial(refit_ordered, n_classes),
+    )
+
+
+ORDERED = register_by_number(
+    replace(
+        BINARY,
+        name="ordered",
+        words=replace(
+            BINARY.words,
+            model="Heckman ordered probit",
+            title="Ordered probit with sample selection",
+            short="Heckman ordered probit",
+            all_features_model="Heckman ordered probit",
+            naive="an ordered probit of the rows with an outcome alone",
+            naive_short="naive ordered probit",
+            naive_of="an ordered probit of",
+            plain="an ordered probit",
+            plain_short="ordered probit",
+            by_naive="By an ordered probit",
+            searches="HeckmanBestSubset and HeckmanProbitBestSubset, of other outcomes",
+            weighing="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
+            averages="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
+            effect="An effect on the latent outcome",
+            changes="the latent outcome by its coefficient",
+            only_normality=BINARY.words.only_normality.replace("a binary", "an ordered"),
+            unit="",
+            factor=1.0,
+            lacking={
+                "residuals": "no residuals that could be normal: compare predict_proba with the "
+                "shares of the classes",
+                "lambda": "no coefficient of lambda: use profile_rho, which shows what the data "
+                "say of rho",
+                "two steps": "no two-step estimates: use method='ml'",
+                "report": "no report and no pictures, whose sentences are about amounts or two "
+                "classes: use summary(), cut_points(), margins() and predict_proba()",
+                "specification tests": "no specification tests: compare predict_proba with the "
+                "shares of the classes, and the estimates with those of fewer classes",
+                "calibration": f"no calibration picture, which {_ONLY_HECKMAN_PROBIT}: compare "
+                "predict_proba with the shares of the classes",
+            },
+        ),
+        error_terms=(RHO,),
+        supports=frozenset(),
+        naive=apart,
+        parts=latent_parts,
+        log_density=ordered_log_density,
+        has_classes=False,
+        is_ordered=True,
+        of_classes=family_of,
+    )
+)
