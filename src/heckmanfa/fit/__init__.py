@@ -15,15 +15,15 @@ from heckmanfa.fit.making import (
     label_terms,
     sample_of,
 )
-from heckmanfa.fit.series import SERIES
 from heckmanfa.fit.ordered import ORDERED
+from heckmanfa.fit.series import SERIES
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
     "LINEAR",
-    "SERIES",
     "ORDERED",
+    "SERIES",
     "Choice",
     "Choose",
     "Family",
