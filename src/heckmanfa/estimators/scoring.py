@@ -53,6 +53,9 @@ PARAMETERS: dict[str, list[Any]] = {
     # Of every model.
     "prediction_features": _COLUMNS,
     "selection_features": _COLUMNS,
+    "outcome_features": _COLUMNS,
+    "treatment_features": _COLUMNS,
+    "regimes": [one_of("common", "separate")],
     "method": [one_of("two-step", "ml")],
     "cov_type": [one_of("classical", "robust", "cluster"), None],
     "weight_kind": [one_of("frequency", "sampling")],

@@ -15,11 +15,14 @@ from heckmanfa.fit.making import (
     label_terms,
     sample_of,
 )
+from heckmanfa.fit.treatment import COMMON, SEPARATE
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
+    "COMMON",
     "LINEAR",
+    "SEPARATE",
     "Choice",
     "Choose",
     "Family",

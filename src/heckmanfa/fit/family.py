@@ -49,10 +49,12 @@ class Equation:
     """in tables and covariances"""
     heading: str
     """above its rows of a table; ``{outcome}`` stands for the name of the outcome"""
-    columns: Literal["prediction", "selection"]
-    """which columns it has: those that predict, or those that drive selection"""
+    columns: Literal["prediction", "selection", "none"]
+    """which columns it has: those that predict, those that drive selection, or a constant alone"""
     rows: Literal["selected", "unselected", "all"]
     """which rows it is about: its columns must be known there"""
+    constant: str = "Intercept"
+    """name of its constant in tables and covariances"""
 
 
 PREDICTION = Equation("prediction", "Prediction equation ({outcome})", "prediction", "selected")
@@ -212,6 +214,13 @@ class Family:
     """whether there is something to correct only if outcomes are missing"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
+
+    @property
+    def sees_everyone(self) -> bool:
+        """Whether rows that are not selected have an outcome, too."""
+        return any(
+            each.columns == "prediction" and each.rows != "selected" for each in self.equations
+        )
 
     @property
     def term_names(self) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ def sample_of(
         binary=spec.family.has_classes,
         classes=classes,
         transform=spec.outcome_transform,
+        everyone=spec.family.sees_everyone,
     )
 
 
@@ -249,7 +250,7 @@ def fit_of_equations(
     ``error_terms`` are those that the covariance has.
     """
     spec, probit = inputs.spec, inputs.probit
-    columns = {"prediction": features, "selection": probit.features}
+    columns = {"prediction": features, "selection": probit.features, "none": ()}
     return Fit(
         spec=spec,
         row_counts=inputs.counts,
@@ -377,12 +378,15 @@ def label_terms(
     spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Label the rows of a covariance: the equations, then terms of the errors."""
-    columns = {"prediction": sorted(features)}
+    columns: dict[str, list[int]] = {"prediction": sorted(features), "none": []}
     if probit is not None:
         columns["selection"] = list(probit.features)
     terms = []
     for equation in spec.family.equations:
         if equation.columns in columns:
-            names = ["Intercept", *(spec.labels[column] for column in columns[equation.columns])]
+            names = [
+                equation.constant,
+                *(spec.labels[column] for column in columns[equation.columns]),
+            ]
             terms += [(equation.name, name) for name in names]
     return (*terms, *(("errors", term) for term in errors))

@@ -421,9 +421,7 @@ def _terms(
     return scalars, in_gamma, in_gammas, vectors, gram
 
 
-def sums_at(
-    chosen: Block, problem: LinearProblem, theta: Floats
-) -> tuple[Floats, Floats, Floats]:
+def sums_at(chosen: Block, problem: LinearProblem, theta: Floats) -> tuple[Floats, Floats, Floats]:
     """Sums over selected rows for `LinearProblem.selected_slopes`.
 
     First (7,) scalars: log Phi - e^2/2, the number of rows, and derivatives in s, t, ss, st and tt.
