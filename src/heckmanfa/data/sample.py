@@ -169,11 +169,12 @@ def read_rows(
     read on the scale that ``transform`` names. ``everyone`` is as in `decide_rows`.
     """
     tensors = beside is not None
-    unknown = None
+    flagged: Mask | None = None
+    unknown: Mask | None = None
     if everyone and selected is not None:
         flagged, unknown = known_flags(on_host(selected), n)
-    else:
-        flagged = None if selected is None else flags(on_host(selected), n)
+    elif selected is not None:
+        flagged = flags(on_host(selected), n)
     weights = None if sample_weight is None else read_weights(on_host(sample_weight), n)
     outcome: Array
     if binary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,13 +16,21 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.sample import known_flags
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import attributes
+from heckmanfa.estimators.fitting import with_fit
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
 from heckmanfa.fit.treatment import fit_of_regime
+from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.treatment_effects import average_effects
+from heckmanfa.results.reports import Report, read_reports
+from heckmanfa.results.summary import Summary
+from heckmanfa.results.treatment_report import (
+    TreatmentDiagnostics,
+    diagnose_treatment,
+    summarize_treatment,
+)
 from heckmanfa.text.option_types import CovType, Method, OnProblem, Regimes, WeightKind
 from heckmanfa.text.printable import quoted
 
@@ -119,7 +128,7 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
     ) -> None:
         self._keep(locals())
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any = None,
@@ -254,9 +263,47 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         """
         if regime not in (0, 1):
             raise InputError(f"regime must be 1 (treated) or 0 (untreated); got {quoted(regime)}")
-        model = Heckman(method=self.method)
-        vars(model).update(attributes(fit_of_regime(self.fit_, int(regime))))
+        fit = fit_of_regime(self.fit_, int(regime))
+        model: Heckman = with_fit(Heckman(method=self.method), fit)
         return model
+
+    def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
+        """All equations as a table, the average effects, and what to know about them.
+
+        Parameters
+        ----------
+        conf_level : float
+            Confidence level of the intervals.
+        include : report or sequence of reports
+            Results of `bootstrap`, to print below the effects.
+        """
+        effects = self.effects(conf_level=conf_level)
+        return summarize_treatment(self.fit_, effects, conf_level, read_reports(include))
+
+    def diagnostics(  # type: ignore[override]
+        self, include: Report | Sequence[Report] = ()
+    ) -> TreatmentDiagnostics:
+        """What the data can and cannot show: instruments, tests of rho = 0, overlap.
+
+        Parameters
+        ----------
+        include : report or sequence of reports
+            Results of `bootstrap`, whose findings are added.
+        """
+        return diagnose_treatment(self.fit_, read_reports(include))
+
+    def specification_tests(self, *rows: Any, **options: Any) -> Any:
+        """Refused: there are no specification tests of treatment models."""
+        raise InputError(
+            f"the {self.fit_.family.words.model} has no specification tests: compare its two "
+            "methods, and both kinds of regimes"
+        )
+
+    def bootstrap(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, treated: Any = None, **options: Any
+    ) -> Bootstrap:
+        """Fit the model to resampled rows many times; see `Heckman.bootstrap` for the options."""
+        return super().bootstrap(X, y, selected=treated, **options)
 
     # Prediction. -------------------------------------------------------------------------------
 

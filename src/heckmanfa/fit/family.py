@@ -149,6 +149,8 @@ class FamilyWords:
     """what turns an effect into that unit"""
     separates: str = "selection"
     """what a separating feature decides"""
+    rows: tuple[str, str] = ("Selected", "Not selected")
+    """labels of the rows that are selected, and of the others"""
 
 
 @dataclass(frozen=True, eq=False)

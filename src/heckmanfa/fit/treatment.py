@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows, total
@@ -19,6 +20,7 @@ from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     ConstantOutcomeError,
     InputError,
+    NoExclusionWarning,
     RhoOutsideWarning,
     RhoUncertainWarning,
     TooFewRowsError,
@@ -72,6 +74,7 @@ from heckmanfa.model.treatment_effects import (
     block_sums,
 )
 from heckmanfa.text.option_words import option
+from heckmanfa.text.printable import quoted_list
 
 IMR1, IMR0 = replace(IMR, name="imr1"), replace(IMR, name="imr0")
 OUTCOME = Equation("outcome", "Outcome equation ({outcome})", "prediction", "all")
@@ -81,6 +84,9 @@ REGIME0 = Equation("regime0", "Untreated ({outcome})", "prediction", "unselected
 TREATMENT = Equation("selection", "Treatment equation (probit)", "selection", "all")
 
 _REGIMES = ("treated", "untreated")
+# An instrument whose test has a larger p-value may do nothing.
+_DOES_NOTHING = 0.05
+_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +161,33 @@ def estimate(inputs: Inputs) -> Fit:
         fit = _of_likelihood(inputs, moments, two_step, build)
     else:
         fit = _of_two_steps(inputs, moments, two_step)
-    return replace(fit, details=_details(inputs, moments, fit)) if spec.guarded else fit
+    if not spec.guarded:
+        return fit
+    _warn_of_weak_instruments(fit)
+    return replace(fit, details=_details(inputs, moments, fit))
+
+
+def _warn_of_weak_instruments(fit: Fit) -> None:
+    """Warn if what drives treatment alone is not shown to drive it."""
+    driving = [] if fit.probit is None else list(fit.probit.features)
+    alone = [column for column in driving if not fit.support[column]]
+    if not alone or not np.all(np.isfinite(fit.covariance)):
+        return
+    first = [name for name, _ in fit.terms].index("selection") + 1
+    places = [first + driving.index(column) for column in alone]
+    gamma, own = fit.selection_coef[alone], fit.covariance[np.ix_(places, places)]
+    size = float(gamma @ np.linalg.lstsq(own, gamma, rcond=None)[0])
+    p_value = float(special.chdtrc(len(alone), size))
+    if p_value >= _DOES_NOTHING:
+        names = quoted_list([fit.labels[column] for column in alone], _NAMED)
+        single = len(alone) == 1
+        which, does = ("the instrument", "drives") if single else ("the instruments", "drive")
+        warn(
+            f"there is no evidence that {which} {names} {does} treatment "
+            f"(chi2({len(alone)}) = {size:.3g}, p = {p_value:.2g}), so the effect rests on "
+            "normality. Look for a stronger instrument, or do not claim an effect.",
+            NoExclusionWarning,
+        )
 
 
 def _of_two_steps(inputs: Inputs, moments: RegimeMoments, found: RegimesTwoStep) -> Fit:
@@ -193,7 +225,7 @@ def _of_two_steps(inputs: Inputs, moments: RegimeMoments, found: RegimesTwoStep)
         equations,
         error_estimates(**errors),
         terms,
-        adjusted_r2=1.0 - (1.0 - found.r2) * (n - 1.0) / (n - counted + len(terms)),
+        adjusted_r2=_adjusted_r2(found, n),
         aic=found.deviance + 2.0 * counted,
         bic=found.deviance + counted * float(np.log(n)),
         covariance=found.covariance[np.ix_(order, order)],
@@ -281,7 +313,13 @@ def _of_likelihood(
                 f"{maximum.cures}",
                 RhoUncertainWarning,
             )
-    return replace(fit, adjusted_r2=two_step.r2)
+    return replace(fit, adjusted_r2=_adjusted_r2(two_step, n))
+
+
+def _adjusted_r2(found: RegimesTwoStep, n: float) -> float:
+    """Return the adjusted R^2 of two steps, which does not count the hazard."""
+    n_hazards = 1 if found.shared else 2
+    return 1.0 - (1.0 - found.r2) * (n - 1.0) / (n - len(found.coef) + n_hazards)
 
 
 def _separate_likelihood(
@@ -459,6 +497,7 @@ _WORDS = replace(
     near_one=", which usually means that the model does not fit: look for outliers and skewness in "
     "the outcome, look for a stronger instrument, and compare with the two-step estimates.",
     separates="treatment",
+    rows=("Treated", "Untreated"),
 )
 
 COMMON = register(

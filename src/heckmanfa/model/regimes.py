@@ -294,7 +294,9 @@ def _problems(
     }
     one = LinearProblem.build(moments.treated, probit, features)
     zero = LinearProblem.build(moments.untreated, turned_probit(probit), features)
-    return replace(one, **units), replace(zero, **units), units
+    centre, scale = units.values()
+    one, zero = (replace(own, centre=centre, scale=scale) for own in (one, zero))
+    return one, zero, units
 
 
 def _inner(coef: Floats, back: Floats, centre: float, scale: float) -> Floats:

@@ -42,6 +42,8 @@ class RegimesTwoStep:
     rho: tuple[float, float]
     r2: float
     """of the outcomes of all rows"""
+    shared: bool
+    """whether both regimes have one equation in common"""
     deviance: float
     """n log(SSE / n), summed over the equations"""
 
@@ -127,6 +129,7 @@ def fit_regimes(
         imr=imr,
         sigma=sigma,
         rho=(imr[0] / sigma[0], imr[1] / sigma[1]),
+        shared=moments.shared,
         r2=1.0 - sum(sse) / float(squares),
         deviance=float(n * np.log(sum(sse) / n) if moments.shared else deviance),
     )

@@ -289,7 +289,7 @@ class FormulaDesign:
         frame = to_pandas(data)
         check_variables(who, frame)
         refuse_other_rows(who, frame, "selected")
-        return selected_rows(who, frame)
+        return np.asarray(selected_rows(who, frame))
 
     def outcome_of(self, data: Any, *, labels: bool = False) -> NDArray[Any]:
         """Return the left side of the prediction formula for each row of a frame, as in `build`."""
