@@ -277,9 +277,8 @@ def test_a_bootstrap_finds_the_two_step_errors(data: Data, regimes: str) -> None
     options: dict[str, Any] = {"n_boot": 60, "random_state": 0, "n_jobs": 1}
     boot = model.bootstrap(data.X, data.y, treated=data.d, **options).tidy()
     own = model.tidy().dropna()
-    boot = boot.set_index(["equation", "term"]).loc[
-        pd.MultiIndex.from_frame(own[["equation", "term"]])
-    ]
+    terms = pd.MultiIndex.from_frame(own[["equation", "term"]])
+    boot = boot.set_index(["equation", "term"]).loc[terms]
     ratio = boot["std_error"].to_numpy() / own["std_error"].to_numpy()
     assert np.all((ratio > 0.7) & (ratio < 1.4))
 

@@ -40,6 +40,7 @@ MODELS = {
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentModel": "heckmanfa.estimators.treatment",
 }
 PARTS = {
     "AllFeatures": "heckmanfa.search.searched",
@@ -73,6 +74,7 @@ PARTS = {
     "SearchOutcome": "heckmanfa.search.searched",
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
+    "TreatmentDetails": "heckmanfa.fit.treatment",
 }
 
 
@@ -217,6 +219,8 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
 SearchOutcome: candidates @K
 Spec: labels #K; selection @K; prediction @K; groups @K; start
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
+TreatmentDetails: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;
+    naive [z] ~; apart ~; ranges ~
 """
 
 

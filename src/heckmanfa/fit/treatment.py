@@ -84,6 +84,8 @@ REGIME0 = Equation("regime0", "Untreated ({outcome})", "prediction", "unselected
 TREATMENT = Equation("selection", "Treatment equation (probit)", "selection", "all")
 
 _REGIMES = ("treated", "untreated")
+# A smaller share of the squares of an outcome is rounding, about a mean that is all of them.
+_ROUNDING = 1e-24
 # An instrument whose test has a larger p-value may do nothing.
 _DOES_NOTHING = 0.05
 _NAMED = 5
@@ -97,7 +99,7 @@ class TreatmentDetails(Details):
     """(4,) average effects of the rows of the fit, in the order of `KINDS`"""
     gradients: Floats
     """(4, T) their derivatives in what the covariance is of"""
-    n_rows: tuple[float, ...]
+    n_rows: Floats
     """(4,) rows that each is an average of"""
     means: tuple[float, float]
     """difference of the mean outcomes of both groups, and its standard error"""
@@ -136,7 +138,8 @@ def first_step(
                 f"coefficients (features, an intercept and lambda), and {own.n_selected:g} rows. "
                 f"Use fewer outcome features, or {option('regimes', 'common')}."
             )
-        if not moments.shared and not own.total_squares > 0:
+        squares = float(np.sum(own.factor[:, -1] ** 2))
+        if not moments.shared and own.total_squares <= _ROUNDING * squares:
             raise ConstantOutcomeError(
                 f"the outcome is the same for all {own.n_selected:g} {regime} rows, so their "
                 f"regime has no error. Check the outcome, or use {option('regimes', 'common')}."
@@ -415,7 +418,7 @@ def _details(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetai
     return TreatmentDetails(
         effects=np.array([each.value for each in effects]),
         gradients=np.array([gradient_in_terms(fit, each) for each in effects]),
-        n_rows=(float(fit.n_obs), float(treated), float(untreated), float(fit.n_obs)),
+        n_rows=np.array([fit.n_obs, treated, untreated, fit.n_obs], dtype=np.float64),
         means=difference_of_means(moments),
         least_squares=(naive.effect, naive.error),
         naive=naive.coef,
@@ -426,7 +429,8 @@ def _details(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetai
 
 def treatment_details(fit: Fit) -> TreatmentDetails:
     """Return what a fit of a treatment model keeps."""
-    assert isinstance(fit.details, TreatmentDetails)
+    if not isinstance(fit.details, TreatmentDetails):
+        raise InputError("this fit does not keep its effects: fit the model again")
     return fit.details
 
 

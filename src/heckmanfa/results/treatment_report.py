@@ -192,11 +192,10 @@ def _rho_facts(fit: Fit, measured: TreatmentDiagnostics) -> list[Fact]:
         else:
             meaning = "It is not rejected at 5%, which does not show that treatment is as by lot."
             facts.append(Fact(key, "ok", str(test), meaning, label))
-    last = tests[-1]
-    if not last[2].note:
-        facts.append(
-            Fact("rho_test_note", "note", sentence=f"{last[1][0].upper()}{last[1][1:]}: {last[2]}.")
-        )
+    _, label, test = tests[-1]
+    if not test.note:
+        sentence = f"{label[0].upper()}{label[1:]}: {test}."
+        facts.append(Fact("rho_test_note", "note", sentence=sentence))
     return facts
 
 
