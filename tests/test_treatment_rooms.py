@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 
 import heckmanfa
+import heckmanfa.plots
 from heckmanfa import TreatmentModel, scan_parquet
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import (
@@ -22,7 +22,6 @@ from heckmanfa.errors import (
     MissingValueError,
     NoExclusionWarning,
     NoOutcomeError,
-    RhoOutsideWarning,
     SeparationError,
     TooFewRowsError,
     UnknownFeatureError,
@@ -292,10 +291,10 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
     assert not (tmp_path / "a.html").exists()
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoOutsideWarning")
 def test_an_instrument_that_does_nothing_is_a_warning(frame: pd.DataFrame) -> None:
     idle = frame.assign(z=np.random.default_rng(1).normal(size=len(frame)))
     with pytest.warns(NoExclusionWarning, match="no evidence that the instrument 'z' drives"):
-        warnings.simplefilter("ignore", RhoOutsideWarning)
         model = _fit(idle)
     assert model.diagnostics().to_frame().loc[0, "verdict"] == "problem"
     with pytest.warns(NoExclusionWarning, match="every selection feature"):
@@ -323,3 +322,35 @@ def test_starts_lead_to_the_same_maximum(frame: pd.DataFrame, regimes: str) -> N
         assert other.params_ == pytest.approx(model.params_, abs=1e-6)
     with pytest.raises(InputError, match="start has 2 entries"):
         _fit(frame, regimes=regimes, method="ml", start=[0.0, 1.0])
+
+
+# The picture. --------------------------------------------------------------------------------
+
+
+def test_the_picture_has_effects_beside_naive_ones(frame: pd.DataFrame) -> None:
+    model, X = _fit(frame, regimes="separate"), frame[["x1", "x2", "z"]]
+    picture = model.effect_picture()
+    values = [row.value for row in picture.rows]
+    assert values[:4] == pytest.approx(model.effects()["estimate"].tolist())
+    design = np.column_stack([np.ones(len(frame)), frame[["x1", "x2"]], frame["d"]])
+    coef, (sse,) = np.linalg.lstsq(design, frame["y"], rcond=None)[:2]
+    error = np.sqrt(sse / (len(frame) - 4) * np.linalg.inv(design.T @ design)[3, 3])
+    naive = picture.rows[4]
+    assert [naive.value, naive.high] == pytest.approx([coef[3], coef[3] + 1.959964 * error])
+    means = frame.groupby("d")["y"].mean()
+    assert picture.rows[5].value == pytest.approx(means[1] - means[0])
+    svg = picture.svg(480)
+    assert "Difference of means" in svg
+    assert svg.count("<title>") >= 1
+    robust = _fit(frame, cov_type="robust").effect_picture().rows[4]
+    rest = frame["y"] - design @ coef
+    inverse = np.linalg.inv(design.T @ design)
+    spread = inverse @ (design * (rest**2).to_numpy()[:, None]).T @ design @ inverse
+    error = np.sqrt(spread[3, 3] * len(frame) / (len(frame) - 1))
+    assert robust.high == pytest.approx(coef[3] + 1.959964 * error)
+    pytest.importorskip("matplotlib")
+    by = np.where(frame["x1"] > 0, "high", "low")
+    axes = heckmanfa.plots.treatment_effects(model, X, treated=frame["d"], by=by)
+    assert "high" in [text.get_text() for text in axes.get_yticklabels()]
+    with pytest.raises(InputError, match="TreatmentModel"):
+        heckmanfa.plots.treatment_effects(heckmanfa.Heckman())  # type: ignore[arg-type]

@@ -23,7 +23,8 @@ from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
-from heckmanfa.inference.treatment_effects import average_effects
+from heckmanfa.inference.treatment_effects import average_effects, effect_picture
+from heckmanfa.plots.effect_intervals import EffectIntervals
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.treatment_report import (
@@ -254,6 +255,16 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         return average_effects(
             self.fit_, X, treated, by, sample_weight, conf_level, type(self).__name__
         )
+
+    def effect_picture(
+        self, X: Any = None, *, treated: Any = None, by: Any = None, sample_weight: Any = None
+    ) -> EffectIntervals:
+        """Return the picture of the effects, beside least squares and the difference of means.
+
+        Arguments are as in `effects`; ``by`` adds the effect on everyone in each group. It has
+        `draw` for Matplotlib and `svg` for a page.
+        """
+        return effect_picture(self.fit_, X, treated, by, sample_weight, type(self).__name__)
 
     def of_regime(self, regime: int) -> Heckman:
         """Return a model of one regime: the outcome that everyone would have in it.

@@ -23,7 +23,10 @@ from heckmanfa.model.treatment_effects import (
     effect_sums,
     largest_log_weight,
 )
+from heckmanfa.plots.effect_intervals import EffectIntervals, EffectRow
 from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.effects import CONF_LEVEL
+from heckmanfa.results.naming import outcome_of
 
 _Row = tuple[EffectKind, Any, float, Floats, float]
 
@@ -61,6 +64,40 @@ def average_effects(
     table = table.assign(**distribution_of(fit).columns(estimate, errors, conf_level))
     n_rows = [n for *_, n in rows]
     return table.assign(n_rows=[round(n) if float(n).is_integer() else n for n in n_rows])
+
+
+_NAMES = {
+    "ate": "Everyone (ATE)",
+    "att": "The treated (ATT)",
+    "atu": "The untreated (ATU)",
+    "margin": "Those at the margin",
+}
+
+
+def effect_picture(
+    fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any, model: str
+) -> EffectIntervals:
+    """Return the picture of the effects, with those of groups below, and naive ones last."""
+    options = sample_weight, CONF_LEVEL, model
+    rows = [*_rows_of(average_effects(fit, X, treated, None, *options))]
+    if by is not None:
+        table = average_effects(fit, X, treated, by, *options)
+        rows += _rows_of(table[table["effect"] == "ate"])
+    details, quantile = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
+    naive = {"Least squares": details.least_squares, "Difference of means": details.means}
+    rows += [
+        EffectRow(name, value, value - quantile * error, value + quantile * error, n, naive=True)
+        for (name, (value, error)), n in zip(naive.items(), [details.n_rows[0]] * 2, strict=True)
+    ]
+    return EffectIntervals(outcome_of(fit), tuple(rows))
+
+
+def _rows_of(table: pd.DataFrame) -> Iterator[EffectRow]:
+    """Yield the rows of a picture; those of groups are named by them."""
+    for row in table.to_dict("records"):
+        ends = row["estimate"], row["ci_low"], row["ci_high"], row["n_rows"]
+        name = _NAMES[row["effect"]] if "group" not in row else str(row["group"])
+        yield EffectRow(name, *ends, group="By group" if "group" in row else "")
 
 
 def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Iterator[_Row]:
