@@ -162,7 +162,10 @@ def test_diagnostics_test_rho_and_the_instrument(frame: pd.DataFrame) -> None:
         assert two_step.rho_lr is None
         assert two_step.rho_wald.p_value < 0.01
         assert "instruments" in str(found)
-        assert not found.to_frame().empty
+        far = frame[["x1", "x2", "z"]].assign(z=np.where(frame["d"] == 1, 50.0, frame["z"]))
+        lines = model.diagnostics(far).to_frame().set_index("diagnostic")
+        share = 100.0 * frame["d"].mean()
+        assert lines.loc["rows outside the range", "value"] == f"{share:.1f}%"
 
 
 def _log_likelihood_apart(frame: pd.DataFrame, separate: bool) -> float:

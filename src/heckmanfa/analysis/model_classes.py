@@ -220,7 +220,7 @@ SearchOutcome: candidates @K
 Spec: labels #K; selection @K; prediction @K; groups @K; start
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 TreatmentDetails: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;
-    naive [z] ~; apart ~; ranges ~
+    naive [z] ~; apart ~; ranges [2, 2] ~
 """
 
 

@@ -22,7 +22,7 @@ from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.inference.bootstrap import Bootstrap
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, extrapolates
 from heckmanfa.inference.treatment_effects import average_effects, effect_picture
 from heckmanfa.plots.effect_intervals import EffectIntervals
 from heckmanfa.results.reports import Report, read_reports
@@ -292,18 +292,26 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         return summarize_treatment(self.fit_, effects, conf_level, read_reports(include))
 
     def diagnostics(  # type: ignore[override]
-        self, include: Report | Sequence[Report] = ()
+        self, X: Any = None, include: Report | Sequence[Report] = ()
     ) -> TreatmentDiagnostics:
         """What the data can and cannot show: instruments, tests of rho = 0, overlap.
 
         Parameters
         ----------
+        X : array or data frame, optional
+            Rows to predict for: adds the share whose treatment index lies outside the fit's range.
         include : report or sequence of reports
             Results of `bootstrap`, whose findings are added.
         """
-        return diagnose_treatment(self.fit_, read_reports(include))
+        share = None
+        if X is not None:
+            outside, known = extrapolates(self.fit_, X)
+            share = float(np.mean(outside[known])) if known.any() else None
+        return diagnose_treatment(self.fit_, read_reports(include), share)
 
-    def specification_tests(self, *rows: Any, **options: Any) -> Any:
+    def specification_tests(
+        self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
+    ) -> Any:
         """Refused: there are no specification tests of treatment models."""
         raise InputError(
             f"the {self.fit_.family.words.model} has no specification tests: compare its two "

@@ -72,6 +72,8 @@ from heckmanfa.model.treatment_effects import (
     EffectEstimates,
     average_effect,
     block_sums,
+    index_ranges,
+    widest_ranges,
 )
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted_list
@@ -109,8 +111,8 @@ class TreatmentDetails(Details):
     """(1 + J,) the other coefficients of these least squares"""
     apart: float
     """log-likelihood of the same equations without correlations"""
-    ranges: tuple[tuple[float, float], tuple[float, float]]
-    """range of the treatment index among the treated, and among the untreated"""
+    ranges: Floats
+    """(2, 2) range of the treatment index among the treated, and among the untreated"""
 
 
 def first_step(
@@ -167,7 +169,9 @@ def estimate(inputs: Inputs) -> Fit:
     if not spec.guarded:
         return fit
     _warn_of_weak_instruments(fit)
-    return replace(fit, details=_details(inputs, moments, fit))
+    details = _details(inputs, moments, fit)
+    low, high = details.ranges[:, 0].min(), details.ranges[:, 1].max()
+    return replace(fit, details=details, index_range=(float(low), float(high)))
 
 
 def _warn_of_weak_instruments(fit: Fit) -> None:
@@ -412,7 +416,9 @@ def _details(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetai
     features, rows = inputs.features, inputs.rows
     naive = least_squares_of_all(moments, features, inputs.kind, rows)
     apart = naive.log_likelihood if moments.shared else apart_log_likelihood(moments, features)
-    low, high = moments.untreated.index_range
+    driving, gamma = inputs.probit.features, estimates.gamma
+    parts = rows.map(index_ranges, gamma, columns=driving, merge=widest_ranges)
+    ranges = widest_ranges([*parts])
     treated = fit.n_selected
     untreated = count(moments.untreated.n_selected, inputs.counts["unselected"], inputs.kind)
     return TreatmentDetails(
@@ -423,7 +429,7 @@ def _details(inputs: Inputs, moments: RegimeMoments, fit: Fit) -> TreatmentDetai
         least_squares=(naive.effect, naive.error),
         naive=naive.coef,
         apart=inputs.probit.log_likelihood + apart,
-        ranges=(moments.index_range, (-high, -low)),
+        ranges=ranges,
     )
 
 

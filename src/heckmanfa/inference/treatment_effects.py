@@ -80,15 +80,15 @@ def effect_picture(
     """Return the picture of the effects, with those of groups below, and naive ones last."""
     options = sample_weight, CONF_LEVEL, model
     rows = [*_rows_of(average_effects(fit, X, treated, None, *options))]
-    if by is not None:
-        table = average_effects(fit, X, treated, by, *options)
-        rows += _rows_of(table[table["effect"] == "ate"])
     details, quantile = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
     naive = {"Least squares": details.least_squares, "Difference of means": details.means}
     rows += [
         EffectRow(name, value, value - quantile * error, value + quantile * error, n, naive=True)
         for (name, (value, error)), n in zip(naive.items(), [details.n_rows[0]] * 2, strict=True)
     ]
+    if by is not None:
+        table = average_effects(fit, X, treated, by, *options)
+        rows += _rows_of(table[table["effect"] == "ate"])
     return EffectIntervals(outcome_of(fit), tuple(rows))
 
 

@@ -117,6 +117,23 @@ def average_effect(sums: Floats, n_outcome: int, n_selection: int) -> AverageEff
     )
 
 
+def index_ranges(block: Block, gamma: Floats) -> Floats:
+    """(2, 2) range of z'gamma among the treated and the untreated rows of a block.
+
+    The columns of the block are those of the treatment equation.
+    """
+    index = host(block.features) @ gamma[1:] + gamma[0]
+    treated = np.asarray(host(block.selected), dtype=bool)
+    groups = index[treated], index[~treated]
+    return np.array([[own.min(initial=np.inf), own.max(initial=-np.inf)] for own in groups])
+
+
+def widest_ranges(parts: list[Floats]) -> Floats:
+    """Join ranges of several blocks."""
+    stacked = np.array(parts)
+    return np.stack([stacked[:, :, 0].min(axis=0), stacked[:, :, 1].max(axis=0)], axis=1)
+
+
 def block_sums(
     block: Block, estimates: EffectEstimates, outcome: Positions, selection: Positions
 ) -> tuple[Floats]:

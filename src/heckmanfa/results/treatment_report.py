@@ -28,6 +28,7 @@ from heckmanfa.text.wording import listed, number, percent
 # rest on the equations more than on the rows.
 _LITTLE_OVERLAP = 0.5
 _NEAR_ONE = 0.98
+_MANY_OUTSIDE = 0.05
 _EFFECTS = {
     "ate": "everyone (ATE)",
     "att": "the treated (ATT)",
@@ -108,8 +109,13 @@ def rho_tests(fit: Fit) -> tuple[Wald, dict[str, Wald], Wald | None]:
     return together, each, ratio
 
 
-def diagnose_treatment(fit: Fit, reports: list[Report]) -> TreatmentDiagnostics:
-    """Compute the diagnostics of a fitted treatment model."""
+def diagnose_treatment(
+    fit: Fit, reports: list[Report], share_outside: float | None = None
+) -> TreatmentDiagnostics:
+    """Compute the diagnostics of a fitted treatment model.
+
+    ``share_outside`` are the rows to predict for whose index lies outside the range of the fit.
+    """
     instruments = instruments_of(fit)
     test = selection_test(fit, instruments) if instruments else None
     together, each, ratio = rho_tests(fit)
@@ -124,6 +130,7 @@ def diagnose_treatment(fit: Fit, reports: list[Report]) -> TreatmentDiagnostics:
         *_rho_facts(fit, measured),
         *(maxima_facts(fit) if fit.family.can("single rho") else []),
         _overlap_fact(measured),
+        *([] if share_outside is None else [_outside_fact(share_outside)]),
         *cluster_facts(fit),
     ]
     facts += [fact for report in reports for fact in report.findings()]
@@ -217,6 +224,13 @@ def _overlap_fact(measured: TreatmentDiagnostics) -> Fact:
     level: Level = "ok" if enough else "caution"
     name = "probability of treatment"
     return Fact("overlap", level, value, meaning, name, sentence="" if enough else meaning)
+
+
+def _outside_fact(share: float) -> Fact:
+    """Say how many of the rows to predict for are beyond those of the fit."""
+    level: Level = "ok" if share <= _MANY_OUTSIDE else "caution"
+    meaning = "Their treatment index lies outside the range of the fit."
+    return Fact("outside_range", level, percent(share), meaning, "rows outside the range")
 
 
 def effect_section(effects: pd.DataFrame, conf_level: float) -> Section:
