@@ -207,15 +207,15 @@ BAD: list[tuple[str, dict[str, Any], Change, type[Exception], str]] = [
     ),
     ("nobody", {}, lambda f: f.assign(d=0), InputError, "nobody is treated among the 500 rows"),
     ("everybody", {}, lambda f: f.assign(d=1), InputError, "everybody is treated"),
-    ("no outcome", {}, lambda f: f.assign(y=np.nan), NoOutcomeError, "no row has"),
+    ("no outcome", {}, lambda f: f.assign(y=np.nan), NoOutcomeError, "both an outcome"),
     ("a constant outcome", {}, lambda f: f.assign(y=3.0), ConstantOutcomeError, "is 3 in all"),
-    ("no treatment", {}, lambda f: f.assign(d=np.nan), NoOutcomeError, "no row"),
+    ("no treatment", {}, lambda f: f.assign(d=np.nan), NoOutcomeError, "the treatment in 500"),
     (
         "a column that decides",
         {},
         lambda f: f.assign(z=np.where(f["d"] == 1, 1.0, -1.0) + 0.1 * f["z"].abs()),
         SeparationError,
-        "z",
+        "'z' separates.*selected are the treated",
     ),
     (
         "a constant outcome of the treated",

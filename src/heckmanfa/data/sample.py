@@ -74,6 +74,7 @@ from heckmanfa.errors import (
     HeckmanfaError,
     InputError,
     InputTypeError,
+    NoOutcomeError,
     warn,
 )
 from heckmanfa.text.option_words import instead, option
@@ -306,6 +307,11 @@ def _check_counts(
     if weighted and not sampling:
         check_frequencies(counts, own=sampling is not None)
     refuse_without_logarithm(counts.without_logarithm, transform)
+    if counts.everyone and not counts.kept:
+        raise NoOutcomeError(
+            f"none of the {counts.total} rows has both an outcome and a treatment: the outcome is "
+            f"missing in {counts.outcome_missing}, and the treatment in {counts.unknown} others"
+        )
     check_rows(counts, sizes[0], classes)
     refuse_far_more(sizes[1], counts.selected, "prediction ", "selected rows")
 

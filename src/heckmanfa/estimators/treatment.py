@@ -98,7 +98,7 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
     >>> y = 1 + X[:, 0] + 2 * d + 0.8 * u + 0.6 * v
     >>> model = TreatmentModel([0], [0, 1], method="ml").fit(X, y, treated=d)
     >>> model.effects().loc[0, ["estimate", "ci_low", "ci_high"]].astype(float).round(1).tolist()
-    [1.9, 1.7, 2.1]
+    [2.0, 1.8, 2.1]
     """
 
     family: ClassVar[Family] = COMMON

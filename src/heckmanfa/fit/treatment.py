@@ -23,6 +23,7 @@ from heckmanfa.errors import (
     NoExclusionWarning,
     RhoOutsideWarning,
     RhoUncertainWarning,
+    SeparationError,
     TooFewRowsError,
     warn,
 )
@@ -127,7 +128,12 @@ def first_step(
                 f"{other} among the {n_used} rows with an outcome and a treatment: there is nobody "
                 "to compare with. Check the column that says who is treated."
             )
-    selection, treated = select_and_compress(spec, sample, check_left)
+    try:
+        selection, treated = select_and_compress(spec, sample, check_left)
+    except SeparationError as error:
+        raise SeparationError(
+            f"{error} Here the selected are the treated.", error.columns
+        ) from error
     prediction = [column for column in spec.prediction if column not in selection.separating]
     probit, n_untreated = turned_probit(selection.probit), counts["unselected"]
     others = Selection(TurnedRows(selection.rows), probit)
