@@ -255,6 +255,9 @@ def test_classical_two_step_errors_are_heckmans_and_maddalas(
     b = np.where(data.d, errors[f"imr{ends[1]}"], errors[f"imr{ends[0]}"])
     alpha = np.linalg.lstsq(w, data.y, rcond=None)[0]
     rest = data.y - w @ alpha
+    spread, free = np.sum((data.y - data.y.mean()) ** 2), len(u) - (6 if separate else 4)
+    adjusted = 1.0 - np.sum(rest**2) / spread * (len(u) - 1.0) / free
+    assert model.adjusted_r2_ == pytest.approx(adjusted)
     known = rest**2 + b**2 * delta
     if separate:
         variance = np.where(data.d, known[data.d].mean(), known[~data.d].mean())

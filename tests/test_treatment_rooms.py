@@ -158,6 +158,10 @@ def test_diagnostics_test_rho_and_the_instrument(frame: pd.DataFrame) -> None:
         # Without correlations, the likelihood is that of a probit and of least squares.
         held = _log_likelihood_apart(frame, regimes == "separate")
         assert ratio.statistic == pytest.approx(2.0 * (model.log_likelihood_ - held), abs=1e-6)
+        # Each is tested on the scale of atanh rho, as in tables.
+        table = model.tidy().set_index("term")["statistic"]
+        for name, test in found.rho_walds.items():
+            assert test.statistic == pytest.approx(table[name] ** 2)
         two_step = _fit(frame, regimes=regimes).diagnostics()
         assert two_step.rho_lr is None
         assert two_step.rho_wald.p_value < 0.01
