@@ -74,7 +74,7 @@ PARTS = {
     "SearchOutcome": "heckmanfa.search.searched",
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
-    "TreatmentDetails": "heckmanfa.fit.treatment",
+    "TreatmentDetails": "heckmanfa.fit.treatment_details",
 }
 
 

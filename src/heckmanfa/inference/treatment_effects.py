@@ -13,7 +13,11 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import known_flags, labelled_groups, read_weights
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.fit.treatment import effect_estimates, gradient_in_terms, treatment_details
+from heckmanfa.fit.treatment_details import (
+    effect_estimates,
+    gradient_in_terms,
+    treatment_details,
+)
 from heckmanfa.inference.prediction import read_rows
 from heckmanfa.inference.rows_of_fit import column_or_values, take_column
 from heckmanfa.model.treatment_effects import (

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from heckmanfa.fit import Fit
-from heckmanfa.fit.treatment import treatment_details
+from heckmanfa.fit.treatment_details import treatment_details
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.diagnostics import STRONG_CHI2
 from heckmanfa.results.distribution import LEVEL, Wald, distribution_of
