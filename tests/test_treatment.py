@@ -61,7 +61,7 @@ def _draw(n: int, seed: int, *, separate: bool = True) -> Data:
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return _draw(1200, 8)
+    return _draw(800, 8)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 import heckmanfa
 import heckmanfa.plots
 from heckmanfa import TreatmentModel, scan_parquet
+from heckmanfa.analysis import compare_methods
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import (
     CollinearError,
@@ -291,6 +292,12 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
         (lambda: model.specification_tests(**rows), "no specification tests"),
         (lambda: model.report(tmp_path / "a.html", **rows), r"use of_regime\(1\)"),
         (lambda: _fit(frame, regimes="separate", method="ml", start=0.3), "rho1 and rho0"),
+        (lambda: [*heckmanfa.predict_batches(model, tmp_path)], r"use of_regime\(1\)"),
+        (lambda: heckmanfa.plots.coefficients(model), r"draw of_regime\(1\)"),
+        (
+            lambda: compare_methods(X, frame["y"], estimators={"own": TreatmentModel()}),
+            r"use of_regime\(1\)",
+        ),
     ]
     for call, words in calls:
         with pytest.raises((InputError, FormulaError, UnknownFeatureError), match=words):
