@@ -443,6 +443,10 @@ def test_a_frequency_weight_is_so_many_rows(data: Data, regimes: str, method: st
     assert model.effects()[numbers].to_numpy() == pytest.approx(
         longer.effects()[numbers].to_numpy(), rel=1e-6
     )
+    again = model.effects(rows.X, treated=rows.d, sample_weight=weight)
+    assert again[numbers].to_numpy() == pytest.approx(model.effects()[numbers].to_numpy())
+    with pytest.raises(InputError, match="fitted with weights"):
+        model.effects(rows.X)
     sampled = TreatmentModel(["x1", "x2"], ["x1", "z"], weight_kind="sampling", **options)
     sampled = sampled.fit(rows.X, rows.y, treated=rows.d, sample_weight=weight / 7.0)
     assert sampled.effects()["estimate"].to_numpy() == pytest.approx(

@@ -241,7 +241,8 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         by : str or array_like, optional
             A column of X, or a label for each row: effects of each group.
         sample_weight : array_like, optional
-            Weights of the rows of X.
+            Weights of the rows of X; required after a fit with weights, unless the formulas' data
+            frame has their column. 1 weighs all rows equally.
         conf_level : float
             Confidence level of the intervals.
 

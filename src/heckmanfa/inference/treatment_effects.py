@@ -19,7 +19,7 @@ from heckmanfa.fit.treatment_details import (
     treatment_details,
 )
 from heckmanfa.inference.prediction import read_rows
-from heckmanfa.inference.rows_of_fit import column_or_values, take_column
+from heckmanfa.inference.rows_of_fit import column_or_values, take_column, weights_of
 from heckmanfa.model.treatment_effects import (
     KINDS,
     EffectKind,
@@ -106,7 +106,9 @@ def _rows_of(table: pd.DataFrame) -> Iterator[EffectRow]:
 
 def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Iterator[_Row]:
     """Yield the effects of rows that are passed, by group."""
-    labels = None
+    labels, frame = None, X
+    sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
+    sample_weight = column_or_values(frame, sample_weight, "sample_weight")
     if isinstance(by, str):
         if fit.origin.design is None:
             X, labels = take_column(fit, X, by, "by", "a column of X")
@@ -126,7 +128,7 @@ def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Ite
     weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
     known, used = None, weight > 0
     if treated is not None:
-        flags, unknown = known_flags(on_host(column_or_values(X, treated, "treated")), n)
+        flags, unknown = known_flags(on_host(column_or_values(frame, treated, "treated")), n)
         known, used = flags.astype(np.float64), used & ~unknown
     groups: list[tuple[Any, Mask]] = [(None, used)]
     if labels is not None:
@@ -140,12 +142,13 @@ def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Ite
             highest = largest_log_weight(kind, own[1] @ estimates.gamma, known=d is not None)
             sums = effect_sums(kind, estimates, *own, d, highest)
             effect = average_effect(sums, x.shape[1], z.shape[1])
-            yield kind, group, effect.value, gradient_in_terms(fit, effect), _count(kind, d, chosen)
+            counted = own[2] if fit.spec.weight_kind == "frequency" else np.ones(len(own[2]))
+            n_rows = _count(kind, d, counted)
+            yield kind, group, effect.value, gradient_in_terms(fit, effect), n_rows
 
 
-def _count(kind: EffectKind, treated: Floats | None, chosen: Mask) -> float:
-    """Count the rows that an effect is an average of."""
+def _count(kind: EffectKind, treated: Floats | None, counted: Floats) -> float:
+    """Count the rows that an effect is an average of, given how many rows each stands for."""
     if treated is None or kind in ("ate", "margin"):
-        return float(np.count_nonzero(chosen))
-    n_treated = float(treated.sum())
-    return n_treated if kind == "att" else len(treated) - n_treated
+        return float(counted.sum())
+    return float(counted @ (treated if kind == "att" else 1.0 - treated))
