@@ -315,6 +315,25 @@ def test_an_instrument_that_does_nothing_is_a_warning(frame: pd.DataFrame) -> No
         TreatmentModel().fit(frame[["x1", "x2"]], frame["y"], frame["d"])
 
 
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_common_regimes_need_no_variation_in_each(
+    frame: pd.DataFrame, method: str, tmp_path: Path
+) -> None:
+    untreated = frame.index[frame["d"] == 0]
+    dummy = np.zeros(len(frame))
+    dummy[untreated[:40]] = 1.0
+    rows = frame.assign(x2=dummy, y=frame["y"] + dummy)
+    model = _fit(rows, method=method)
+    own = model.tidy().query("term == 'x2'").iloc[0]
+    assert abs(own["estimate"] - 1.0) < 4.0 * own["std_error"]
+    heckmanfa.save(model, tmp_path / "model.heckmanfa")
+    assert heckmanfa.load(tmp_path / "model.heckmanfa").effects().equals(model.effects())
+    with pytest.raises(CollinearError, match=r"among the treated rows.*'x2' is constant"):
+        _fit(rows, method=method, regimes="separate")
+    few = pd.concat([frame[frame["d"] == 0], frame[frame["d"] == 1][:3]]).reset_index(drop=True)
+    assert np.isfinite(_fit(few, method="two-step").effects()["std_error"]).all()
+
+
 def test_what_decides_treatment_can_be_dropped(frame: pd.DataFrame) -> None:
     sure = np.where(frame["x1"] > 1.0, 1.0, 0.0)
     rows = frame.assign(sure=sure, d=np.where(sure == 1.0, 1, frame["d"]))

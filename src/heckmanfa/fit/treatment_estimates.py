@@ -19,6 +19,7 @@ from heckmanfa.errors import (
 from heckmanfa.fit.fitted import Fit
 from heckmanfa.fit.making import (
     Inputs,
+    count,
     error_estimates,
     fit_of_equations,
     fit_of_maximum,
@@ -59,13 +60,14 @@ def estimate(inputs: Inputs) -> Fit:
     kind = CLASSICAL if spec.method == "ml" else inputs.kind
     rows, features = inputs.rows, inputs.features
     two_step = fit_regimes(moments, inputs.probit, features, kind, rows)
-    # What is kept of the rows is as for other models: the selected ones.
-    inputs = replace(inputs, moments=moments.treated)
+    inputs = replace(inputs, moments=moments.kept())
     if spec.method == "ml":
         build = _common_likelihood if moments.shared else _separate_likelihood
         fit = _of_likelihood(inputs, moments, two_step, build)
     else:
         fit = _of_two_steps(inputs, moments, two_step)
+    treated = count(moments.treated.n_selected, inputs.counts["selected"], inputs.kind)
+    fit = replace(fit, n_selected=treated)
     if not spec.guarded:
         return fit
     _warn_of_weak_instruments(fit)
@@ -117,7 +119,7 @@ def _of_two_steps(inputs: Inputs, moments: RegimeMoments, found: RegimesTwoStep)
     # Tables have the coefficients of lambda last.
     order = [*range(own), *range(a, len(found.covariance)), *range(own, a)]
     counted = a
-    n = moments.n_selected + moments.untreated.n_selected
+    n = moments.n_rows
     for name, value in errors.items():
         if name.startswith("rho") and not abs(value) < 1 and inputs.spec.guarded:
             warn(
@@ -201,7 +203,7 @@ def _of_likelihood(
     problem, usual, starts = build(inputs, moments, two_step)
     start = inputs.spec.starting_point
     found = maximize(inputs.rows, problem, inputs.features, inputs.kind, usual, starts, start)
-    n = moments.n_selected + moments.untreated.n_selected
+    n = moments.n_rows
     offset = n * float(np.log(problem.scale))
     second = found["second_maximum"]
     found |= {
@@ -254,7 +256,7 @@ def _common_likelihood(
         r = own.subset(features)
         parts.append(np.column_stack([r[:, :-2] @ to[:-1, :-1], sign * r[:, -2], r[:, -1]]))
     whole = stack(parts, j + 3)
-    design, n = whole[: j + 1, : j + 1], moments.n_selected + moments.untreated.n_selected
+    design, n = whole[: j + 1, : j + 1], moments.n_rows
     solved = solve_upper(design, whole[: j + 1, j + 1 :])
     deltas = sum(own.n_selected * own.mean_delta for own in (moments.treated, moments.untreated))
     starts = CommonStarts(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from heckmanfa.data.arrays import Array, Floats, namespace
 from heckmanfa.data.rows import Block, BlockFunction, Merge, Positions, Rows, RowsView, total
 from heckmanfa.model.error_terms import RHO, SIGMA, ErrorTerm
 from heckmanfa.model.joint_problem import JointProblem, LinearProblem, State, sums_at
-from heckmanfa.model.linalg import Coordinates, solve_upper, stack
+from heckmanfa.model.linalg import solve_upper, stack
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.probit import Probit
@@ -64,8 +63,12 @@ def turned_probit(probit: Probit) -> Probit:
 
 @dataclass(frozen=True)
 class RegimeMoments(Moments):
-    """The treated rows, compressed, and beside them the untreated."""
+    """The rows of both regimes, compressed: together if they share an equation, else the treated.
 
+    Together, the column of lambda is the hazard: minus lambda of the untreated.
+    """
+
+    treated: Moments
     untreated: Moments
     """with lambda of the turned index"""
     shared: bool
@@ -74,19 +77,24 @@ class RegimeMoments(Moments):
     @classmethod
     def of(cls, treated: Moments, untreated: Moments, *, shared: bool) -> Self:
         """Put the moments of both regimes beside each other."""
-        known = {field.name: getattr(treated, field.name) for field in fields(Moments)}
-        return cls(**known, untreated=untreated, shared=shared)
+        own = _together(treated, untreated) if shared else treated
+        known = {field.name: getattr(own, field.name) for field in fields(Moments)}
+        return cls(**known, treated=treated, untreated=untreated, shared=shared)
 
-    @cached_property
-    def treated(self) -> Moments:
-        """The moments of the treated alone."""
+    def kept(self) -> Moments:
+        """Return what a fit keeps of them."""
         return Moments(**{field.name: getattr(self, field.name) for field in fields(Moments)})
+
+    @property
+    def n_rows(self) -> float:
+        """Weight of all rows."""
+        return self.treated.n_selected + self.untreated.n_selected
 
     @property
     def n_fitted(self) -> float:
         """Weight of the rows behind the smallest outcome equation."""
-        sizes = self.n_selected, self.untreated.n_selected
-        return sum(sizes) if self.shared else min(sizes)
+        smaller = min(self.treated.n_selected, self.untreated.n_selected)
+        return self.n_rows if self.shared else smaller
 
     def designs(self, features: Positions) -> list[tuple[str, list[str], Floats]]:
         """Return the factors of both designs, or that of one with the treatment as a column."""
@@ -105,8 +113,29 @@ class RegimeMoments(Moments):
     @property
     def range_of_index(self) -> tuple[float, float]:
         """Range of z'gamma among all rows."""
-        low, high = self.untreated.index_range
-        return min(self.index_range[0], -high), max(self.index_range[1], -low)
+        return _joined_range(self.treated, self.untreated)
+
+
+def _together(treated: Moments, untreated: Moments) -> Moments:
+    """Return the moments of all rows, with the hazard in place of lambda."""
+    sign = np.ones(treated.factor.shape[1])
+    sign[-2] = -1.0
+    n = treated.n_selected + untreated.n_selected
+    deltas = [own.n_selected * own.mean_delta for own in (treated, untreated)]
+    whole, delta = treated.factor, treated.factor_delta
+    return replace(
+        treated,
+        factor=stack([whole, untreated.factor * sign], len(whole)),
+        factor_delta=stack([delta, untreated.factor_delta * sign[:-1]], len(delta)),
+        n_selected=n,
+        mean_delta=sum(deltas) / n,
+        index_range=_joined_range(treated, untreated),
+    )
+
+
+def _joined_range(treated: Moments, untreated: Moments) -> tuple[float, float]:
+    low, high = untreated.index_range
+    return min(treated.index_range[0], -high), max(treated.index_range[1], -low)
 
 
 def _with_treatment(root: Floats, treated: float) -> Floats:
@@ -218,25 +247,20 @@ class CommonProblem(RegimesProblem):
     @classmethod
     def build(cls, moments: RegimeMoments, probit: Probit, features: Positions) -> Self:
         """Set up the coordinates of both equations."""
+        # In one regime alone, features may be constant or collinear.
         one, zero, units = _problems(moments, probit, features)
         p, j = one.sizes
-        both = [
-            own.subset(features, imr=False, outcome=False)
-            for own in (moments.treated, moments.untreated)
-        ]
-        back = Coordinates.from_factor(stack(both, j)).back()
+        back = one.prediction_back
         eye = np.eye(p + j + 3)
         gamma, beta, effect, sigma, rho = eye[:p], eye[p : p + j], eye[p + j], eye[-2], eye[-1]
-        shared = back @ beta
-        treated = shared.copy()
-        treated[0] += effect
+        treated = beta + np.outer(solve_upper(back, np.eye(j)[0]), effect)
         return cls(
             columns=one.columns,
             **units,
             one=one,
             zero=zero,
-            to_one=np.vstack([gamma, solve_upper(one.prediction_back, treated), sigma, rho]),
-            to_zero=np.vstack([-gamma, solve_upper(zero.prediction_back, shared), sigma, -rho]),
+            to_one=np.vstack([gamma, treated, sigma, rho]),
+            to_zero=np.vstack([-gamma, beta, sigma, -rho]),
             own_backs={"selection": one.selection_back, "outcome": back, "effect": np.eye(1)},
         )
 
@@ -288,14 +312,19 @@ def _problems(
 ) -> tuple[LinearProblem, LinearProblem, dict[str, float]]:
     """Return the likelihoods of both regimes, in the same units of the outcome, and these units."""
     outcome = stack([own.factor[:, [0, -1]] for own in (moments.treated, moments.untreated)], 2)
-    units = {
-        "centre": float(outcome[0, 1] / outcome[0, 0]),
-        "scale": float(abs(outcome[1, 1]) / outcome[0, 0]),
-    }
-    one = LinearProblem.build(moments.treated, probit, features)
-    zero = LinearProblem.build(moments.untreated, turned_probit(probit), features)
-    centre, scale = units.values()
-    one, zero = (replace(own, centre=centre, scale=scale) for own in (one, zero))
+    centre = float(outcome[0, 1] / outcome[0, 0])
+    scale = float(abs(outcome[1, 1]) / outcome[0, 0])
+    units = {"centre": centre, "scale": scale}
+    own = [moments.treated, moments.untreated]
+    probits = [probit, turned_probit(probit)]
+    problems = []
+    for regime, selection in zip(own, probits, strict=True):
+        coordinates = moments.kept() if moments.shared else regime
+        problem = LinearProblem.build(coordinates, selection, features)
+        half = regime.subset(features, imr=False, outcome=False) @ problem.prediction_back
+        gram = half.T @ half / regime.n_selected
+        problems.append(replace(problem, prediction_gram=gram, centre=centre, scale=scale))
+    one, zero = problems
     return one, zero, units
 
 

@@ -202,7 +202,7 @@ def least_squares_of_all(
         np.column_stack([r[:, :-1] @ to, r[:, -1]]) for r, to in zip(roots, maps, strict=True)
     ]
     whole = stack(stacked, len(features) + 3)
-    design, n = whole[:-1, :-1], moments.n_selected + moments.untreated.n_selected
+    design, n = whole[:-1, :-1], moments.n_rows
     coef, sse = solve_upper(design, whole[:-1, -1]), float(whole[-1, -1] ** 2)
     inverse_root = solve_upper(design, np.eye(len(design)))
     if kind.cov_type == "classical":
@@ -243,5 +243,6 @@ def difference_of_means(moments: RegimeMoments) -> tuple[float, float]:
     means, variances = [], []
     for own in (moments.treated, moments.untreated):
         means.append(own.factor[0, -1] / own.factor[0, 0])
-        variances.append(own.total_squares / (own.n_selected - 1.0) / own.n_selected)
+        free = own.n_selected - 1.0
+        variances.append(own.total_squares / free / own.n_selected if free > 0 else np.nan)
     return float(means[0] - means[1]), float(np.sqrt(sum(variances)))
