@@ -39,7 +39,7 @@ PAGES = (
     *("docs/how_far.md", "docs/binary.md", "docs/ordered.md", "docs/compas.md"),
     *("docs/probit_coverage.md", "docs/log_outcomes.md", "docs/data.md"),
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
-    *("docs/studies.md", "docs/reading_the_report.md", "docs/accuracy.md"),
+    *("docs/studies.md", "docs/reading_the_report.md", "docs/accuracy.md", "docs/treatment.md"),
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", *COMMAND_LINE),
@@ -48,6 +48,7 @@ WITH_CODE = (
     "docs/ordered.md",
     "docs/data.md",
     *("docs/serving.md", "docs/scikit_learn.md", "docs/should_i.md", "docs/features.md"),
+    "docs/treatment.md",
 )
 WITH_COMMANDS = ("README.md", *COMMAND_LINE)
 BLOCK = re.compile(

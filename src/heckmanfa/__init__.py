@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+    from heckmanfa.estimators.treatment import TreatmentModel
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
 
@@ -37,6 +38,7 @@ __all__ = [
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
+    "TreatmentModel",
     "__version__",
     "assignment",
     "compress",
@@ -63,6 +65,7 @@ _MODULES = {
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
     "load": "heckmanfa.analysis.model_file",

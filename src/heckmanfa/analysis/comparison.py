@@ -289,6 +289,9 @@ def compare_methods(
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
         )
+    for estimator in estimators.values():
+        if isinstance(estimator, SelectionModel):
+            estimator.family.require("single outcome equation")
     splits = [
         (repeat, train, test)
         for repeat in range(n_repeats)

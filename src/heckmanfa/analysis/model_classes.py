@@ -41,6 +41,7 @@ MODELS = {
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentModel": "heckmanfa.estimators.treatment",
 }
 PARTS = {
     "AllFeatures": "heckmanfa.search.searched",
@@ -76,6 +77,7 @@ PARTS = {
     "SeriesDetails": "heckmanfa.fit.series",
     "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
+    "TreatmentDetails": "heckmanfa.fit.treatment_details",
 }
 
 
@@ -224,6 +226,8 @@ SearchOutcome: candidates @K
 SeriesDetails: left_out_errors ~; level_rows ~
 Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50; class_order -
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
+TreatmentDetails: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;
+    naive [z] ~; apart ~; ranges [2, 2] ~
 """
 
 

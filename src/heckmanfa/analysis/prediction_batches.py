@@ -38,6 +38,7 @@ from heckmanfa.data.scan.places import is_url
 from heckmanfa.data.scan.scanning import open_engine
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, InputTypeError, MissingFeaturesWarning, warn
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.rows_elsewhere import columns_needed, frame_of, joined
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.printable import quoted, shown
@@ -238,6 +239,8 @@ def _open_batches(
     check_request(request)
     check_missing(missing)
     check_is_fitted(model)
+    if isinstance(model, SelectionModel):
+        model.fit_.family.require("single outcome equation")
     check_model(model, request)
     if isinstance(keep, str):
         raise InputError(f"columns to keep must be a list of names: write [{quoted(keep)}]")

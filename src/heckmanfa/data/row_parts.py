@@ -23,6 +23,7 @@ from heckmanfa.data.row_rules import (
     count_features,
     count_rows,
     decide_rows,
+    read_known_flags,
     read_stored_flags,
 )
 from heckmanfa.data.row_sources import Chunk, Reading, RowSource, RowSums
@@ -64,21 +65,29 @@ class Rules:
     """columns that a row must have, or it is left out"""
     transform: OutcomeTransform | None = None
     """the scale that the outcome is fitted on"""
+    everyone: bool = False
+    """whether rows that are not selected have an outcome, too"""
 
     def block(self, part: int, chunk: Chunk, columns: Positions) -> Block:
         """Apply the rules; ``columns`` are the columns of the chunk."""
         complete = None
         if self.complete:
             complete = _complete_rows(chunk.features[:, places_of(self.complete, columns)])
-        chosen = None if chunk.selected is None else np.asarray(chunk.selected == 1)
-        status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
+        chosen, unknown = None, None
+        if chunk.selected is not None:
+            chosen = np.asarray(chunk.selected == 1)
+            if self.everyone:
+                chosen, unknown, *_ = read_known_flags(chunk.selected)
+        status = decide_rows(
+            chunk.outcome, chosen, chunk.weight, complete, unknown, everyone=self.everyone
+        )
         kept = status.kept
         weight = None if chunk.weight is None else chunk.weight / self.mean_weight
         codes = None
         if self.groups is not None and chunk.group is not None:
             codes = np.zeros(len(kept), dtype=np.intp)
             codes[kept] = np.searchsorted(self.groups, chunk.group[kept])
-        outcome = on_fit_scale(chunk.outcome, status.selected & kept, self.transform)
+        outcome = on_fit_scale(chunk.outcome, status.with_outcome, self.transform)
         place = (part, chunk.start)
         block = Block(chunk.features, outcome, status.selected, weight, codes, place)
         return block if kept.all() else block.keep(kept)
@@ -99,6 +108,7 @@ class _CountTask:
     transform: OutcomeTransform | None = None
     dummies: tuple[int, ...] = ()
     """those of the k columns whose rows are counted by level"""
+    everyone: bool = False
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> RowCounts:
         return sum((self._count(chunk) for chunk in chunks), RowCounts())
@@ -109,12 +119,16 @@ class _CountTask:
         if self.drops_missing and not all_finite:
             empty = np.isnan(chunk.features)
             complete, gaps = np.asarray(~empty.any(axis=1)), GapCounts.of(empty)
-        chosen, bad_flags, odd_flag = None, 0, None
-        if chunk.selected is not None:
+        chosen, unknown, bad_flags, odd_flag = None, None, 0, None
+        if chunk.selected is not None and self.everyone:
+            chosen, unknown, bad_flags, odd_flag = read_known_flags(chunk.selected)
+        elif chunk.selected is not None:
             chosen, bad_flags, odd_flag = read_stored_flags(chunk.selected)
-        status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
+        status = decide_rows(
+            chunk.outcome, chosen, chunk.weight, complete, unknown, everyone=self.everyone
+        )
         everywhere = self.everywhere | self.drops_missing
-        outcome = on_fit_scale(chunk.outcome, status.selected & status.kept, self.transform)
+        outcome = on_fit_scale(chunk.outcome, status.with_outcome, self.transform)
         block = Block(chunk.features, outcome, status.selected, chunk.weight, None)
         if not status.kept.all():
             block = block.keep(status.kept)
@@ -146,6 +160,8 @@ def count_parts(
     everywhere: Mask,
     transform: OutcomeTransform | None = None,
     dummies: Sequence[int] = (),
+    *,
+    everyone: bool = False,
 ) -> tuple[tuple[int, ...], RowCounts]:
     """Count the rows of each part, and all rows by what the rules decide, in one pass.
 
@@ -158,7 +174,8 @@ def count_parts(
     lengths: list[int] = []
     counts = RowCounts()
     # Parts come in order.
-    task = _CountTask(everywhere, source.drops_missing, transform, tuple(dummies))
+    drops = source.drops_missing
+    task = _CountTask(everywhere, drops, transform, tuple(dummies), everyone)
     for counted in source.run(task, reading):
         lengths.append(counted.total)
         counts += counted
@@ -173,6 +190,8 @@ def rules_of(
     counts: RowCounts,
     sampling: bool | None,
     transform: OutcomeTransform | None = None,
+    *,
+    everyone: bool = False,
 ) -> Rules:
     """Return the rules for later passes over rows that `count_parts` has counted.
 
@@ -185,7 +204,7 @@ def rules_of(
         if gaps and source.drops_missing
     ]
     mean = counts.weight_sum / counts.kept if rescaled else 1.0
-    return Rules(mean, counts.groups, tuple(complete), transform)
+    return Rules(mean, counts.groups, tuple(complete), transform, everyone)
 
 
 def _count_labels(part: int, chunks: Iterable[Chunk]) -> LabelCounts:

@@ -45,6 +45,15 @@ class RowStatus:
     """other rows left out because they are selected and have no outcome"""
     n_zero_weight: int = 0
     """other rows left out because their weight is zero"""
+    everyone: bool = False
+    """whether rows that are not selected have an outcome, too"""
+    n_unknown: int = 0
+    """other rows left out because nobody knows whether they are selected"""
+
+    @property
+    def with_outcome(self) -> Array:
+        """(b,) rows of the fit whose outcome is used."""
+        return self.kept if self.everyone else self.selected & self.kept
 
 
 def decide_rows(
@@ -52,28 +61,36 @@ def decide_rows(
     selected: Array | None = None,
     weight: Array | None = None,
     complete: Mask | None = None,
+    unknown: Array | None = None,
+    *,
+    everyone: bool = False,
 ) -> RowStatus:
     """Decide who is selected and who is left out.
 
     Without ``selected``, a row is selected if it has an outcome. With it, selected rows without an
-    outcome are left out, and the outcome of unselected rows is ignored. Rows of weight zero and
-    rows that are not ``complete`` are left out. A row left out is counted under the first reason
-    that applies: incomplete, outcome, weight.
+    outcome are left out, and the outcome of unselected rows is ignored; if ``everyone`` has an
+    outcome, any row without one is left out, and so are those of which it is ``unknown`` whether
+    they are selected. Rows of weight zero and rows that are not ``complete`` are left out. A row
+    left out is counted under the first reason that applies: incomplete, outcome, unknown, weight.
     """
     observed = ~namespace(outcome).isnan(outcome)
     chosen = observed if selected is None else selected
-    unobserved = chosen & ~observed
+    unobserved = ~observed if everyone else chosen & ~observed
     n_incomplete = 0
     if complete is not None:
         n_incomplete = _count(~complete)
         unobserved &= complete
     kept = ~unobserved if complete is None else complete & ~unobserved
-    n_zero_weight = 0
+    n_unknown = n_zero_weight = 0
+    if unknown is not None:
+        n_unknown = _count(kept & unknown)
+        kept = kept & ~unknown
     if weight is not None:
         weightless = kept & (weight == 0)
         n_zero_weight = _count(weightless)
         kept &= ~weightless
-    return RowStatus(chosen, kept, n_incomplete, _count(unobserved), n_zero_weight)
+    counts = n_incomplete, _count(unobserved), n_zero_weight
+    return RowStatus(chosen, kept, *counts, everyone=everyone, n_unknown=n_unknown)
 
 
 def read_stored_flags(stored: NDArray[Any]) -> tuple[Mask, int, Any]:
@@ -85,6 +102,13 @@ def read_stored_flags(stored: NDArray[Any]) -> tuple[Mask, int, Any]:
     odd = stored[~(chosen | (stored == 0))]
     value = next((value for value in odd if value is not None and value == value), None)
     return chosen, len(odd), value
+
+
+def read_known_flags(stored: NDArray[Any]) -> tuple[Mask, Mask, int, Any]:
+    """Return who is selected, who has no entry, and what `read_stored_flags` does of the others."""
+    unknown = missing_in(stored)
+    _, n_bad, value = read_stored_flags(stored[~unknown])
+    return np.asarray((stored == 1) & ~unknown, dtype=bool), unknown, n_bad, value
 
 
 def count_bad_weights(weight: Floats) -> int:
@@ -217,8 +241,11 @@ class RowCounts:
     """rows left out, by reason as in `RowStatus`"""
     outcome_missing: int = 0
     zero_weight: int = 0
+    unknown: int = 0
+    everyone: bool = False
+    """whether rows that are not selected have an outcome, too"""
     outcomes: OutcomeCounts = field(default_factory=OutcomeCounts)
-    """of the selected rows of the fit"""
+    """of the rows of the fit that have one"""
     without_logarithm: int = 0
     """outcomes of these rows that the transform of the fit does not take"""
     weight_sum: float = 0.0
@@ -250,6 +277,7 @@ class RowCounts:
             self,
             other,
             odd_flag=other.odd_flag if self.odd_flag is None else self.odd_flag,
+            everyone=self.everyone or other.everyone,
             groups=np.unique(np.concatenate(groups)) if groups else None,
         )
 
@@ -262,6 +290,8 @@ class RowCounts:
             "selected": self.selected,
             "unselected": self.unselected,
         }
+        if self.everyone:
+            counts["left_out_treatment_missing"] = self.unknown
         return counts | ({"left_out_regressor_missing": self.incomplete} if incomplete else {})
 
 
@@ -278,10 +308,9 @@ def count_rows(
     ``outcome`` is on the scale of the fit, which ``transform`` names. ``group`` holds labels of any
     type that can be sorted; ``others`` are other fields of `RowCounts`, counted by the caller.
     """
-    kept = status.kept
-    in_fit = status.selected & kept
+    kept, in_fit = status.kept, status.with_outcome
     values = outcome if in_fit.all() else outcome[in_fit]
-    n_selected = len(values)
+    n_selected = _count(status.selected & kept) if status.everyone else len(values)
     heavy = None if weight is None else weight[in_fit]
     if transform is not None:
         known = has_logarithm(values)
@@ -302,6 +331,8 @@ def count_rows(
         incomplete=status.n_incomplete,
         outcome_missing=status.n_outcome_missing,
         zero_weight=status.n_zero_weight,
+        unknown=status.n_unknown,
+        everyone=status.everyone,
         outcomes=outcomes,
         **others,
     )
@@ -402,18 +433,18 @@ def refuse_not_finite(
     )
 
 
-def refuse_bad_flags(count: int, value: object) -> None:
-    """Refuse rows whose ``selected`` is neither true nor false, but ``value`` (None if missing)."""
+def refuse_bad_flags(count: int, value: object, what: str = "selected") -> None:
+    """Refuse rows whose ``what`` is neither true nor false, but ``value`` (None if missing)."""
     if not count:
         return
     rows = plural(count, "row")
     verb = "holds" if count == 1 else "hold"
-    what = (
+    wrong = (
         f"it is missing in {rows}"
         if value is None
         else f"{rows} {verb} something else, such as {quoted(label_of(value))}"
     )
-    raise InputError(f"selected must be boolean (or 0 and 1) in every row; {what}")
+    raise InputError(f"{what} must be boolean (or 0 and 1) in every row; {wrong}")
 
 
 def refuse_bad_weights(count: int) -> None:

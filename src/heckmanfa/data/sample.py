@@ -61,6 +61,7 @@ from heckmanfa.data.row_rules import (
     count_features,
     count_rows,
     decide_rows,
+    read_known_flags,
     read_stored_flags,
     refuse_bad_flags,
     refuse_bad_weights,
@@ -74,6 +75,7 @@ from heckmanfa.errors import (
     HeckmanfaError,
     InputError,
     InputTypeError,
+    NoOutcomeError,
     warn,
 )
 from heckmanfa.text.option_words import instead, option
@@ -98,7 +100,8 @@ class Sample:
 
 def check_parameters(estimator: BaseEstimator) -> None:
     """Refuse parameters that are not valid, and text in place of a list of columns."""
-    for role in ("prediction_features", "selection_features", "always", "never"):
+    listed = ("prediction_features", "selection_features", "always", "never")
+    for role in (*getattr(estimator, "roles", ()), *listed):
         value = getattr(estimator, role, None)
         if isinstance(value, str):
             raise InputError(
@@ -160,16 +163,22 @@ def read_rows(
     classes: Classes | None = None,
     learn: Learn | None = None,
     transform: OutcomeTransform | None = None,
+    everyone: bool = False,
 ) -> DecidedRows:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
     outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds, or as
     ``learn`` tells the classes of one that may have more. Amounts are read on the scale that
-    ``transform`` names.
+    ``transform`` names. ``everyone`` is as in `decide_rows`.
     """
     tensors = beside is not None
-    flagged = None if selected is None else flags(on_host(selected), n)
+    flagged: Mask | None = None
+    unknown: Mask | None = None
+    if everyone and selected is not None:
+        flagged, unknown = known_flags(on_host(selected), n)
+    elif selected is not None:
+        flagged = flags(on_host(selected), n)
     weights = None if sample_weight is None else read_weights(on_host(sample_weight), n)
     outcome: Array
     if binary or learn is not None:
@@ -187,8 +196,9 @@ def read_rows(
         outcome = column_beside(outcome, beside, "y")
     chosen = None if flagged is None else booleans(flagged, outcome)
     weight = None if weights is None else like(weights, outcome)
-    status = decide_rows(outcome, chosen, weight)
-    outcome = on_fit_scale(outcome, status.selected & status.kept, transform)
+    unseen = None if unknown is None else booleans(unknown, outcome)
+    status = decide_rows(outcome, chosen, weight, unknown=unseen, everyone=everyone)
+    outcome = on_fit_scale(outcome, status.with_outcome, transform)
     return DecidedRows(outcome, weight, status, classes)
 
 
@@ -207,13 +217,15 @@ def read_sample(
     classes: Classes | None = None,
     learn: Learn | None = None,
     transform: OutcomeTransform | None = None,
+    everyone: bool = False,
 ) -> Sample:
     """Read the rows of a fit: who is selected, who is left out, and why.
 
     ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
     each equation; the ``required``, by default the former, must be known in every row, others in
-    selected rows. ``binary``, ``classes``, ``learn`` and ``transform`` are as in `read_rows`.
+    selected rows. ``binary``, ``classes``, ``learn``, ``transform`` and ``everyone`` are as in
+    `read_rows`.
     """
     columns, sizes = sorted({*selection, *prediction}), (len(selection), len(prediction))
     everywhere = np.isin(columns, list(selection if required is None else required))
@@ -228,7 +240,9 @@ def read_sample(
             source = source.reading_outcome(classes)
         elif binary or learn is not None:
             source, classes = learn_classes(source, learn)
-        lengths, counts = count_parts(source, columns, everywhere, transform, dummies)
+        lengths, counts = count_parts(
+            source, columns, everywhere, transform, dummies, everyone=everyone
+        )
         if source.drops_missing:
             lost = counts.gaps.lost(table.sources(columns))
         with explain_lost(lost):
@@ -236,7 +250,7 @@ def read_sample(
         if lost is not None:
             warn_of_lost(lost)
         features, n_groups = counts.features, 0 if counts.groups is None else len(counts.groups)
-        rules = rules_of(source, columns, counts, sampling, transform)
+        rules = rules_of(source, columns, counts, sampling, transform, everyone=everyone)
         rows = PartRows(source, rules, lengths, tuple(columns), counts.sums)
     else:
         read = read_rows(
@@ -249,6 +263,7 @@ def read_sample(
             classes=classes,
             learn=learn,
             transform=transform,
+            everyone=everyone,
         )
         weight, kept, classes = read.weight, read.status.kept, read.classes
         counts = count_rows(read.status, read.outcome, weight, transform=transform)
@@ -291,12 +306,18 @@ def _check_counts(
 
     ``sizes`` are the numbers of selection and prediction features.
     """
-    refuse_bad_flags(counts.bad_flags, counts.odd_flag)
+    what = "treated" if counts.everyone else "selected"
+    refuse_bad_flags(counts.bad_flags, counts.odd_flag, what)
     refuse_bad_weights(counts.bad_weights)
     refuse_groupless("groups", counts.groupless)
     if weighted and not sampling:
         check_frequencies(counts, own=sampling is not None)
     refuse_without_logarithm(counts.without_logarithm, transform)
+    if counts.everyone and not counts.kept:
+        raise NoOutcomeError(
+            f"none of the {counts.total} rows has both an outcome and a treatment: the outcome is "
+            f"missing in {counts.outcome_missing}, and the treatment in {counts.unknown} others"
+        )
     check_rows(counts, sizes[0], classes)
     refuse_far_more(sizes[1], counts.selected, "prediction ", "selected rows")
 
@@ -342,6 +363,16 @@ def flags(selected: Any, n: int) -> Mask:
     chosen, n_bad, value = read_stored_flags(values)
     refuse_bad_flags(n_bad, value)
     return chosen
+
+
+def known_flags(selected: Any, n: int) -> tuple[Mask, Mask]:
+    """Read who is selected, and of whom that is not known."""
+    values = _vector(selected, "treated")
+    if len(values) != n:
+        raise InputError(f"treated has {len(values)} entries, but X has {n} rows")
+    chosen, unknown, n_bad, value = read_known_flags(values)
+    refuse_bad_flags(n_bad, value, "treated")
+    return chosen, unknown
 
 
 def read_weights(sample_weight: Any, n: int, *, some: bool = True) -> Floats:

@@ -64,6 +64,8 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     family: ClassVar[Family] = LINEAR
     """what makes the model the one that it is"""
+    roles: ClassVar[tuple[str, str]] = ("prediction_features", "selection_features")
+    """names of the parameters that list the features of either equation"""
     two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
@@ -160,10 +162,11 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 labels=cls.family.reads_labels,
                 weight=sample_weight,
                 reference={**moved, **asked},
+                everyone=cls.family.sees_everyone,
             )
+            columns = design.prediction_columns, design.selection_columns
             self = cls(
-                prediction_features=design.prediction_columns,
-                selection_features=design.selection_columns,
+                **dict(zip(cls.roles, columns, strict=True)),
                 **cls._with_terms(parameters, design.prediction_terms, design.selection_terms),
             )
             try:
@@ -193,7 +196,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
         allowed = [
             name
             for name in cls._get_param_names()
-            if not name.endswith(("ion_features", "categorical_features"))
+            if name not in cls.roles and not name.endswith(("ion_features", "categorical_features"))
         ]
         for name in names:
             if name == "categorical_features":
@@ -219,7 +222,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and how the prediction features are chosen."""
-        prediction = resolve(table, self.prediction_features, "prediction_features")
+        prediction = resolve(table, getattr(self, self.roles[0]), self.roles[0])
         return make_spec(self, table, prediction, groups_of_columns(table, design)), GivenFeatures()
 
     def _refit(self) -> Refit:

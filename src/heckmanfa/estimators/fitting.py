@@ -78,7 +78,7 @@ def fit_estimator(
             type(estimator).__name__,
             # Formulas make numbers of their categories.
             categorical=estimator.categorical_features if design is None else None,
-            lists=(estimator.prediction_features, estimator.selection_features),
+            lists=[getattr(estimator, role) for role in estimator.roles],
         )
         if encoding is not None:
             columns = FittedColumns.of(encoding, type(estimator).__name__)
@@ -248,10 +248,11 @@ def make_spec(
     estimator: Any, table: FeatureTable, prediction: Sequence[int], groups: Sequence[Any]
 ) -> Spec:
     """Return the model that an estimator describes, with its columns resolved."""
+    driving = estimator.roles[1]
     return Spec(
         columns=table.columns,
         labels=table.columns.encoded_labels,
-        selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
+        selection=tuple(resolve(table, getattr(estimator, driving), driving)),
         prediction=tuple(prediction),
         method=_method(estimator),
         cov_type=_cov_type(estimator),

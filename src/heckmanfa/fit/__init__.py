@@ -17,12 +17,15 @@ from heckmanfa.fit.making import (
 )
 from heckmanfa.fit.ordered import ORDERED
 from heckmanfa.fit.series import SERIES
+from heckmanfa.fit.treatment import COMMON, SEPARATE
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
+    "COMMON",
     "LINEAR",
     "ORDERED",
+    "SEPARATE",
     "SERIES",
     "Choice",
     "Choose",

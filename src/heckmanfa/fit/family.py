@@ -52,10 +52,12 @@ class Equation:
     """in tables and covariances"""
     heading: str
     """above its rows of a table; ``{outcome}`` stands for the name of the outcome"""
-    columns: Literal["prediction", "selection"]
-    """which columns it has: those that predict, or those that drive selection"""
+    columns: Literal["prediction", "selection", "none"]
+    """which columns it has: those that predict, those that drive selection, or a constant alone"""
     rows: Literal["selected", "unselected", "all"]
     """which rows it is about: its columns must be known there"""
+    constant: str = "Intercept"
+    """name of its constant in tables and covariances"""
 
 
 PREDICTION = Equation("prediction", "Prediction equation ({outcome})", "prediction", "selected")
@@ -161,6 +163,8 @@ class FamilyWords:
     """what turns an effect into that unit"""
     separates: str = "selection"
     """what a separating feature decides"""
+    rows: tuple[str, str] = ("Selected", "Not selected")
+    """labels of the rows that are selected, and of the others"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +248,13 @@ class Family:
     def reads_labels(self) -> bool:
         """Whether outcomes are labels of classes, two or more."""
         return self.has_classes or self.is_ordered
+
+    @property
+    def sees_everyone(self) -> bool:
+        """Whether rows that are not selected have an outcome, too."""
+        return any(
+            each.columns == "prediction" and each.rows != "selected" for each in self.equations
+        )
 
     @property
     def term_names(self) -> tuple[str, ...]:

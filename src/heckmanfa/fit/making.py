@@ -138,6 +138,7 @@ def sample_of(
         classes=classes,
         learn=spec.learn_classes,
         transform=spec.outcome_transform,
+        everyone=spec.family.sees_everyone,
     )
 
 
@@ -253,7 +254,7 @@ def fit_of_equations(
     ``error_terms`` are those that the covariance has.
     """
     spec, probit = inputs.spec, inputs.probit
-    columns = {"prediction": features, "selection": probit.features}
+    columns = {"prediction": features, "selection": probit.features, "none": ()}
     return Fit(
         spec=spec,
         row_counts=inputs.counts,
@@ -381,12 +382,15 @@ def label_terms(
     spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Label the rows of a covariance: the equations, then terms of the errors."""
-    columns = {"prediction": sorted(features)}
+    columns: dict[str, list[int]] = {"prediction": sorted(features), "none": []}
     if probit is not None:
         columns["selection"] = list(probit.features)
     terms = []
     for equation in spec.family.equations:
         if equation.columns in columns:
-            names = ["Intercept", *(spec.labels[column] for column in columns[equation.columns])]
+            names = [
+                equation.constant,
+                *(spec.labels[column] for column in columns[equation.columns]),
+            ]
             terms += [(equation.name, name) for name in names]
     return (*terms, *(("errors", term) for term in errors))

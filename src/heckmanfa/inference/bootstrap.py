@@ -153,7 +153,9 @@ class Bootstrap(Report):
         terms: list[tuple[str, str, int, int | None]] = []
         for place, equation in enumerate(self.equations):
             first, predicts = place * (k + 1), equation.columns == "prediction"
-            terms.append((equation.name, "Intercept", first, None))
+            terms.append((equation.name, equation.constant, first, None))
+            if equation.columns == "none":
+                continue
             for column in np.flatnonzero(self.candidates if predicts else self.selecting).tolist():
                 chosen = column if predicts else None
                 terms.append((equation.name, names[column], first + 1 + column, chosen))

@@ -74,11 +74,11 @@ class GivenFeatures(Choose):
         spec, selection, moments = first.spec, first.selection, first.moments
         prediction = [column for column in spec.prediction if column not in selection.separating]
         n_least = len(prediction) + 1 + len(spec.correction_terms)
-        if moments.n_selected <= n_least:
+        if moments.n_fitted <= n_least:
             terms = f"{len(prediction)} prediction features", "an intercept", *spec.correction_terms
             raise TooFewRowsError(
                 f"{listed(terms)} need more than {n_least} selected rows; there are "
-                f"{weighted_count(moments.n_selected)}"
+                f"{weighted_count(moments.n_fitted)}"
             )
         features, dropped = check_prediction(moments, prediction, spec.labels, spec.on_collinear)
         if spec.correction_terms and set(selection.probit.features) <= set(features):

@@ -105,6 +105,7 @@ def _read_rows(fit: Fit, passed: PassedRows, *, clusters: bool = False) -> ReadR
                 labels=fit.family.reads_labels,
                 weight=sample_weight,
                 reference=fit.origin.design.reference,
+                everyone=fit.family.sees_everyone,
             )
             groups = groups_of(fit, X, groups) if clusters else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")

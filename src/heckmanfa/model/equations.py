@@ -205,25 +205,30 @@ def _block_counts(block: Block) -> tuple[int, int]:
 def check_prediction(
     moments: Moments, features: Positions, labels: Sequence[str], on_collinear: OnProblem
 ) -> tuple[list[int], list[int]]:
-    """Refuse or drop prediction features that are constant or collinear among selected rows.
+    """Refuse or drop prediction features that are constant or collinear where they are fitted.
 
     Returns the positions in X of the kept and of the dropped features.
     """
-    dependent = dependencies(moments.subset(features, imr=False, outcome=False))
-    if not dependent:
-        return list(features), []
-    error = collinear_error(
-        dependent,
-        ["constant", *(labels[column] for column in features)],
-        range(len(features)),
-        "the prediction features are collinear among the selected rows",
-        f"Leave these columns {OUT_OF_PREDICTION}{OR_DROP}.",
-    )
-    if on_collinear != "drop":
-        raise error
-    away = [features[place] for place in error.columns]
-    say_dropped(away, labels, error.reason)
-    return [feature for feature in features if feature not in away], away
+    kept, away = list(features), list[int]()
+    for number in range(len(moments.designs(features))):
+        where, first, root = moments.designs(kept)[number]
+        dependent = dependencies(root)
+        if not dependent:
+            continue
+        error = collinear_error(
+            dependent,
+            [*first, *(labels[column] for column in kept)],
+            range(len(kept)),
+            f"the prediction features are collinear {where}",
+            f"Leave these columns {OUT_OF_PREDICTION}{OR_DROP}.",
+        )
+        if on_collinear != "drop":
+            raise error
+        dropped = [kept[place] for place in error.columns]
+        say_dropped(dropped, labels, error.reason)
+        away += dropped
+        kept = [feature for feature in kept if feature not in away]
+    return kept, away
 
 
 def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:

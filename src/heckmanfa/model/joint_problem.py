@@ -11,6 +11,7 @@ s = log sigma and t = atanh rho, a = u cosh t + e sinh t, and every derivative i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -173,14 +174,19 @@ class SelectionProblem(JointProblem):
         scores = zeros(block.features, len(block.selected), self.size)
         z = self.unselected(block)[1]
         scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
+        scores[block.selected] = self.selected_scores(block, theta)
+        return scores
+
+    def selected_scores(self, block: Block, theta: Floats) -> Array:
+        """(m, d) `row_scores` of the selected rows of a block."""
+        p, _ = self.sizes
         design, (in_mean, in_u, *in_ends) = self._selected_slopes(block, theta)
         xp = namespace(in_u)
         ones = design.scaled(xp.ones_like(in_u))
         in_beta = ones @ like(self.prediction, ones)
         ends = (end[:, None] for end in in_ends)
         parts = (ones[:, :p] * in_u[:, None], in_beta * in_mean[:, None], *ends)
-        scores[block.selected] = xp.concat(parts, axis=1)
-        return scores
+        return xp.concat(parts, axis=1)
 
     def row_slopes(self, block: Block, theta: Floats, direction: Floats) -> Array:
         """(b,) `row_scores` times a direction, without the (b, d) scores."""
@@ -341,27 +347,40 @@ class LinearProblem(SelectionProblem):
             scalars, others, other_gram, vectors, gram = total(
                 rows.map(_terms, self, theta, columns=self.columns, merge=total)
             )
-            value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
-            p, j = self.sizes
-            ends = slice(p + j, None)
-            log_sigma, atanh_rho = theta[ends]
-            sigma, cosh, sinh = np.exp(log_sigma), np.cosh(atanh_rho), np.sinh(atanh_rho)
-            # gamma is written on the first columns of the design, beta on all of them.
-            to_beta = self.prediction
-            in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
-            gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
-            # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
-            hessian = np.zeros((p + j + 2, p + j + 2))
-            hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
-            hessian[:p, p : p + j] = cosh * sinh / sigma * gram[:p] @ to_beta
-            hessian[p : p + j, p : p + j] = (
-                -(sinh**2) * to_beta.T @ gram @ to_beta - m * self.prediction_gram
-            ) / sigma**2
-            hessian[:p, ends] = in_gamma[:, 2:4]
-            hessian[p : p + j, ends] = in_beta[:, 4:6]
-            hessian[ends, ends] = [[d_ss, d_st], [d_st, d_tt]]
-            value = float(value) - (float(log_sigma) + _HALF_LOG_2PI) * float(m)
+            value, n, *of_selected = scalars
+            value, gradient, hessian = self.selected_slopes(
+                theta, (value, *of_selected), vectors, gram
+            )
+            p, _ = self.sizes
+            gradient[:p] -= others
+            hessian[:p, :p] -= other_gram
         return State.of(theta, value, gradient, hessian, float(n), 2)
+
+    def selected_slopes(
+        self, theta: Floats, scalars: Sequence[float], vectors: Floats, gram: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """Log-likelihood, gradient and upper Hessian of selected rows, from their `sums_at`."""
+        value, m, d_s, d_t, d_ss, d_st, d_tt = scalars
+        p, j = self.sizes
+        ends = slice(p + j, None)
+        log_sigma, atanh_rho = theta[ends]
+        sigma, cosh, sinh = np.exp(log_sigma), np.cosh(atanh_rho), np.sinh(atanh_rho)
+        # gamma is written on the first columns of the design, beta on all of them.
+        to_beta = self.prediction
+        in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
+        gradient = np.concatenate([in_gamma[:, 0], in_beta[:, 1], [d_s, d_t]])
+        # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
+        hessian = np.zeros((p + j + 2, p + j + 2))
+        hessian[:p, :p] = -(cosh**2) * gram[:p, :p]
+        hessian[:p, p : p + j] = cosh * sinh / sigma * gram[:p] @ to_beta
+        hessian[p : p + j, p : p + j] = (
+            -(sinh**2) * to_beta.T @ gram @ to_beta - m * self.prediction_gram
+        ) / sigma**2
+        hessian[:p, ends] = in_gamma[:, 2:4]
+        hessian[p : p + j, ends] = in_beta[:, 4:6]
+        hessian[ends, ends] = [[d_ss, d_st], [d_st, d_tt]]
+        value = float(value) - (float(log_sigma) + _HALF_LOG_2PI) * float(m)
+        return value, gradient, hessian
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
@@ -398,13 +417,22 @@ def _terms(
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Sums over a block for the log-likelihood and its derivatives.
 
-    First (8,) scalars: log Phi - e^2/2, the numbers of rows and of selected rows, and derivatives
-    in s, t, ss, st and tt. Of unselected rows, lambda(-u) z and delta(-u) z z'. Of selected rows,
-    (1 + k, 6), the design times derivatives in u, x'beta, us, ut, xs and xt, and delta(a) times
-    products of the design.
+    Scalars are those of `sums_at`, with the number of all rows after the first. Of unselected rows
+    there are also lambda(-u) z and delta(-u) z z'.
     """
     value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
-    chosen = block.only_selected()
+    (of_selected, m, *slopes), vectors, gram = sums_at(block.only_selected(), problem, theta)
+    scalars = np.array([value + of_selected, n + m, m, *slopes])
+    return scalars, in_gamma, in_gammas, vectors, gram
+
+
+def sums_at(chosen: Block, problem: LinearProblem, theta: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums over selected rows for `LinearProblem.selected_slopes`.
+
+    First (7,) scalars: log Phi - e^2/2, the number of rows, and derivatives in s, t, ss, st and tt.
+    Then, (1 + k, 6), the design times derivatives in u, x'beta, us, ut, xs and xt, and delta(a)
+    times products of the design.
+    """
     design, u, e = standardized(chosen, problem, theta)
     sigma, cosh, sinh = _scales(problem, theta)
     a, a_t = cosh * u + sinh * e, sinh * u + cosh * e
@@ -436,10 +464,5 @@ def _terms(
         m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
         curvature = chosen.weight * slope
-    return (
-        np.array([value + summed[0], n + m, m, *summed[1:]]),
-        in_gamma,
-        in_gammas,
-        design.pull(columns),
-        design.gram(curvature),
-    )
+    scalars = np.array([summed[0], m, *summed[1:]])
+    return scalars, design.pull(columns), design.gram(curvature)

@@ -112,6 +112,19 @@ class Moments:
         tail = [len(self.columns) + 1] * imr + [len(self.columns) + 2] * outcome
         return subset_factor(self.factor, [0, *self.places(features), *tail])
 
+    def designs(self, features: Positions) -> list[tuple[str, list[str], Floats]]:
+        """Return where each prediction equation is fitted, its first columns, and its factor.
+
+        The first columns are named; the ``features`` follow.
+        """
+        root = self.subset(features, imr=False, outcome=False)
+        return [("among the selected rows", ["constant"], root)]
+
+    @property
+    def n_fitted(self) -> float:
+        """Weight of the rows behind the smallest prediction equation."""
+        return self.n_selected
+
     @property
     def total_squares(self) -> float:
         """Sum of squares of the outcome about its mean."""

@@ -193,7 +193,7 @@ class Equations:
         p, j = len(self.selection) + 1, len(self.coef)
         scores, index = stacked_scores(block, self.probit, self.selection, p + j + n_more)
         chosen = block.selected
-        w, residual = self._second_step(block.only_selected(), mills(index[chosen])[0])
+        w, residual = self.second_step(block.only_selected(), mills(index[chosen])[0])
         scores[chosen, p : p + j] = (w @ like(self.inverse_root, w)) * residual[:, None]
         return scores, residual, index[chosen]
 
@@ -202,12 +202,12 @@ class Equations:
         block = block.only_selected()
         design = self.probit.coordinates.design(pick(block.features, self.selection))
         ratio, slope = mills(design.times(self.probit.inner_coef))
-        product = slope * self._second_step(block, ratio)[1]
+        product = slope * self.second_step(block, ratio)[1]
         if block.weight is not None:
             product = product * block.weight
         return (design.pull(product),)
 
-    def _second_step(self, block: Block, ratio: Array) -> tuple[Array, Array]:
+    def second_step(self, block: Block, ratio: Array) -> tuple[Array, Array]:
         """W and the residuals of a block's selected rows, given their lambda."""
         w = with_constant(block.features, self.prediction, 1)
         w[:, -1] = ratio

@@ -11,6 +11,7 @@ the data frame, and ``y`` is left out.
 
 from __future__ import annotations
 
+from heckmanfa.plots.effect_intervals import treatment_effects
 from heckmanfa.plots.forest_intervals import coefficients
 from heckmanfa.plots.overlap_bars import imr_overlap
 from heckmanfa.plots.public_pictures import (
@@ -48,5 +49,6 @@ __all__ = [
     "rho_profile",
     "selection_margins",
     "specification_curve",
+    "treatment_effects",
     "uncertainty",
 ]

@@ -443,5 +443,10 @@ def _estimates(model: EstimatedModel, conf_level: float) -> dict[str, Estimate]:
     """Return the estimates of the prediction equation by term."""
     table = model.tidy(conf_level)
     table = table[table["equation"] == "prediction"].set_index("term")
+    if table.empty:
+        raise InputError(
+            f"{type(model).__name__} has no single prediction equation: draw of_regime(1) and "
+            "of_regime(0), which are models of one outcome each"
+        )
     numbers = table[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float).tolist()
     return {term: Estimate(*ends) for term, ends in zip(table.index, numbers, strict=True)}

@@ -169,4 +169,4 @@ def n_parameters(fit: Fit) -> int:
     # After maximum likelihood, imr is rho times sigma, not a parameter of its own, and neither is a
     # rho that is held.
     errors = [term for equation, term in fit.terms if equation == "errors"]
-    return len(fit.terms) - int(len(errors) == 3) - int(fit.held_rho is not None)
+    return len(fit.terms) - len(errors) // 3 - int(fit.held_rho is not None)

@@ -20,7 +20,7 @@ def prefixed(equation: str, term: str) -> str:
 
 def estimates_in_order(fit: Fit) -> Floats:
     """Return the estimates in the order of the covariance."""
-    columns = {"prediction": fit.equation}
+    columns: dict[str, list[int]] = {"prediction": fit.equation, "none": []}
     if fit.probit is not None:
         columns["selection"] = list(fit.probit.features)
     values: list[float] = []
@@ -54,10 +54,12 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         z = centre / spread if term.tested else np.nan
         limits = term.transform.back(centre + quantile * spread * ends)
         table.loc[_is_error(table, term.name), _TESTS] = [z, distribution.p_value(z), *limits]
-    extra: list[tuple[str, str, float]] = []
-    if fit.family.has_sigma and ("errors", "sigma") not in fit.terms:
-        extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]
-        extra.append(("errors", "sigma", fit.sigma))
+    # Two steps give no standard error of what follows from the residuals.
+    extra: list[tuple[str, str, float]] = [
+        ("errors", term.name, fit.errors[term.name].value)
+        for term in fit.family.error_terms
+        if ("errors", term.name) not in fit.terms and (fit.probit is not None or term.in_units)
+    ]
     if fit.rho_is_conditioned or fit.held_rho is not None:
         table = _without_rho_tests(table)
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])

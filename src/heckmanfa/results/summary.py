@@ -190,6 +190,7 @@ def _cells(row: Mapping[object, float]) -> list[str]:
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
     "left_out_regressor_missing": "a regressor is missing",
+    "left_out_treatment_missing": "the treatment is missing",
     "left_out_zero_weight": "weight zero",
     "left_out_separation": "selection determined exactly",
 }
@@ -201,6 +202,8 @@ def rows_left_out(fit: Fit) -> dict[str, int]:
     """Count the rows left out, by why."""
     counts, said = fit.row_counts, dict(_ROW_WORDS)
     said["left_out_separation"] = f"{fit.family.words.separates} determined exactly"
+    if fit.family.sees_everyone:
+        said["left_out_outcome_missing"] = "the outcome is missing"
     return {words: counts[key] for key, words in said.items() if counts.get(key)}
 
 
@@ -220,8 +223,8 @@ def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
     counts = fit.row_counts
     facts = [
         ("Rows given", str(counts["total"])),
-        ("Selected", str(counts["selected"])),
-        ("Not selected", str(counts["unselected"])),
+        (fit.family.words.rows[0], str(counts["selected"])),
+        (fit.family.words.rows[1], str(counts["unselected"])),
         ("Left out", str(n_left_out)),
         *_class_facts(fit),
         *_log_facts(fit),

@@ -19,6 +19,8 @@ OnProblem = Literal["error", "drop"]
 """what to do with collinear or separating columns"""
 OutcomeTransform = Literal["log", "log1p"]
 """the scale that an outcome is fitted on; predictions are on its own"""
+Regimes = Literal["common", "separate"]
+"""whether treated and untreated share the equation of their outcome"""
 Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lasso", "none"]
 """how prediction features are found"""
 SearchIn = Literal["prediction", "both"]

@@ -129,7 +129,8 @@ class FormulaDesign:
     outcome: Any = None
     """(n,) numbers, NaN where missing, or labels, None where missing: an array, or a pandas
     category if that is ordered"""
-    selected: Mask | None = None
+    selected: Any = None
+    """(n,) booleans, or whether each is treated, NaN where missing"""
     kept: Mask | None = None
     """(n_rows,) which rows of the frame are used"""
     lost: LostRows | None = None
@@ -151,8 +152,12 @@ class FormulaDesign:
         labels: bool = False,
         weight: Any = None,
         reference: Mapping[str, Any] | None = None,
+        everyone: bool = False,
     ) -> FormulaDesign:
         """Evaluate both formulas on a frame; the selection formula's left side is optional.
+
+        It is not if ``everyone`` has an outcome, and says who is treated: every row then needs the
+        variables of both formulas, and may lack the treatment.
 
         With ``labels``, the outcome holds classes, which may be texts and booleans. Rows whose
         ``weight``, a column or an array, is zero lend no levels to categories. ``reference`` has
@@ -173,7 +178,13 @@ class FormulaDesign:
         for side in (left, right, who, drivers):
             check_variables(side, frame)
         outcome = _outcome(left, frame, labels)
-        chosen = ~missing_in(outcome) if who is None else selected_rows(who, frame)
+        if everyone and who is None:
+            raise FormulaError(
+                f"the treatment formula {quoted(selection)} has no left side: write 'treated ~ "
+                "...', with the column that says who is treated"
+            )
+        flags = ~missing_in(outcome) if who is None else selected_rows(who, frame, everyone)
+        chosen = np.ones(len(frame), dtype=bool) if everyone else flags
         _refuse_known_only(drivers, frame, chosen)
         complete_prediction = complete_rows(right, frame)
         kept = complete_rows(drivers, frame) & (complete_prediction | ~chosen)
@@ -226,7 +237,7 @@ class FormulaDesign:
             n_left_out=int(np.count_nonzero(~rows)),
             features=features.loc[~also].reset_index(drop=True),
             outcome=outcome[rows],
-            selected=None if who is None else chosen[rows],
+            selected=None if who is None else flags[rows],
             kept=rows,
             lost=lost,
             factors=factor_rows(factors, frame, rows),
@@ -278,7 +289,7 @@ class FormulaDesign:
         frame = to_pandas(data)
         check_variables(who, frame)
         refuse_other_rows(who, frame, "selected")
-        return selected_rows(who, frame)
+        return np.asarray(selected_rows(who, frame))
 
     def outcome_of(self, data: Any, *, labels: bool = False) -> NDArray[Any]:
         """Return the left side of the prediction formula for each row of a frame, as in `build`."""

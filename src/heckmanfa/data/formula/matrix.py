@@ -290,26 +290,30 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
     return labels
 
 
-def selected_rows(who: Formula, frame: pd.DataFrame) -> Mask:
-    """Evaluate a left side that says whether each row is selected."""
+def selected_rows(who: Formula, frame: pd.DataFrame, treated: bool = False) -> Any:
+    """Evaluate a left side that says whether each row is selected, or ``treated``.
+
+    Whether rows are treated may be missing: then these are numbers with NaN, not booleans.
+    """
     values = one_column(who, frame, "selection")
     missing = np.count_nonzero(np.isnan(values))
-    if missing:
+    if missing and not treated:
         raise InputError(
             f"the selection formula's left side is missing in {missing} rows; it must say for "
             "every row whether it is selected. If the rows with an outcome are, leave it out: "
             "'~ ...'"
         )
-    other = sorted(set(values) - {0.0, 1.0})
+    other = sorted(set(values[~np.isnan(values)]) - {0.0, 1.0})
     if other:
         # An amount, such as hours, is above 0 for those who are selected; a code has a value.
         amounts = 0.0 in values and other[0] > 0.0 and len(other) > 1
+        formula = "treatment" if treated else "selection"
         meant = f"{who} > 0" if amounts else f"{who} == {other[-1]:g}"
         raise InputError(
-            f"the selection formula's left side holds {other[0]:g}; it must be 0 or 1, or true "
+            f"the {formula} formula's left side holds {other[0]:g}; it must be 0 or 1, or true "
             f"or false, such as {meant}"
         )
-    return np.asarray(values == 1)
+    return values if missing else np.asarray(values == 1)
 
 
 def to_pandas(data: Any) -> pd.DataFrame:
