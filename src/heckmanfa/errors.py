@@ -239,6 +239,10 @@ class RhoUncertainWarning(HeckmanfaWarning):
     """Maximum likelihood puts rho near 1 or -1, or the likelihood is flat in rho."""
 
 
+class NormalTailsWarning(HeckmanfaWarning):
+    """Errors that may be t are best described as normal: their degrees of freedom are infinite."""
+
+
 class SecondMaximumWarning(HeckmanfaWarning):
     """The likelihood has another, higher maximum than the one reported."""
 

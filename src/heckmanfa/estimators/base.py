@@ -67,6 +67,10 @@ class SelectionModel(Inferred, Reported, ScoredModel):
     two_step_cov_type: ClassVar[CovType | None] = None
     """what ``cov_type=None`` stands for after two steps; None is the classical covariance"""
 
+    def _family(self) -> Family:
+        """Return what makes the model the one that it is, given its parameters."""
+        return self.family
+
     def fit(
         self,
         X: Any,

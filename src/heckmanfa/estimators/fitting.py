@@ -180,8 +180,10 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    if getattr(estimator, "errors", "normal") == "t":
+        _check_errors(estimator)
     if getattr(estimator, "rho", None) is not None:
-        estimator.family.require("single rho")
+        estimator._family().require("single rho")
     if estimator.start is not None and getattr(estimator, "rho", None) is not None:
         raise InputError(
             f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
@@ -201,6 +203,21 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
         )
     if estimator.cov_type != "cluster" and groups is not None:
         raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
+
+
+def _check_errors(estimator: Any) -> None:
+    """Refuse t errors where only normal ones have what is asked for."""
+    if estimator.method != "ml":
+        raise InputError(
+            f"{option('errors', 't')} needs {option('method', 'ml')}: two steps rest on lambda of "
+            "a normal error"
+        )
+    if estimator.outcome_transform is not None:
+        raise InputError(
+            f"{option('errors', 't')} takes no {option('outcome_transform')}: the exponential of "
+            "an outcome with t errors has no mean on its own scale. Fit the logarithm itself as "
+            "the outcome, and read effects in percent."
+        )
 
 
 def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list[list[str]]:
@@ -226,7 +243,7 @@ def make_spec(
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
-        outcome_kind=estimator.family.name,
+        outcome_kind=estimator._family().name,
         # Some families have no transform, and searches hold nothing.
         outcome_transform=getattr(estimator, "outcome_transform", None),
         held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
@@ -238,7 +255,7 @@ def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a search of both equations has no choice."""
     if getattr(estimator, "search_in", "prediction") == "both":
         return "ml"
-    family: Family = estimator.family
+    family: Family = estimator._family()
     return estimator.method if len(family.methods) > 1 else family.methods[0]
 
 

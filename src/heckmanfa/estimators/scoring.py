@@ -54,6 +54,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "prediction_features": _COLUMNS,
     "selection_features": _COLUMNS,
     "method": [one_of("two-step", "ml")],
+    "errors": [one_of("normal", "t")],
     "cov_type": [one_of("classical", "robust", "cluster"), None],
     "weight_kind": [one_of("frequency", "sampling")],
     "on_collinear": [one_of("error", "drop")],

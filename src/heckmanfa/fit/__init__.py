@@ -15,11 +15,13 @@ from heckmanfa.fit.making import (
     label_terms,
     sample_of,
 )
+from heckmanfa.fit.student import SELECTION_T
 from heckmanfa.fit.way import Way, WayName, WayWords
 
 __all__ = [
     "BINARY",
     "LINEAR",
+    "SELECTION_T",
     "Choice",
     "Choose",
     "Family",

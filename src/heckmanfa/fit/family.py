@@ -20,6 +20,7 @@ from heckmanfa.model.joint_problem import SelectionProblem
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.newton import StartsByRho
+from heckmanfa.model.links import Link, normal_link
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
@@ -37,6 +38,8 @@ Capability = Literal[
     "refits",
     "single outcome equation",
     "single rho",
+    "normal errors",
+    "profile of df",
 ]
 """what only some families support; see `Family.can`"""
 
@@ -73,6 +76,8 @@ class Details:
     """what gives robust or cluster standard errors at any given rho"""
     guards: LikelihoodGuards | None = None
     """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
+    normal_log_likelihood: float | None = None
+    """of the same model with normal errors, where they are not assumed; NaN if it is not known"""
 
     def averaged(self) -> Details | None:
         """Return what remains if averages replace the estimates."""
@@ -208,6 +213,11 @@ class Family:
     or the reason why not"""
     has_classes: bool = False
     """whether outcomes are labels of classes, so that expectations are probabilities"""
+    link: Callable[..., Link] = normal_link
+    """(errors): what the error of the selection equation makes of its index"""
+    shape: str | None = None
+    """an error term on which expectations depend as well, which ``parts`` then takes last; its
+    derivatives are those of `Parts` in sigma"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
     is_bounded: bool = False
@@ -252,6 +262,7 @@ class Family:
             "refits": self.refit is not None,
             "single outcome equation": PREDICTION.name in {each.name for each in self.equations},
             "single rho": self.correlation is not None,
+            "normal errors": self.shape is None,
         }
         return follows.get(capability, capability in self.supports)
 
