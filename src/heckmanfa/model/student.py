@@ -9,7 +9,7 @@ Its factors are positive, so logarithms and derivatives in w lose nothing to can
 centre T is 1/2 less an integral of the density. Both integrals are Gauss-Legendre sums.
 
 A likelihood has one w for all rows, so `StudentCurves` evaluates the functions at the nodes of a
-fixed grid in asinh x, and rows by polynomials of degree 7 between them, to about 1e-13. Rows beyond
+fixed grid in asinh x, and rows by polynomials of degree 9 between them, to about 1e-13. Rows beyond
 the grid are evaluated by the integrals themselves.
 """
 
@@ -41,11 +41,13 @@ _CENTRE = 1.0
 _REACH = 6.4
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_SERIES = 0.1
-_SERIES_TERMS = 18
+_SERIES = 0.05
+_SERIES_TERMS = 12
 # The grid in asinh x: cells per unit, and where it ends; x is 45 there.
-_PER_UNIT, _LAST, _DEGREE = 32, 4.5, 7
+_PER_UNIT, _LAST, _DEGREE = 16, 4.5, 9
 _CHUNK = 2**12
+# Powers of x do not overflow.
+_LARGEST = 1e40
 
 
 class StudentTerms(NamedTuple):
@@ -122,7 +124,7 @@ def student_terms(x: Floats, w: float) -> StudentTerms:
     left = np.full((5, len(x)), np.nan)
     for start in range(0, len(x), _CHUNK):
         some = slice(start, start + _CHUNK)
-        left[:, some] = _left(np.abs(x[some]), w)
+        left[:, some] = _left(np.minimum(np.abs(x[some]), _LARGEST), w)
     return _mirrored(left, x > 0)
 
 
