@@ -42,6 +42,7 @@ __all__ = [
     "RhoUncertainWarning",
     "RowLabelsWarning",
     "SearchWarning",
+    "NormalTailsWarning",
     "SecondMaximumWarning",
     "SeparationError",
     "TextNumbersWarning",

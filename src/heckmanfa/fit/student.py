@@ -11,11 +11,11 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.fit.family import Beginning, Details, Family, register
+from heckmanfa.fit.family import PREDICTION, SELECTION, Beginning, Details, Family, register
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.fit.linear import LINEAR
 from heckmanfa.fit.making import Inputs, fit_of_maximum
-from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.covariance import CovarianceKind, is_classical
 from heckmanfa.model.error_terms import IMR, RHO, SIGMA
 from heckmanfa.model.links import StudentLink, student_parts
 from heckmanfa.model.moments import Moments
@@ -47,6 +47,7 @@ def estimate_student(inputs: Inputs) -> Fit:
     """Maximise the joint likelihood for the chosen features."""
     spec = inputs.spec
     start = spec.starting_point
+    two_step = solve_two_step(inputs.moments, inputs.probit, inputs.features)
     maximum = fit_student(
         inputs.moments,
         inputs.probit,
@@ -59,7 +60,16 @@ def estimate_student(inputs: Inputs) -> Fit:
     )
     warn_of_student(maximum, start)
     fit = fit_of_maximum(inputs, maximum)
-    return replace(fit, details=StudentDetails(maximum.normal_log_likelihood))
+    details = StudentDetails(maximum.normal_log_likelihood)
+    adjusted_r2 = float("nan")
+    if not isinstance(two_step, str):
+        adjusted_r2 = float(two_step.solution.adjusted_r2)
+    fit = replace(fit, details=details, adjusted_r2=adjusted_r2)
+    if maximum.is_normal and not is_classical(inputs.kind.cov_type):
+        # All scores in omega are zero there, which says nothing of how large it may be.
+        df = replace(fit.errors["df"], transformed=(0.0, float("nan")))
+        fit = fit.with_errors(df=df)
+    return fit
 
 
 def refuse_all_observed(spec: Spec, sample: Any, kind: CovarianceKind) -> NoReturn:
@@ -144,6 +154,7 @@ SELECTION_T: Family = register(
                 f"{_NORMAL} for it",
             },
         ),
+        equations=(PREDICTION, replace(SELECTION, heading="Selection equation (robit)")),
         error_terms=(IMR, RHO, SIGMA, DF),
         methods=("ml",),
         supports=frozenset({"profile of df"}),
