@@ -72,6 +72,7 @@ PARTS = {
     "Search": "heckmanfa.search.searched",
     "SearchOutcome": "heckmanfa.search.searched",
     "Spec": "heckmanfa.fit.fitted",
+    "StudentDetails": "heckmanfa.fit.student",
     "Trained": "heckmanfa.search.training.assignment_function",
 }
 
@@ -216,6 +217,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     joint_ebic [N] ~
 SearchOutcome: candidates @K
 Spec: labels #K; selection @K; prediction @K; groups @K; start
+StudentDetails: normal_log_likelihood ~
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 """
 

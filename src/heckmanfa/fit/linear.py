@@ -301,7 +301,8 @@ LINEAR = register(
             "compare with the two-step estimates. Do not rely on its standard error.",
             only_normality=f"{capitalised(ONLY_NORMALITY)}; estimates are often unstable.",
             if_not_normal=f"Do not lean on {option('method', 'ml')} or on p-values near 5%. If "
-            "the outcome is skewed, transform it, and report the range over rho.",
+            "the outcome is skewed, transform it, and report the range over rho. If its tails are "
+            f"heavy, compare with {option('errors', 't')}.",
             other_estimates=f"use {option('method', 'two-step')}",
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",

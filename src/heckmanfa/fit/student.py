@@ -148,6 +148,8 @@ SELECTION_T: Family = register(
             f"{option('cov_type', 'robust')}, {_NORMAL}) in its place.",
             lacking={
                 "calibration": LINEAR.words.lacking["calibration"],
+                "residuals": "t errors, and no residuals that could be normal: compare it with a "
+                f"fit with {_NORMAL}",
                 "two steps": f"no two-step estimates: use {option('method', 'ml')}, or {_NORMAL}",
                 "compressed data": "no compressed data that do in place of its rows",
                 "normal errors": "t errors, and this is about normal ones: use a fit with "

@@ -42,7 +42,7 @@ from heckmanfa.inference.selection_moves import (
     selection_effects,
 )
 from heckmanfa.model.expectation_parts import probability_parts
-from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
 from heckmanfa.plots.people_intervals import People
@@ -436,7 +436,7 @@ def _row_columns(block: Block) -> tuple[Mask, Floats | None]:
 
 
 def _probability(fit: Fit, rows: Rows) -> Floats:
-    return np.asarray(np.exp(log_cdf(_index(fit, rows))))
+    return np.asarray(fit.link.chance(_index(fit, rows)))
 
 
 def _index(fit: Fit, rows: Rows) -> Floats:

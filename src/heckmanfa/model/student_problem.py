@@ -32,6 +32,10 @@ LARGEST_OMEGA = 3.2
 """beyond it, nu is below 0.1: the likelihood may rise without end where a few rows fit exactly"""
 
 
+# What counts as 0, the least curvature of a saddle there, and where to go on from it.
+_AT_ZERO, _RISES, _BEYOND = 1e-6, 1e-6, 0.1
+
+
 def _to_df(omega: Any) -> Any:
     """Return nu; infinite where omega, or the end of an interval of it, is not positive."""
     with np.errstate(divide="ignore"):
@@ -80,6 +84,18 @@ class StudentProblem(LinearProblem):
             hessian[beta, last] = in_mean[:, 1:]
             hessian[last, last][np.triu_indices(3)] = ends
         return State.of(theta, float(value), gradient, hessian, float(n), len(self.ends))
+
+    def beyond_saddle(self, state: State, free: Any) -> Floats | None:
+        """Leave omega = 0, where the slope is always 0, if the likelihood rises from there."""
+        place = self.place("df")
+        along = np.eye(self.size) if free is None else np.asarray(free)
+        moves = place in along if along.ndim == 1 else bool(np.any(along[place] != 0.0))
+        at_zero = abs(float(state.theta[place])) < _AT_ZERO
+        if not (moves and at_zero and state.hessian[place, place] > _RISES):
+            return None
+        beyond = state.theta.copy()
+        beyond[place] = _BEYOND
+        return beyond
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
