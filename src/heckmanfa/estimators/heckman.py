@@ -13,7 +13,14 @@ from heckmanfa.fit import SELECTION_T, Family
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
-from heckmanfa.text.option_types import CovType, Errors, Method, OnProblem, OutcomeTransform, WeightKind
+from heckmanfa.text.option_types import (
+    CovType,
+    Errors,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    WeightKind,
+)
 
 
 class Heckman(ScoredRegressor, SelectionModel):

@@ -150,6 +150,8 @@ class FamilyWords:
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
     """what turns an effect into that unit"""
+    selection: str = "probit"
+    """what the selection equation is"""
     separates: str = "selection"
     """what a separating feature decides"""
 

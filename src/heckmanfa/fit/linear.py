@@ -306,7 +306,11 @@ LINEAR = register(
             other_estimates=f"use {option('method', 'two-step')}",
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",
-            lacking={"calibration": "no probabilities, and so no calibration: use plots.residuals"},
+            lacking={
+                "calibration": "no probabilities, and so no calibration: use plots.residuals",
+                "profile of df": "normal errors, without degrees of freedom: fit it with "
+                f"{option('method', 'ml')} and {option('errors', 't')}",
+            },
         ),
         equations=BOTH,
         error_terms=(IMR, RHO, SIGMA),

@@ -140,6 +140,7 @@ SELECTION_T: Family = register(
             model="selection-t model",
             title="Heckman selection-t model",
             short="selection-t",
+            selection="robit",
             likelihood_cure=f"use {_NORMAL}, or predict with fewer features",
             if_not_normal="t errors have heavier tails, but no skewness. If the outcome is skewed, "
             "transform it, and report the range over rho.",

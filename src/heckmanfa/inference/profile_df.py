@@ -71,7 +71,9 @@ class DfProfile(Report):
         """
         if self.no_interval:
             return Wald(_NAN, 1, _NAN, note=self.no_interval)
-        return half_chi_squared(2.0 * float(np.nanmax(self.log_likelihood) - self.log_likelihood[-1]))
+        return half_chi_squared(
+            2.0 * float(np.nanmax(self.log_likelihood) - self.log_likelihood[-1])
+        )
 
     def interval(self, conf_level: float = 0.95) -> tuple[float, float]:
         """Return the smallest and the largest df that a likelihood ratio does not reject.

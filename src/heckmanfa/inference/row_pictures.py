@@ -140,6 +140,7 @@ class PictureRows:
             _interval_words(self.fit, self.naming),
             # A term that is not a variable's name holds more than the variable.
             formulas=design is not None and not names.issuperset(design.selection_terms),
+            equation=self.fit.family.words.selection,
         )
 
     def profiles(self) -> SelectionProfiles | None:

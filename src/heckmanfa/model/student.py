@@ -36,11 +36,11 @@ _GAMMA_TERMS = (
     -5461.0 / 52.0,
 )
 _SMALL_W = 0.025
-# Left of -1, the tail's integral; it ends where exp(-r^2) is 1e-17 of its largest value.
-_CENTRE = 1.0
+# Left of -1/2, the tail's integral; it ends where exp(-r^2) is 1e-17 of its largest value.
+_CENTRE = 0.5
 _REACH = 6.4
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _SERIES = 0.05
 _SERIES_TERMS = 12
 # The grid in asinh x: cells per unit, and where it ends; x is 45 there.
@@ -248,9 +248,7 @@ class StudentCurves:
         x = np.sinh(places.ravel())
         left = _left(x, w)
         ends = np.zeros(len(x), dtype=bool), np.ones(len(x), dtype=bool)
-        below, above = (
-            np.array(_mirrored(left, side)).reshape(5, half, count) for side in ends
-        )
+        below, above = (np.array(_mirrored(left, side)).reshape(5, half, count) for side in ends)
         # Cells from left to right; -x runs through the nodes of a cell backwards.
         values = np.concatenate([below[:, ::-1, ::-1], above], axis=1)
         inverse = np.linalg.inv(np.vander(nodes, count))

@@ -135,9 +135,7 @@ def begin_student(
     inside = _inside(rows, problem, _near(usual, normal.theta, held=held is not None), held)
     # Where the likelihood rises as omega leaves 0, the normal model is not even a local maximum.
     rises = converged and problem.evaluate(rows, best).hessian[-3, -3] > 0
-    if inside is not None and (
-        rises or not converged or inside.log_likelihood > height + _HIGHER
-    ):
+    if inside is not None and (rises or not converged or inside.log_likelihood > height + _HIGHER):
         best = inside.theta
     return StudentBeginning(two_step, problem, StudentStarts.to(starts, best), best, height)
 
@@ -254,4 +252,3 @@ def warn_of_student(fit: StudentMaximum, start: Start) -> None:
             f"degrees of freedom have no standard error. Use {option('errors', 'normal')}.",
             NormalTailsWarning,
         )
-

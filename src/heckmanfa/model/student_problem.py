@@ -38,8 +38,9 @@ _AT_ZERO, _RISES, _BEYOND = 1e-6, 1e-6, 0.1
 
 def _to_df(omega: Any) -> Any:
     """Return nu; infinite where omega, or the end of an interval of it, is not positive."""
+    omega = np.maximum(np.asarray(omega, dtype=np.float64), 0.0)
     with np.errstate(divide="ignore"):
-        return np.where(np.asarray(omega) > 0, 1.0 / np.square(omega), np.inf)[()]
+        return (1.0 / np.square(omega))[()]
 
 
 def _from_df(df: float) -> float:
@@ -50,7 +51,9 @@ def _slope_of_df(df: float) -> float:
     return -2.0 * float(df) ** 1.5
 
 
-DF = ErrorTerm("df", 0.0, transform=Transform(_from_df, _to_df, _slope_of_df, "1/sqrt"), tested=False)
+DF = ErrorTerm(
+    "df", 0.0, transform=Transform(_from_df, _to_df, _slope_of_df, "1/sqrt"), tested=False
+)
 """degrees of freedom, estimated on the scale of their root's inverse: 0 is the normal model"""
 
 
@@ -216,9 +219,7 @@ def selected_terms(
 # Functions over one block of rows. -----------------------------------------------------------
 
 
-def _terms(
-    block: Block, problem: StudentProblem, theta: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _terms(block: Block, problem: StudentProblem, theta: Floats) -> tuple[Floats, Floats, Floats]:
     """Sums over a block for the log-likelihood and its derivatives.
 
     First (11,) scalars: the log-likelihood, the number of rows, and derivatives in o, s, t, oo, os,
@@ -276,4 +277,3 @@ def _add_unselected(
     both = like(np.column_stack([each["u"], each["uo"]]), index)
     vectors[:p, :2] += z.pull(both)
     grams[0, :p, :p] += z.pull(z.scaled(like(each["uu"], index)))
-

@@ -149,9 +149,7 @@ def lacks_errors(fit: Fit) -> bool:
     # At infinity, the end of its range, a parameter has none.
     errors = {("errors", name) for name, value in fit.error_values.items() if np.isposinf(value)}
     known = [variance >= 0 for variance in np.diag(fit.covariance)]
-    return not all(
-        own or term in errors for own, term in zip(known, fit.terms, strict=True)
-    )
+    return not all(own or term in errors for own, term in zip(known, fit.terms, strict=True))
 
 
 def withholds_errors(fit: Fit) -> bool:
