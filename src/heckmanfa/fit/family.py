@@ -19,8 +19,8 @@ from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import SelectionProblem
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
-from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.links import Link, normal_link
+from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
+from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, on_host
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, linear, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps

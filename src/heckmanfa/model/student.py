@@ -23,6 +23,7 @@ import numpy as np
 from scipy import special
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 # Coefficients of w, w^3, ... in log(Gamma(a + 1/2) / Gamma(a) / sqrt(a)), a = 1 / (2 w).
@@ -46,6 +47,7 @@ _SERIES_TERMS = 12
 # The grid in asinh x: cells per unit, and where it ends; x is 45 there.
 _PER_UNIT, _LAST, _DEGREE = 16, 4.5, 9
 _CHUNK = 2**12
+_FEW = 500
 # Powers of x do not overflow.
 _LARGEST = 1e40
 
@@ -89,13 +91,13 @@ def log_constant(w: float) -> tuple[float, float, float]:
 
 def log_density(x: Floats, w: float) -> tuple[Floats, Floats, Floats]:
     """Return the logarithm of the density t(x), and its two derivatives in w."""
-    value, slope, bend = log_constant(w)
+    constant, slope_at_0, bend_at_0 = log_constant(w)
     square = x * x
     c, q = w * square, 1.0 + w * square
     log_q, shape, in_c = _log_parts(c)
-    value = value - 0.5 * (1.0 + w) * square * log_q
-    slope = slope + 0.5 * square * square * shape - 0.5 * square / q
-    bend = bend + 0.5 * square**3 * in_c + 0.5 * (square / q) ** 2
+    value = constant - 0.5 * (1.0 + w) * square * log_q
+    slope = slope_at_0 + 0.5 * square * square * shape - 0.5 * square / q
+    bend = bend_at_0 + 0.5 * square**3 * in_c + 0.5 * (square / q) ** 2
     return value, slope, bend
 
 
@@ -128,7 +130,7 @@ def student_terms(x: Floats, w: float) -> StudentTerms:
     return _mirrored(left, x > 0)
 
 
-def _mirrored(left: Floats, right: Floats) -> StudentTerms:
+def _mirrored(left: Floats, right: Mask) -> StudentTerms:
     """Return the terms at -x, or those at x where ``right``, given those at -x."""
     log_tail, ratio, in_w, ratio_in_w, in_ww = left
     tail = np.exp(np.where(right, log_tail, -1.0))
@@ -271,6 +273,11 @@ class StudentCurves:
             values[:, ~inside] = np.nan
             values[:, known] = np.array(student_terms(x[known], self.w))
         return StudentTerms(*values)
+
+
+def student_sums(x: Floats, w: float) -> StudentTerms:
+    """Return the terms of a block's rows: by the integrals if these cost less than the grid."""
+    return student_terms(x, w) if len(x) < _FEW else student_curves(w)(x)
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
@@ -121,7 +122,7 @@ def begin_student(
     rows: Rows,
     rho: float | None = None,
 ) -> StudentBeginning:
-    """Find the highest point of the likelihood, beginning with the normal model; rho may be held."""
+    """Find the highest point of the likelihood, the normal model's included; rho may be held."""
     two_step = fit_two_step(moments, probit, features, CLASSICAL, rows)
     linear = LinearProblem.build(moments, probit, two_step.features)
     problem = StudentProblem.build(moments, probit, two_step.features)
@@ -146,7 +147,7 @@ def _near(usual: Floats, normal: Floats, *, held: bool) -> Floats:
 
 
 def _inside(
-    rows: Rows, problem: StudentProblem, normal: Floats, held: Floats | None
+    rows: Rows, problem: StudentProblem, normal: Floats, held: NDArray[np.intp] | None
 ) -> State | None:
     """Find the maximum at positive omega; None if Newton's method ends at 0 or nowhere."""
     pilot = rows.pilot(_PILOT_ROWS)

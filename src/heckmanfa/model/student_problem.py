@@ -26,7 +26,7 @@ from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.model.error_terms import RHO, SIGMA, ErrorTerm, Transform
 from heckmanfa.model.joint_problem import LinearProblem, State
 from heckmanfa.model.linalg import Design
-from heckmanfa.model.student import log_density, slope_of_ratio, student_curves
+from heckmanfa.model.student import log_density, slope_of_ratio, student_sums
 
 LARGEST_OMEGA = 3.2
 """beyond it, nu is below 0.1: the likelihood may rise without end where a few rows fit exactly"""
@@ -44,7 +44,7 @@ def _to_df(omega: Any) -> Any:
 
 
 def _from_df(df: float) -> float:
-    return float(df**-0.5)
+    return 1.0 / float(np.sqrt(df))
 
 
 def _slope_of_df(df: float) -> float:
@@ -130,7 +130,7 @@ class StudentProblem(LinearProblem):
         """Derivatives of unselected rows in z'gamma and in omega."""
         index = z.times(theta[: self.sizes[0]])
         omega = float(theta[self.place("df")])
-        terms = student_curves(omega**2)(-host(index))
+        terms = student_sums(-host(index), omega**2)
         return like(-terms.ratio, index), like(2.0 * omega * terms.in_w, index)
 
     def _ends(self, theta: Floats) -> tuple[float, float, float]:
@@ -161,7 +161,7 @@ def selected_terms(
     g = np.sqrt((1.0 + w) / q)
     a = g * b
     log_t, l_w, l_ww = log_density(e, w)
-    cdf = student_curves(next_w)(a)
+    cdf = student_sums(a, next_w)
     ratio = cdf.ratio
     # First derivatives in u, e, t and w.
     kappa = 0.5 * (1.0 / (1.0 + w) - square / q)
@@ -259,7 +259,7 @@ def _add_unselected(
     others, z = problem.unselected(block)
     index = z.times(theta[:p])
     omega = float(theta[problem.place("df")])
-    terms = student_curves(omega**2)(-host(index))
+    terms = student_sums(-host(index), omega**2)
     slope = slope_of_ratio(-host(index), terms.ratio, omega**2)
     each = {
         "value": terms.log_cdf,
