@@ -48,7 +48,7 @@ def _from_df(df: float) -> float:
 
 
 def _slope_of_df(df: float) -> float:
-    return -2.0 * float(df) ** 1.5
+    return -2.0 * float(df) * float(np.sqrt(df))
 
 
 DF = ErrorTerm(
