@@ -59,7 +59,13 @@ def measure(errors: str, draws: int = DRAWS) -> pd.DataFrame:
     for name, values in found.items():
         error, covers = np.split(np.array(values, dtype=float), 2, axis=1)
         rows += [
-            (name, slope, error[:, j].mean(), np.sqrt((error[:, j] ** 2).mean()), covers[:, j].mean())
+            (
+                name,
+                slope,
+                error[:, j].mean(),
+                np.sqrt((error[:, j] ** 2).mean()),
+                covers[:, j].mean(),
+            )
             for j, slope in enumerate(("x0", "x1"))
         ]
     return pd.DataFrame(rows, columns=["method", "slope", "bias", "rmse", "coverage"])

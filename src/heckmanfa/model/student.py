@@ -9,7 +9,7 @@ Its factors are positive, so logarithms and derivatives in w lose nothing to can
 centre T is 1/2 less an integral of the density. Both integrals are Gauss-Legendre sums.
 
 A likelihood has one w for all rows, so `StudentCurves` evaluates the functions at the nodes of a
-fixed grid in asinh x, and rows by polynomials of degree 9 between them, to about 1e-13. Rows beyond
+fixed grid in asinh x, and rows by polynomials of degree 10 between them, to about 1e-12. Rows beyond
 the grid are evaluated by the integrals themselves.
 """
 
@@ -42,10 +42,24 @@ _CENTRE = 0.5
 _REACH = 6.4
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_SERIES = 0.05
-_SERIES_TERMS = 12
-# The grid in asinh x: cells per unit, and where it ends; x is 45 there.
-_PER_UNIT, _LAST, _DEGREE = 16, 4.5, 9
+# Below it, series, whose terms in powers of -c are a column for each of three functions.
+_SERIES = 0.01
+_N = np.arange(8.0)[:, None]
+_LOG_TERMS = np.hstack(
+    [1.0 / (_N + 1.0), (_N + 1.0) / (_N + 2.0), -(_N + 1.0) * (_N + 2.0) / (_N + 3.0)]
+)
+# The grid in asinh x: cells per unit, and where it ends; x is 13 there.
+_PER_UNIT, _LAST, _DEGREE = 8, 3.25, 10
+_M = np.arange(20.0)[:, None]
+_FACTORIALS = special.factorial(_M)
+# Of (1 - exp(-z)) / z, the sum of (-z)^n / (n + 1)!, and its two derivatives.
+_EXPONENTIAL_TERMS = np.hstack(
+    [
+        1.0 / (_FACTORIALS * (_M + 1.0)),
+        -1.0 / (_FACTORIALS * (_M + 2.0)),
+        1.0 / (_FACTORIALS * (_M + 3.0)),
+    ]
+)
 _CHUNK = 2**12
 _FEW = 500
 # Powers of x do not overflow.
@@ -72,6 +86,7 @@ def slope_of_ratio(x: Floats, ratio: Floats, w: float) -> Floats:
     return np.asarray(-ratio * (ratio + (1.0 + w) * x / (1.0 + w * x * x)))
 
 
+@lru_cache(maxsize=64)
 def log_constant(w: float) -> tuple[float, float, float]:
     """Return the logarithm of the density at 0, and its two derivatives in w."""
     if w <= _SMALL_W:
@@ -110,15 +125,14 @@ def _log_parts(c: Floats) -> tuple[Floats, Floats, Floats]:
     shape = (log_q - safe / (1.0 + safe)) / safe**2
     slope = (1.0 / (1.0 + safe) ** 2 - 2.0 * shape) / safe
     if np.any(near):
-        power, some = np.ones(int(np.count_nonzero(near))), c[near]
-        sums = np.zeros((3, len(some)))
-        for n in range(_SERIES_TERMS):
-            sums[0] += power / (n + 1)
-            sums[1] += power * (n + 1) / (n + 2)
-            sums[2] -= power * (n + 1) * (n + 2) / (n + 3)
-            power = -power * some
-        first[near], shape[near], slope[near] = sums
+        first[near], shape[near], slope[near] = _series(c[near], _LOG_TERMS)
     return first, shape, slope
+
+
+def _series(c: Floats, terms: Floats) -> Floats:
+    """Return sums of powers of -c, one for each column of ``terms``."""
+    powers = np.vander(-c, len(terms), increasing=True)
+    return np.asarray((powers @ terms).T)
 
 
 def student_terms(x: Floats, w: float) -> StudentTerms:
@@ -205,16 +219,7 @@ def _exponential_parts(z: Floats) -> tuple[Floats, Floats, Floats]:
     f = -np.expm1(-safe) / safe
     f_z = (down - f) / safe
     f_zz = (-down - 2.0 * f_z) / safe
-    some = z[near]
-    power, sums, factorial = np.ones(len(some)), np.zeros((3, len(some))), 1.0
-    for n in range(22):
-        # f = sum of (-z)^n / (n + 1)!, so that f' and f'' have these terms.
-        factorial *= n + 1
-        sums[0] += power / factorial
-        sums[1] -= power * (n + 1) / (factorial * (n + 2))
-        sums[2] += power * (n + 1) * (n + 2) / (factorial * (n + 2) * (n + 3))
-        power = -power * some
-    f[near], f_z[near], f_zz[near] = sums
+    f[near], f_z[near], f_zz[near] = _series(z[near], _EXPONENTIAL_TERMS)
     return f, f_z, f_zz
 
 
@@ -238,7 +243,7 @@ class StudentCurves:
 
     w: float
     coef: Floats
-    """(cells, 5, degree + 1) from the highest power of the place in a cell, -1 to 1"""
+    """(degree + 1, 5, cells) from the highest power of the place in a cell, -1 to 1"""
 
     @classmethod
     def build(cls, w: float) -> StudentCurves:
@@ -254,20 +259,19 @@ class StudentCurves:
         # Cells from left to right; -x runs through the nodes of a cell backwards.
         values = np.concatenate([below[:, ::-1, ::-1], above], axis=1)
         inverse = np.linalg.inv(np.vander(nodes, count))
-        return cls(w, np.ascontiguousarray(np.einsum("kn,fcn->cfk", inverse, values)))
+        return cls(w, np.ascontiguousarray(np.einsum("kn,fcn->kfc", inverse, values)))
 
     def __call__(self, x: Floats) -> StudentTerms:
         """Evaluate all terms at points (n,)."""
         with np.errstate(invalid="ignore"):
             place = np.arcsinh(x) * _PER_UNIT + _LAST * _PER_UNIT
-        inside = (place >= 0.0) & (place < len(self.coef))
+        inside = (place >= 0.0) & (place < self.coef.shape[2])
         cell = np.where(inside, place, 0.0).astype(np.intp)
         at = 2.0 * (np.where(inside, place, 0.0) - cell) - 1.0
-        rows = self.coef.take(cell, axis=0)
-        terms = rows[:, :, 0]
-        for power in range(1, rows.shape[2]):
-            terms = terms * at[:, None] + rows[:, :, power]
-        values = np.ascontiguousarray(terms.T)
+        values = self.coef[0].take(cell, axis=1)
+        for coef in self.coef[1:]:
+            values *= at
+            values += coef.take(cell, axis=1)
         if not np.all(inside):
             known = ~inside & ~np.isnan(x)
             values[:, ~inside] = np.nan

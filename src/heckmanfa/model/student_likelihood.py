@@ -38,7 +38,9 @@ _PILOT_ROWS = 2**12
 _PILOT_DECREMENT = 0.1
 _PILOT_ITERATIONS = 15
 _ITERATIONS = 60
-_PER_ROW = 1e-14
+_DECREMENT = 1e-8
+# Closer to 0, the slope in omega would hide that the likelihood rises.
+_LEAST = 0.02
 # A likelihood this much above the normal model's is higher.
 _HIGHER = 1e-7
 _START_ATANH = 2.0
@@ -134,9 +136,11 @@ def begin_student(
     height = normal.log_likelihood if converged else float("nan")
     best = _with_omega(normal.theta, 0.0)
     inside = _inside(rows, problem, _near(usual, normal.theta, held=held is not None), held)
-    # Where the likelihood rises as omega leaves 0, the normal model is not even a local maximum.
-    rises = converged and problem.evaluate(rows, best).hessian[-3, -3] > 0
-    if inside is not None and (rises or not converged or inside.log_likelihood > height + _HIGHER):
+    if inside is not None and (
+        not inside.log_likelihood <= height + _HIGHER
+        # Where the likelihood rises as omega leaves 0, the normal model is not even a maximum.
+        or problem.evaluate(rows, best).hessian[-3, -3] > 0
+    ):
         best = inside.theta
     return StudentBeginning(two_step, problem, StudentStarts.to(starts, best), best, height)
 
@@ -155,7 +159,7 @@ def _inside(
     fixed = [problem.place("df"), *([] if held is None else [rho])]
     rest = np.delete(np.arange(problem.size), fixed)
     theta, states = _with_omega(normal, 0.0), []
-    for omega in _OMEGAS[::-1]:
+    for omega in (0.0, *_OMEGAS[::-1]):
         theta = theta.copy()
         # The standard deviation is sigma / sqrt(1 - 2 w) where it exists.
         scale = max(1.0 - 2.0 * omega**2, 0.25) / max(1.0 - 2.0 * theta[-3] ** 2, 0.25)
@@ -172,16 +176,30 @@ def _inside(
         if np.isfinite(state.log_likelihood):
             theta = state.theta
             states.append(state)
-    if not states:
+    if len(states) <= len(_OMEGAS):
         return None
+    at_normal, *states = states
     first = max(states, key=lambda state: state.log_likelihood)
     free = None if held is None else problem.all_but(rho)
+    if pilot is not rows:
+        nearer, _, _ = newton(
+            pilot,
+            problem,
+            first.theta,
+            free=free,
+            tolerance=_PILOT_DECREMENT,
+            max_iterations=_PILOT_ITERATIONS,
+        )
+        first = nearer if abs(nearer.theta[-3]) > _LEAST else first
+        # All rows differ from a sample of them about as they do with normal errors.
+        moved = first.theta + _with_omega(normal, 0.0) - at_normal.theta
+        first = replace(first, theta=moved)
     state, _, converged = newton(
         rows,
         problem,
         first.theta,
         free=free,
-        tolerance=_PER_ROW * first.n,
+        tolerance=_DECREMENT,
         max_iterations=_ITERATIONS,
     )
     turned = state.theta.copy()
