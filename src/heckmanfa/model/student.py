@@ -9,8 +9,8 @@ Its factors are positive, so logarithms and derivatives in w lose nothing to can
 centre T is 1/2 less an integral of the density. Both integrals are Gauss-Legendre sums.
 
 A likelihood has one w for all rows, so `StudentCurves` evaluates the functions at the nodes of a
-fixed grid in asinh x, and rows by polynomials of degree 10 between them, to about 1e-12. Rows beyond
-the grid are evaluated by the integrals themselves.
+fixed grid in asinh x, and rows by polynomials of degree 10 between them, to about 1e-12. Rows
+beyond the grid, and small blocks, are evaluated by the integrals themselves.
 """
 
 from __future__ import annotations
