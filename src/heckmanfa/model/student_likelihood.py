@@ -34,7 +34,7 @@ from heckmanfa.text.option_words import option
 
 # nu is 2.4, 6 and 25; Newton's method ends at another.
 _OMEGAS = (0.65, 0.4, 0.2)
-_PILOT_ROWS = 2**12
+_PILOT_ROWS = 2**11
 _PILOT_DECREMENT = 0.1
 _PILOT_ITERATIONS = 15
 _ITERATIONS = 60
