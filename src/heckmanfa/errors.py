@@ -36,6 +36,7 @@ __all__ = [
     "NoExclusionWarning",
     "NoFeasibleAssignmentError",
     "NoOutcomeError",
+    "NormalTailsWarning",
     "NotIdentifiedError",
     "NotSearchedError",
     "RhoOutsideWarning",
@@ -237,6 +238,10 @@ class RhoOutsideWarning(HeckmanfaWarning):
 
 class RhoUncertainWarning(HeckmanfaWarning):
     """Maximum likelihood puts rho near 1 or -1, or the likelihood is flat in rho."""
+
+
+class NormalTailsWarning(HeckmanfaWarning):
+    """Errors that may be t are best described as normal: their degrees of freedom are infinite."""
 
 
 class SecondMaximumWarning(HeckmanfaWarning):

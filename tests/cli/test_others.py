@@ -27,7 +27,8 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
     )  # fmt: skip
     found = pd.read_csv("c.csv").set_index("method")
     assert set(found.index) == {
-        "naive OLS", "IPW", "two-step, all features", "ML, all features", "Heckman lasso",
+        "naive OLS", "IPW", "two-step, all features", "ML, all features",
+        "ML with t errors, all features", "Heckman lasso",
         "Heckman-FA", "Heckman-FA*", "Heckman-C", "best subset", "average by AIC",
         "average by BIC",
     }  # fmt: skip

@@ -166,6 +166,9 @@ def methods(
     else:
         for method in family.methods:
             compared[f"{_METHODS[method]}, all features"] = made["none"](method=method, **common)
+    if "errors" not in OUTCOME_MODELS[family.name].lacks:
+        heavy = made["none"](method="ml", errors="t", **common)
+        compared["ML with t errors, all features"] = heavy
     if "lasso" in made and not feature_groups:
         compared["Heckman lasso"] = made["lasso"](**common)
     for search, name in _TRAINED.items():

@@ -110,9 +110,10 @@ class FittedQuestion(Prepared):
     def uncertainty(self) -> UncertaintyInterval | Untested | None:
         """Where each coefficient lies for rho in a range; None without a selection equation.
 
-        A binary outcome is refitted at some values of rho, so its rows must be few enough.
+        A binary outcome is refitted at some values of rho, so its rows must be few enough. None if
+        errors are not normal.
         """
-        if not self.is_corrected:
+        if not (self.is_corrected and self.model.fit_.family.can("normal errors")):
             return None
         if self._is_compressed:
             return uncertainty_or_why(self.model.uncertainty_interval)
@@ -276,7 +277,7 @@ class FittedQuestion(Prepared):
     @property
     def _is_compressed(self) -> bool:
         """Whether other features, or another rho, need no pass over the rows."""
-        return "compressed data" in self.target.family.supports
+        return "compressed data" in self.model.fit_.family.supports
 
     @property
     def is_corrected(self) -> bool:

@@ -76,6 +76,7 @@ PARTS = {
     "SearchOutcome": "heckmanfa.search.searched",
     "SeriesDetails": "heckmanfa.fit.series",
     "Spec": "heckmanfa.fit.fitted",
+    "StudentDetails": "heckmanfa.fit.student",
     "Trained": "heckmanfa.search.training.assignment_function",
     "TreatmentDetails": "heckmanfa.fit.treatment_details",
 }
@@ -225,6 +226,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
 SearchOutcome: candidates @K
 SeriesDetails: left_out_errors ~; level_rows ~
 Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50; class_order -
+StudentDetails: normal_log_likelihood ~
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 TreatmentDetails: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;
     naive [z] ~; apart ~; ranges [2, 2] ~

@@ -27,6 +27,7 @@ from heckmanfa.analysis.option_help import (
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS
 from heckmanfa.text.option_types import (
     Criterion,
+    Errors,
     Method,
     Missing,
     OnProblem,
@@ -156,6 +157,14 @@ class Options:
             brief="two-step or ml.",
         ),
     ] = None
+    errors: Annotated[
+        Errors,
+        About(
+            "normal, or t (heavier tails, their degrees of freedom estimated; Marchenko and "
+            "Genton), with --search none and --method ml.",
+            MODEL,
+        ),
+    ] = "normal"
     start: Annotated[
         float | None,
         About("With maximum likelihood: the rho to start from, to fit another maximum.", MODEL),

@@ -51,7 +51,7 @@ OUTCOME_MODELS = {
             "none": "HeckmanProbit",
         },
         criteria=("bic", "ebic", "aic"),
-        lacks=frozenset({"rho_range", "outcome_transform", "log_outcome"}),
+        lacks=frozenset({"rho_range", "outcome_transform", "log_outcome", "errors"}),
     ),
 }
 """by the name of the family; the first is fitted unless the outcome or an option says otherwise"""

@@ -96,7 +96,7 @@ class Analysis(FittedQuestion):
     @in_labels
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
-        asked = self.evidence.no_exclusion and "bounds of rho" in self.target.family.supports
+        asked = self.evidence.no_exclusion and "bounds of rho" in self.model.fit_.family.supports
         bounds = bounds_of(self.model.fit_, self.evidence.naming) if asked else None
         written = may_write(self.evidence, self.checks)
         return answer_of(self.evidence, self.checks, bounds=bounds, may_write=written)

@@ -355,6 +355,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "always": _columns_of(encoding, question, "always"),
         "feature_groups": groups or None,
         "method": question.estimated,
+        "errors": question.errors,
         "outcome_transform": question.outcome_transform,
         "rho": question.rho,
         "rho_range": question.rho_range,

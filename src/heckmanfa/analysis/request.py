@@ -39,7 +39,9 @@ _ROLES = {
     "groups": "cluster",
 }
 # Options that not every kind of outcome has.
-_OF_SOME = ("positive", "rho_range", "outcome_transform", "search", "method", "criterion")
+_OF_SOME = (
+    *("positive", "rho_range", "outcome_transform", "search", "method", "criterion", "errors"),
+)
 # Options that name features.
 _NAMING = ("predict_with", "always", "select_only", "selection_always", "selection_never")
 
@@ -252,6 +254,8 @@ def check_question(question: Question) -> None:
         )
     if question.rho is not None:
         _check_rho(question)
+    if question.errors != "normal":
+        _check_errors(question)
     is_known = question.asked_family is not None
     if is_known or question.method is not None:
         _check_start(question)
@@ -317,6 +321,21 @@ def _check_rho(question: Question) -> None:
         )
 
 
+def _check_errors(question: Question) -> None:
+    """Refuse what t errors do not have."""
+    asked = option("errors", question.errors)
+    if question.searched != "none":
+        raise InputError(
+            f"{asked} is for features that are given, and {option('search', question.searched)} "
+            f"chooses them: add {option('search', 'none')}"
+        )
+    if question.method != "ml":
+        raise InputError(
+            f"{asked} needs {option('method', 'ml')}: two steps rest on lambda of a normal error"
+        )
+    refuse_given(question, ("outcome_transform",), f"goes with normal errors: leave out {asked}")
+
+
 def _check_start(question: Question) -> None:
     if question.start is not None and question.estimated != "ml":
         raise InputError(
@@ -330,7 +349,7 @@ def _check_models(question: Question) -> None:
     kind = question.family.name
     for name in (*_OF_SOME, "log_outcome"):
         value = getattr(question, name)
-        if value in (None, False) or _takes(kind, name, value):
+        if value in (None, False, "normal") or _takes(kind, name, value):
             continue
         others = [other for other in OUTCOME_MODELS if _takes(other, name, value)]
         words = _words(kind, name)

@@ -79,6 +79,7 @@ _SEARCHES: dict[str, Any] = {
     "rho": None,
     "start": None,
     "method": None,
+    "errors": "normal",
     "honest": False,
 }
 

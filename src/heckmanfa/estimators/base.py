@@ -71,7 +71,7 @@ class SelectionModel(Inferred, Reported, ScoredModel):
 
     @property
     def _family(self) -> Family:
-        """What the parameters make it."""
+        """What makes the model the one that it is, given its parameters."""
         return self.family
 
     def fit(
@@ -302,8 +302,9 @@ class SelectionModel(Inferred, Reported, ScoredModel):
     def inverse_mills(
         self, X: Any, *, missing: Missing = "error", unknown: Unknown | None = None
     ) -> Any:
-        """Inverse Mills ratio lambda(z'gamma) of each row.
+        """Inverse Mills ratio lambda(z'gamma) of each row: the mean of a selected row's error.
 
+        With t errors it is that mean, (df + c^2) / (df - 1) t(c) / T(c) at c = z'gamma.
         ``missing`` and ``unknown`` are as in `predict`; for a Dask collection the result is lazy.
         """
         check_missing(missing)

@@ -182,6 +182,8 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    if getattr(estimator, "errors", "normal") == "t":
+        _check_errors(estimator)
     _check_method(estimator)
     if getattr(estimator, "rho", None) is not None:
         estimator._family.require("single rho")
@@ -234,6 +236,21 @@ def _check_method(estimator: Any) -> None:
             f"{option('method', 'series')} has no {option('outcome_transform')}: means on the "
             "outcome's own scale need the distribution of its errors. Fit the logarithm as the "
             "outcome."
+        )
+
+
+def _check_errors(estimator: Any) -> None:
+    """Refuse t errors where only normal ones have what is asked for."""
+    if estimator.method != "ml":
+        raise InputError(
+            f"{option('errors', 't')} needs {option('method', 'ml')}: two steps rest on lambda of "
+            "a normal error, and a series on no distribution"
+        )
+    if estimator.outcome_transform is not None:
+        raise InputError(
+            f"{option('errors', 't')} takes no {option('outcome_transform')}: the exponential of "
+            "an outcome with t errors has no mean on its own scale. Fit the logarithm itself as "
+            "the outcome, and read effects in percent."
         )
 
 

@@ -10,12 +10,13 @@ from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.scoring import ScoredRegressor
-from heckmanfa.fit import SERIES, Family
+from heckmanfa.fit import SELECTION_T, SERIES, Family
 from heckmanfa.inference import prediction
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
 from heckmanfa.text.option_types import (
     CovType,
+    Errors,
     InterceptAt,
     Method,
     OnProblem,
@@ -57,6 +58,11 @@ class Heckman(ScoredRegressor, SelectionModel):
         Fit log(y) or log(1 + y) of the selected rows. Everything else takes y as it is, and
         `predict` and `score` are on its scale; coefficients, likelihood and criteria are on that of
         the logarithm.
+    errors : {"normal", "t"}
+        The joint distribution of the errors (u, e). "t", with ``method="ml"``, is the selection-t
+        model of Marchenko and Genton (2012): bivariate t with degrees of freedom that are
+        estimated as "df"; at infinity it is the normal model. sigma is then a scale, and the
+        standard deviation is sigma sqrt(df / (df - 2)). See `profile_df`.
     start : float or array_like, optional
         Where maximum likelihood starts: None is the two-step estimates, a number in (-1, 1) is a
         rho (with all else at its best), and an array holds all parameters, as in ``params_`` of a
@@ -162,6 +168,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         selection_features: Any = None,
         *,
         method: Method = "two-step",
+        errors: Errors = "normal",
         cov_type: CovType | None = None,
         weight_kind: WeightKind = "frequency",
         on_collinear: OnProblem = "error",
@@ -182,7 +189,9 @@ class Heckman(ScoredRegressor, SelectionModel):
 
     @property
     def _family(self) -> Family:
-        """The family of the class, or that of its method."""
+        """The family of the class, or that of its method or its errors."""
+        if getattr(self, "errors", "normal") == "t":
+            return SELECTION_T
         return self._by_method.get(self.method, self.family)
 
     # Prediction. ------------------------------------------------------------------------------

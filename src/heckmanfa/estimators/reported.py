@@ -25,6 +25,7 @@ from heckmanfa.inference.margin_report import Margins
 from heckmanfa.inference.margins import margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import Scale
+from heckmanfa.inference.profile_df import DfProfile, profile_df
 from heckmanfa.inference.profile_likelihood import profile_coefficient, profile_rho
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.replicates import Refit
@@ -89,6 +90,32 @@ class Reported:
             With `tidy`, ``maxima``, and likelihood-ratio `regions` and `interval` of rho.
         """
         return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
+
+    def profile_df(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        grid: int | ArrayLike = 21,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> DfProfile:
+        """Profile the log-likelihood over the degrees of freedom of ``errors="t"``.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`.
+        grid : int or array_like
+            Number of values of df between 1 and 200, or the values themselves. The estimate and
+            infinity, which is the normal model, are always among them.
+
+        Returns
+        -------
+        DfProfile
+            With `tidy`, a likelihood-ratio `interval` of df, and the ``test`` of infinite df.
+        """
+        return profile_df(self.fit_, PassedRows(X, y, selected, sample_weight), grid)
 
     def profile(
         self,

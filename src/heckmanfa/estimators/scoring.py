@@ -58,6 +58,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "outcome_features": _COLUMNS,
     "treatment_features": _COLUMNS,
     "regimes": [one_of("common", "separate")],
+    "errors": [one_of("normal", "t")],
     "cov_type": [one_of("classical", "robust", "cluster"), None],
     "weight_kind": [one_of("frequency", "sampling")],
     "on_collinear": [one_of("error", "drop")],

@@ -17,6 +17,7 @@ from heckmanfa.fit.making import (
 )
 from heckmanfa.fit.ordered import ORDERED
 from heckmanfa.fit.series import SERIES
+from heckmanfa.fit.student import SELECTION_T
 from heckmanfa.fit.treatment import COMMON, SEPARATE
 from heckmanfa.fit.way import Way, WayName, WayWords
 
@@ -25,6 +26,7 @@ __all__ = [
     "COMMON",
     "LINEAR",
     "ORDERED",
+    "SELECTION_T",
     "SEPARATE",
     "SERIES",
     "Choice",

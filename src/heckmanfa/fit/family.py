@@ -20,6 +20,7 @@ from heckmanfa.model.expectation_parts import Parts
 from heckmanfa.model.joint_problem import SelectionProblem
 from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
+from heckmanfa.model.links import Link, normal_link
 from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import OwnScale
@@ -40,6 +41,8 @@ Capability = Literal[
     "single rho",
     "report",
     "specification tests",
+    "normal errors",
+    "profile of df",
 ]
 """what only some families support; see `Family.can`"""
 
@@ -89,6 +92,9 @@ class Details:
     def public(self, fit: Any) -> dict[str, Any]:
         """Return attributes of fitted models that only this family has."""
         return {}
+
+    normal_log_likelihood: float | None = None
+    """of the same model with normal errors, where they are not assumed; NaN if it is not known"""
 
     def averaged(self) -> Details | None:
         """Return what remains if averages replace the estimates."""
@@ -161,6 +167,8 @@ class FamilyWords:
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
     """what turns an effect into that unit"""
+    selection: str = "probit"
+    """what the selection equation is"""
     separates: str = "selection"
     """what a separating feature decides"""
     rows: tuple[str, str] = ("Selected", "Not selected")
@@ -235,6 +243,11 @@ class Family:
     """whether outcomes are labels of ordered classes, so that expectations are of a latent one"""
     of_classes: Callable[[int], Family] | None = None
     """(number): the family of an outcome of so many classes; None if the data need not tell that"""
+    link: Callable[..., Link] = normal_link
+    """(errors): what the error of the selection equation makes of its index"""
+    shape: str | None = None
+    """an error term on which expectations depend as well, which ``parts`` then takes last; its
+    derivatives are those of `Parts` in sigma"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
     varying_terms: Callable[[Any], tuple[str, ...]] = no_terms
@@ -298,6 +311,7 @@ class Family:
             # What every family has that does not say that it lacks it.
             "report": "report" not in self.words.lacking,
             "specification tests": "specification tests" not in self.words.lacking,
+            "normal errors": self.shape is None,
         }
         return follows.get(capability, capability in self.supports)
 

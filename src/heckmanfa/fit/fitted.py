@@ -23,6 +23,7 @@ from heckmanfa.fit.way import Way, way_of
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.likelihood import Doubt
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
+from heckmanfa.model.links import Link
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import Start, elsewhere, read_start
 from heckmanfa.model.own_scale import OwnScale
@@ -335,6 +336,11 @@ class Fit:
     def sigma(self) -> float:
         """The scale of the outcome's error; 1 if it has none."""
         return self.error_values.get("sigma", 1.0)
+
+    @property
+    def link(self) -> Link:
+        """What the error of the selection equation makes of its index."""
+        return self.family.link(self.error_values)
 
     @property
     def atanh_rho(self) -> tuple[float, float] | None:

@@ -306,11 +306,16 @@ LINEAR = register(
             "compare with the two-step estimates. Do not rely on its standard error.",
             only_normality=f"{capitalised(ONLY_NORMALITY)}; estimates are often unstable.",
             if_not_normal=f"{_BY_SERIES} Do not lean on {option('method', 'ml')} or on p-values "
-            "near 5%. If the outcome is skewed, transform it, and report the range over rho.",
+            "near 5%. If the outcome is skewed, transform it, and report the range over rho. If "
+            f"its tails are heavy, compare with {option('errors', 't')}.",
             other_estimates=f"use {option('method', 'two-step')}",
             other_test=f"Report the two-step test ({option('method', 'two-step')}, "
             f"{option('cov_type', 'robust')}) in its place.",
-            lacking={"calibration": "no probabilities, and so no calibration: use plots.residuals"},
+            lacking={
+                "calibration": "no probabilities, and so no calibration: use plots.residuals",
+                "profile of df": "normal errors, without degrees of freedom: fit it with "
+                f"{option('method', 'ml')} and {option('errors', 't')}",
+            },
         ),
         equations=BOTH,
         error_terms=(IMR, RHO, SIGMA),

@@ -12,6 +12,7 @@ from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.exclusion_tests import ExclusionTest
 from heckmanfa.inference.honest import Honest
 from heckmanfa.inference.margin_report import MarginDifferences, Margins
+from heckmanfa.inference.profile_df import DfProfile
 from heckmanfa.inference.profile_likelihood import profile_rho
 from heckmanfa.inference.profile_report import CoefficientProfile, RhoProfile
 from heckmanfa.inference.specification_report import (
@@ -25,6 +26,7 @@ __all__ = [
     "BinarySpecificationTests",
     "Bootstrap",
     "CoefficientProfile",
+    "DfProfile",
     "ExclusionTest",
     "Honest",
     "MarginDifferences",

@@ -58,8 +58,10 @@ class Estimates:
     transform: OutcomeTransform | None = None
     """what expectations on the outcome's own scale undo; None if they are on that of the fit"""
     sigma: float = 0.0
-    """standard deviation of the outcome's error, which only a ``transform`` needs: the covariance
-    then has one more row, the last"""
+    """standard deviation of the outcome's error, which only a ``transform`` needs, or the family's
+    ``shape``: the covariance then has one more row, the last"""
+    shaped: bool = False
+    """whether expectations depend on the family's ``shape``, in the place of sigma"""
 
     @cached_property
     def places(self) -> dict[int, int]:
@@ -72,7 +74,7 @@ class Estimates:
         if self.transform is not None:
             errors = self.dependence, self.sigma
             return own_scale_parts(self.transform, target, mean, index, *errors)
-        return self.form(target, mean, index, self.dependence)
+        return self.level(target)(mean, index, self.dependence, self.sigma)
 
     def evaluate(self, level: Level, design: Floats) -> Parts:
         """Evaluate a function of both indexes in rows of the design (n, 1 + k)."""
@@ -83,6 +85,8 @@ class Estimates:
         """Return an expectation or, with a transform, the logarithm that `from_log` undoes."""
         if self.transform is not None:
             return partial(log_parts, self.transform, target)
+        if self.shaped:
+            return partial(self.form, target)
         return lambda mean, index, dependence, _: self.form(target, mean, index, dependence)
 
     def again(self, fit: Fit) -> Estimates:
@@ -138,7 +142,8 @@ class Estimates:
         if prediction and selection:
             rows += [fit.terms.index(("errors", term)) for term in terms]
             positions += range(2 * (1 + k), 2 * (1 + k) + len(terms))
-        size = 2 * (1 + k) + len(terms) + (transform is not None)
+        shape = fit.family.shape
+        size = 2 * (1 + k) + len(terms) + (transform is not None or shape is not None)
         covariance = np.zeros((size, size))
         covariance[np.ix_(positions, positions)] = fit.covariance[np.ix_(rows, rows)]
         if transform is not None and prediction:
@@ -146,7 +151,14 @@ class Estimates:
             shared = np.nan if of_sigma is None else of_sigma[rows]
             covariance[positions, -1] = covariance[-1, positions] = shared
             covariance[-1, -1] = np.nan if of_sigma is None else of_sigma[-1]
-        dependence = fit.dependence
+        dependence, sigma = fit.dependence, fit.sigma
+        if shape is not None:
+            sigma = fit.errors[shape].value
+            # A shape at the end of its range is taken as known.
+            if np.isfinite(sigma):
+                last = fit.terms.index(("errors", shape))
+                covariance[positions, -1] = covariance[-1, positions] = fit.covariance[last, rows]
+                covariance[-1, -1] = fit.covariance[last, last]
         return cls(
             prediction,
             selection,
@@ -159,7 +171,8 @@ class Estimates:
             frozenset(selecting),
             fit.family.parts,
             transform,
-            fit.sigma,
+            sigma,
+            shape is not None,
         )
 
 

@@ -131,8 +131,11 @@ class Pictures:
     def over_rho(self) -> OverRho | None:
         """P7: coefficients, or average slopes, over an assumed rho; None if no outcome is missing.
 
-        Those of a binary outcome need its rows, in memory.
+        Those of a binary outcome need its rows, in memory. None if errors are not normal: at
+        rho = 0 the equations are then not apart.
         """
+        if not self.evidence.fit.family.can("normal errors"):
+            return None
         if "compressed data" not in self.evidence.fit.family.supports:
             self._needed("over_rho")
         return over_rho_of(self.evidence, self._fit_rows)

@@ -10,11 +10,11 @@ are probabilities. The standard error of Phi(u) is phi(u) times that of u, by th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
 
 from heckmanfa.data.arrays import (
     Array,
@@ -22,7 +22,6 @@ from heckmanfa.data.arrays import (
     explain_out_of_memory,
     host,
     like,
-    namespace,
     on_host,
 )
 from heckmanfa.data.columns.feature_reading import read_features
@@ -38,8 +37,9 @@ from heckmanfa.inference.average_effects import RowLimits, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks, refuse_unknown
 from heckmanfa.inference.log_means import check_scale, own_scale_mean, transform_of
 from heckmanfa.inference.rows_of_fit import probit_of, read_fit_rows
-from heckmanfa.model.expectation_parts import Parts, selection_parts
-from heckmanfa.model.normal import inverse_mills, log_cdf, selected_quantiles
+from heckmanfa.model.expectation_parts import Parts
+from heckmanfa.model.links import NormalLink
+from heckmanfa.model.normal import selected_quantiles
 from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.distribution import NullDistribution, check_level, distribution_of, tails
@@ -53,7 +53,6 @@ IntervalKind = Literal["prediction", "confidence"]
 Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
 
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # What has no interval of a new outcome, and why.
 _NO_NEW_OUTCOME = {
     "expected": "kind='expected': the outcome is 0 in every row that is not selected, so its "
@@ -205,15 +204,14 @@ def _expectation(fit: Fit, table: FeatureTable, kind: str) -> Array:
 
 def _expected(fit: Fit, table: FeatureTable) -> Array:
     """Return P(s = 1 | x) E[y | x, s = 1] of each row."""
-    index = selection_index(fit, table)
-    xp, mean = namespace(index), prediction_index(fit, table)
-    density = xp.exp(-0.5 * index * index - _LOG_SQRT_2PI)
-    return xp.exp(log_cdf(index)) * mean + fit.imr_coef * density
+    index, link = selection_index(fit, table), fit.link
+    chance = link.chance(index)
+    return chance * prediction_index(fit, table) + fit.imr_coef * link.partial_mean(index)
 
 
 def _correction(fit: Fit, table: FeatureTable, side: float) -> Array:
     """Return what selection (1) or its absence (-1) adds to the mean of each row."""
-    return side * fit.imr_coef * inverse_mills(side * selection_index(fit, table))
+    return side * fit.imr_coef * fit.link.mean_error(side * selection_index(fit, table))
 
 
 def index_and_mean(fit: Fit, X: Any) -> tuple[Floats, Floats]:
@@ -234,6 +232,7 @@ def extrapolates(fit: Fit, X: Any) -> tuple[Mask, Mask]:
 
 def mills_ratios(fit: Fit, passed: PassedRows, X_new: Any) -> MillsRatios:
     """Return what `heckmanfa.plots.imr_overlap` draws."""
+    fit.family.require("normal errors")
     read = read_fit_rows(fit, passed)
     rows = held(read.rows, "this picture")
     index = selection_index(fit, read.table)
@@ -244,11 +243,11 @@ def mills_ratios(fit: Fit, passed: PassedRows, X_new: Any) -> MillsRatios:
         shown = passed.X if X_new is None else X_new
         table = read_rows(fit, shown, prediction=False, selection=True, missing="nan")
         index_new = selection_index(fit, table)
-    low, high = fit.index_range
+    (low, high), link = fit.index_range, fit.link
     return MillsRatios(
-        fitted=inverse_mills(index[fitted]),
-        others=inverse_mills(index_new[np.isfinite(index_new)]),
-        range=(float(inverse_mills(high)), float(inverse_mills(low))),
+        fitted=link.mean_error(index[fitted]),
+        others=link.mean_error(index_new[np.isfinite(index_new)]),
+        range=(float(link.mean_error(high)), float(link.mean_error(low))),
         share_outside=share_outside(index_new, low, high),
         weight=None if rows.weight is None else rows.weight[fitted],
     )
@@ -275,7 +274,10 @@ def interval(
             "supposes no distribution of a new outcome. Use 'confidence', the interval of its "
             "expectation."
         )
-    if new and kind != "marginal" and not (fit.way.is_average or abs(fit.rho) < 1):
+    if new and kind != "marginal":
+        fit.family.require("normal errors")
+    outside = not (fit.way.is_average or abs(fit.rho) < 1)
+    if new and kind != "marginal" and outside:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             f"outcome given selection is not known; use {option('method', 'ml')}, or "
@@ -336,7 +338,7 @@ def _new_outcome(
     sigma = np.hypot(fit.sigma, wider * np.sqrt(variance))
     ends = tails(conf_level)
     if kind == "marginal":
-        return np.asarray(mean[:, None] + sigma[:, None] * special.ndtri(ends))
+        return np.asarray(mean[:, None] + sigma[:, None] * fit.link.quantiles(ends))
     side = 1.0 if kind == "selected" else -1.0
     index = side * (design @ estimates.selection_coef)
     rho = side * fit.rho * fit.sigma / sigma
@@ -395,7 +397,7 @@ def _read_selecting(fit: Fit, X: Any, missing: str) -> FeatureTable:
 
 def _chance(fit: Fit, table: FeatureTable, scale: str) -> Array:
     index = selection_index(fit, table)
-    return index if scale == "link" else namespace(index).exp(log_cdf(index))
+    return index if scale == "link" else fit.link.chance(index)
 
 
 def _selection_errors(fit: Fit, table: FeatureTable, scale: str, conf_level: float) -> Floats:
@@ -405,27 +407,28 @@ def _selection_errors(fit: Fit, table: FeatureTable, scale: str, conf_level: flo
     """
     estimates = Estimates.of(fit, prediction=False, selection=True)
     limits_of = RowLimits(fit, estimates, conf_level)
-    weights = limits_of.interval_weights
+    weights, link = limits_of.interval_weights, fit.link
+
+    def level(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
+        # The chance may depend on more than the index.
+        parts = (link if scale == "response" else NormalLink()).index_parts(index)
+        if np.ndim(dependence) == 0:
+            return parts
+        # A series has several numbers, by row.
+        none = np.zeros((len(index), len(dependence)))
+        return replace(parts, dependence=none, index_dependence=none)
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
         with np.errstate(invalid="ignore"):
-            value, error, ends = limits_of(_index, design)
+            value, error, ends = limits_of(level, design)
         if scale == "response":
-            parts = selection_parts(value)
-            value, error, ends = parts.value, parts.index * error, special.ndtr(ends)
+            parts = link.parts(value)
+            value, error, ends = parts.value, parts.index * error, link.chance(ends)
         apart = value - weights @ value
         return span, np.column_stack([ends, np.sqrt(weights @ (error**2 + apart**2))])
 
     return numbers_by_block(table, estimates.columns, of_block, 3)
-
-
-def _index(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
-    """Return the selection index itself, with its derivatives."""
-    zero = np.zeros_like(index)
-    # A series has several numbers, by row.
-    none = np.zeros((len(index), len(dependence))) if np.ndim(dependence) == 1 else zero
-    return Parts.first_order(index, zero, np.ones_like(index), none)
 
 
 def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
@@ -433,4 +436,4 @@ def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
     table = _read_selecting(fit, X, missing)
     if fit.probit is None:
         return same(table, 0.0)
-    return mixed(fit, lambda member: inverse_mills(selection_index(member, table)))
+    return mixed(fit, lambda member: member.link.mean_error(selection_index(member, table)))

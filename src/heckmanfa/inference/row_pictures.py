@@ -42,7 +42,7 @@ from heckmanfa.inference.selection_moves import (
     selection_effects,
 )
 from heckmanfa.model.expectation_parts import probability_parts
-from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
 from heckmanfa.plots.people_intervals import People
@@ -140,6 +140,7 @@ class PictureRows:
             _interval_words(self.fit, self.naming),
             # A term that is not a variable's name holds more than the variable.
             formulas=design is not None and not names.issuperset(design.selection_terms),
+            equation=self.fit.family.words.selection,
         )
 
     def profiles(self) -> SelectionProfiles | None:
@@ -436,7 +437,7 @@ def _row_columns(block: Block) -> tuple[Mask, Floats | None]:
 
 
 def _probability(fit: Fit, rows: Rows) -> Floats:
-    return np.asarray(np.exp(log_cdf(_index(fit, rows))))
+    return np.asarray(fit.link.chance(_index(fit, rows)))
 
 
 def _index(fit: Fit, rows: Rows) -> Floats:

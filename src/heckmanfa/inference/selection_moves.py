@@ -125,11 +125,14 @@ def _block_effects(
     k = len(estimates.columns)
     weight = (np.ones(len(values)) if block.weight is None else block.weight) / weight_sum
     design = values[:, : 1 + k]
-    effects, gradients = np.zeros(len(steps)), np.zeros((len(steps), 2 * (1 + k) + 1))
+    effects = np.zeros(len(steps))
+    gradients = np.zeros((len(steps), len(estimates.covariance)))
+    # The sums of single columns are those of a probit.
+    general = [bool(step.products) or estimates.shaped for step in steps]
     for wanted, sums in (
-        ([i for i, step in enumerate(steps) if step.products], None),
-        ([i for i, step in enumerate(steps) if not step.products and step.before], _switched),
-        ([i for i, step in enumerate(steps) if not step.products and not step.before], _sloped),
+        ([i for i, _ in enumerate(steps) if general[i]], None),
+        ([i for i, step in enumerate(steps) if not general[i] and step.before], _switched),
+        ([i for i, step in enumerate(steps) if not general[i] and not step.before], _sloped),
     ):
         some = [steps[i] for i in wanted]
         if not some:

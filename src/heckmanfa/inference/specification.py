@@ -101,6 +101,8 @@ def _read_tested(fit: Fit, passed: PassedRows) -> tuple[FitRows, tuple[str, ...]
             "drawn with equal probabilities. Fit without weights, or with weight_kind='frequency' "
             "if weights count rows."
         )
+    if not fit.family.has_classes:
+        fit.family.require("normal errors")
     read = read_fit_rows(fit, passed)
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):

@@ -233,6 +233,7 @@ def uncertainty_interval(
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
     probit_of(fit, "no rho could change the estimates")
+    fit.family.require("normal errors")
     compressed = "compressed data" in fit.family.supports
     if not compressed:
         require_rows(fit, passed, "uncertainty_interval")

@@ -171,8 +171,8 @@ class Alternative:
         covariance = maximum.reported_covariance()
         errors = np.sqrt(np.diag(covariance))
         _, bic = maximum.criteria(fit.n_obs)
-        terms = {"imr": maximum.rho * maximum.sigma, "sigma": maximum.sigma}
-        terms |= {term.name: term.back(maximum.errors[term.name]) for term in maximum.terms}
+        own = maximum.values  # noqa: PD011
+        terms = {"imr": maximum.rho * maximum.sigma, "sigma": maximum.sigma} | own
         ends = [terms[term] for term in fit.spec.error_terms]
         return cls(
             features,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,13 @@ class JointProblem(ABC):
     @abstractmethod
     def row_scores(self, block: Block, theta: Floats) -> Array:
         """(b, d) derivative of each row's log-likelihood, before weights."""
+
+    def beyond_saddle(self, state: State, free: Any) -> Floats | None:
+        """Return where to go on from a stationary point that is not a maximum; None if it is one.
+
+        ``free`` are as in `heckmanfa.model.newton`.
+        """
+        return None
 
     @property
     def n_coefficients(self) -> int:

@@ -127,12 +127,16 @@ def newton(
     state = problem.evaluate(rows, theta)
     passes = 1
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
-    rhos = problem.correlations
+    rhos, left = problem.correlations, False
     while passes < max_iterations and np.abs(state.theta[rhos]).max(initial=0.0) < largest_atanh:
         step = newton_step(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:
-            return state, passes, bool(np.isfinite(decrement))
+            beyond = None if left else problem.beyond_saddle(state, free)
+            if beyond is None:
+                return state, passes, bool(np.isfinite(decrement))
+            state, passes, left = problem.evaluate(rows, beyond), passes + 1, True
+            continue
         slack = 1e-11 * (1.0 + abs(state.log_likelihood))
         for _ in range(40):
             trial = problem.evaluate(rows, state.theta + step)

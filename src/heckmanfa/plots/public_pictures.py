@@ -285,7 +285,12 @@ def _pictures_of(source: Pictured, X: Any, y: Any, selected: Any, sample_weight:
 
 
 # What a family must support for some pictures.
-_SUPPORT = {"residuals": "residuals", "calibration": "calibration", "imr": "lambda"}
+_SUPPORT = {
+    "residuals": "residuals",
+    "calibration": "calibration",
+    "imr": "lambda",
+    "over_rho": "normal errors",
+}
 
 
 def _refusal(name: str, pictures: Any) -> HeckmanfaError:

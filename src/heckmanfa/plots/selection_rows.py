@@ -75,6 +75,8 @@ class SelectionMargins(Picture):
     """what the intervals are, in words"""
     formulas: bool = False
     """whether a variable moves all terms of the formulas that it is in"""
+    equation: str = "probit"
+    """what the selection equation is"""
 
     @property
     def rows(self) -> tuple[SelectionDriver, ...]:
@@ -106,8 +108,8 @@ class SelectionMargins(Picture):
 
     def _caption(self) -> str:
         words = [
-            f"Average marginal effects of the probit with {self.intervals}, each of the step under "
-            "its name."
+            f"Average marginal effects of the {self.equation} with {self.intervals}, each of the "
+            "step under its name."
         ]
         for driver in [driver for driver in self.rows if driver.along][:_FEW]:
             words.append(f"{said(driver.name, 40)} moves with {' and '.join(driver.along)}.")

@@ -19,6 +19,7 @@ from heckmanfa.text.labels import said, said_all, with_name
 from heckmanfa.text.option_words import outside_options, told
 from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import (
+    capitalised,
     chance_text,
     count,
     figure,
@@ -289,15 +290,21 @@ def selection_blocks(reported: Reported) -> list[PageBlock]:
         [with_name(str(row["term"])), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
     ]
-    counts = reported.row_counts
+    counts, which = reported.row_counts, reported.fit.family.words.selection
     share = counts["selected"] / (counts["selected"] + counts["unselected"])
     return [
         Paragraph(
-            f"A probit of who is selected ({percent(share)} of the rows in the fit). If a "
+            f"A {which} of who is selected ({percent(share)} of the rows in the fit). If a "
             "coefficient is positive, more of the feature goes with a higher probability of "
             "selection."
         ),
-        lay_out(["Term"], _titles(reported), rows, "Probit of who is selected", "selection-table"),
+        lay_out(
+            ["Term"],
+            _titles(reported),
+            rows,
+            f"{capitalised(which)} of who is selected",
+            "selection-table",
+        ),
     ]
 
 

@@ -163,6 +163,8 @@ def _cannot(fit: Fit, encoding: Encoding) -> str:
         return "The columns of this model are made by formulas, which Python alone reads."
     if fit.probit is None and fit.family.has_classes:
         return "No outcome is missing, so this is an ordinary probit."
+    if not fit.family.can("normal errors"):
+        return "The errors are t here, and the programs of a report have normal ones."
     if fit.held_rho is not None:
         return "rho is held at a value here, and R and Stata estimate it."
     if fit.way.halves_rows and fit.family.has_classes:

@@ -30,6 +30,7 @@ from heckmanfa.results.funnel import LACKING, Funnel, share_words
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_facts import search_facts
 from heckmanfa.results.series_facts import series_facts
+from heckmanfa.results.tail_facts import tail_facts
 from heckmanfa.results.weight_facts import weight_facts
 from heckmanfa.text.option_words import option, told
 from heckmanfa.text.wording import count, percent
@@ -81,7 +82,7 @@ def facts_of_fit(
         condition_fact(fit, measured),
     ]
     facts += [*class_facts(fit), *rho_facts(fit, measured, profiled=profiled), *guard_facts(fit)]
-    facts += [*search_facts(fit), *weight_facts(fit, weights)]
+    facts += [*tail_facts(fit), *search_facts(fit), *weight_facts(fit, weights)]
     facts += [*range_facts(fit, measured), *note_facts(fit), *cluster_facts(fit)]
     return [*facts, *reported]
 
@@ -122,7 +123,8 @@ def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> li
         facts.append(tell(fit, "filled_in", "caution"))
     if fit.probit is not None:
         facts += [tell(fit, "selected_scores", "caution")] if fit.family.has_classes else []
-        facts.append(tell(fit, "normal_law", "caution"))
+        case = "" if fit.family.can("normal errors") else "t"
+        facts.append(tell(fit, "normal_law", "caution", case=case))
     return [*facts, tell(fit, "not_causal", "caution")]
 
 

@@ -35,6 +35,7 @@ FACTS_OF_WARNING: dict[type[errors.HeckmanfaWarning], tuple[str, ...]] = {
     errors.RhoOutsideWarning: ("rho",),
     errors.RhoUncertainWarning: ("rho",),
     errors.SecondMaximumWarning: ("maxima",),
+    errors.NormalTailsWarning: ("tails",),
     errors.ConvergenceWarning: ("convergence",),
     errors.SearchWarning: (
         *("search_warning", "search_ended", "sampled", "outside_window", "search"),

@@ -12,7 +12,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import fit_tests
 from heckmanfa.results.distribution import LEVEL, Wald, n_parameters
 from heckmanfa.results.document import Findings
@@ -173,6 +172,7 @@ def measure(fit: Fit, index: Floats | None = None, counts: Floats | None = None)
     low, high = fit.index_range
     averaged, one_rho = fit.way.is_average, fit.family.can("single rho")
     tested = one_rho and not (held or fit.rho_is_conditioned or averaged)
+    link = fit.link
     return replace(
         general,
         n_excluded=len(excluded),
@@ -184,7 +184,7 @@ def measure(fit: Fit, index: Floats | None = None, counts: Floats | None = None)
         rho_outside=one_rho and not abs(fit.rho) < 1,
         rho_wald=fit_tests.rho_wald(fit) if tested else None,
         rho_lr=fit_tests.rho_lr(fit),
-        imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
+        imr_range=(float(link.mean_error(high)), float(link.mean_error(low))),
         index_range=(low, high),
         share_outside=None if index is None else share_outside(index, low, high, counts),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),

@@ -52,7 +52,8 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
             continue
         centre, spread = transformed
         z = centre / spread if term.tested else np.nan
-        limits = term.transform.back(centre + quantile * spread * ends)
+        # A transform may decrease.
+        limits = np.sort(term.transform.back(centre + quantile * spread * ends))
         table.loc[_is_error(table, term.name), _TESTS] = [z, distribution.p_value(z), *limits]
     # Two steps give no standard error of what follows from the residuals.
     extra: list[tuple[str, str, float]] = [

@@ -135,7 +135,8 @@ class Evidence:
         probabilities, of which only the sign is known without rows, and if rho is not estimated.
         """
         fit = self.fit
-        if fit.probit is None or not fit.family.has_imr or not self.imr.known:
+        normal = fit.family.can("normal errors")
+        if fit.probit is None or not (fit.family.has_imr and normal) or not self.imr.known:
             return UNKNOWN
         spread = float(fit.moments.means[-2] * fit.n_selected / (fit.n_obs - fit.n_selected))
         imr = self.imr

@@ -33,6 +33,7 @@ from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import UNTESTED, Fact, Level
 from heckmanfa.results.logs import logarithm_of
 from heckmanfa.results.naming import EffectWords, class_label, held_value, outcome_of, scale_of_log
+from heckmanfa.results.tail_facts import tail_facts
 from heckmanfa.text.chances import BY
 from heckmanfa.text.labels import said, said_all
 from heckmanfa.text.printable import shown
@@ -73,6 +74,7 @@ def problems_of(fit: Fit) -> list[Fact]:
     cautions.
     """
     facts = [*validity_facts(fit), *cluster_facts(fit)]
+    facts += tail_facts(fit)
     known = fit.family.can("single rho") and not np.isnan(fit.rho)
     if known and fit.held_rho is None:
         facts += [rho_fact(fit), *maxima_facts(fit), *guard_facts(fit)]

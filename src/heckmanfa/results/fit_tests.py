@@ -59,6 +59,7 @@ def has_ratio(fit: Fit) -> bool:
         fit.log_likelihood is not None
         and fit.probit is not None
         and fit.family.can("single rho")
+        and fit.family.can("normal errors")
         and is_classical(fit.spec.cov_type)
         and fit.held_rho is None
         and not fit.rho_is_conditioned
@@ -83,6 +84,36 @@ def rho_lr(fit: Fit) -> Wald | None:
     top = fit.log_likelihood if higher is None else higher[0]
     statistic = max(2.0 * (top - fit.family.naive(fit)[1]), 0.0)
     return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))
+
+
+HALF = (
+    "Infinitely many degrees of freedom are on the boundary of the model, so the p-value is half "
+    "that of chi-squared."
+)
+
+
+def half_chi_squared(statistic: float) -> Wald:
+    """Return a likelihood-ratio test of a parameter that cannot be beyond its tested value.
+
+    Under the hypothesis it is 0 half of the time (Self and Liang, 1987, "Asymptotic properties of
+    maximum likelihood estimators and likelihood ratio tests under nonstandard conditions", Journal
+    of the American Statistical Association 82).
+    """
+    statistic = max(float(statistic), 0.0)
+    p_value = 1.0 if statistic == 0.0 else 0.5 * float(stats.chi2.sf(statistic, 1))
+    return Wald(statistic, 1, p_value)
+
+
+def normal_errors_lr(fit: Fit) -> Wald | None:
+    """Compare with the same model of normal errors; None if a fit assumes them, or there is none.
+
+    A robust or cluster covariance does not trust the likelihood, so there is no ratio then.
+    """
+    normal = None if fit.details is None else fit.details.normal_log_likelihood
+    valid = fit.converged and is_classical(fit.spec.cov_type)
+    if normal is None or np.isnan(normal) or fit.log_likelihood is None or not valid:
+        return None
+    return half_chi_squared(2.0 * (fit.log_likelihood - normal))
 
 
 def hausman_test(fit: Fit) -> Wald | None:
@@ -115,7 +146,10 @@ def lacks_errors(fit: Fit) -> bool:
     """Whether some variance of a selection model is unknown; averages have intervals instead."""
     if fit.way.is_average or not fit.way.is_corrected:
         return False
-    return not np.all(np.diag(fit.covariance) >= 0)
+    # At infinity, the end of its range, a parameter has none.
+    errors = {("errors", name) for name, value in fit.error_values.items() if np.isposinf(value)}
+    known = [variance >= 0 for variance in np.diag(fit.covariance)]
+    return not all(own or term in errors for own, term in zip(known, fit.terms, strict=True))
 
 
 def withholds_errors(fit: Fit) -> bool:

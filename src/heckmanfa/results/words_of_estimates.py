@@ -307,6 +307,44 @@ ASSUMPTIONS: dict[str, FactWords] = {
         claim={"caution": "That 95% intervals hold the truth 95% of the time"},
         because="the rarer class has {short}, where a rule of thumb asks for {enough}.",
     ),
+    "tails": FactWords(
+        "tails of the errors",
+        {
+            "no mean": "The tails of the errors are so heavy that they have no mean.",
+            "infinite": "The errors have no heavier tails than normal ones.",
+            "normal": "Heavier tails than normal ones are not needed.",
+        },
+        {
+            "": f"Compare with {option('errors', 'normal')}, which estimates one parameter less.",
+            "no mean": "Look for outliers and errors of recording in the outcome first: there are "
+            "no expectations to report.",
+        },
+        line="tails of the errors",
+        meaning={
+            "": "Heavier than normal ones: infinitely many degrees of freedom, the normal model, "
+            "are rejected at 5%. The p-value is half that of chi-squared, since infinity is on the "
+            "boundary.",
+            "no mean": "With one degree of freedom or fewer, the errors have no mean, so given "
+            "selection there is no expectation: predictions of it are NaN.",
+            "infinite": "The likelihood is highest at infinitely many degrees of freedom: these "
+            "are the estimates of the normal model.",
+            "normal": "Infinitely many degrees of freedom, the normal model, are not rejected at "
+            "5%. The p-value is half that of chi-squared, since infinity is on the boundary.",
+            UNTESTED: "Estimated; whether they are infinite, as in the normal model, was not "
+            "tested.",
+        },
+        sentence="Degrees of freedom: {value}. {meaning}",
+        claim={
+            "no mean": "That the outcome has an expectation given selection",
+            "normal": "That the errors have heavier tails than normal ones",
+            "infinite": "That the errors have heavier tails than normal ones",
+        },
+        because={
+            "": "the likelihood does not tell them from normal ones ({value}).",
+            "no mean": "the errors have {value} degrees of freedom, and so no mean.",
+        },
+        levels=("problem", "note"),
+    ),
     "refits": FactWords(
         "refits by maximum likelihood",
         "The averages rest on maximum likelihood, which needs normal errors.",
@@ -377,10 +415,15 @@ NUMBERS: dict[str, FactWords] = {
         }
     ),
     "normal_law": FactWords(
-        sentence="The correction for selection assumes normal errors.",
+        sentence={
+            "": "The correction for selection assumes normal errors.",
+            "t": "The correction for selection assumes t errors.",
+        },
         claim="That the correction works for errors of any shape",
         because={
             "": "it assumes that they are normal.",
+            "t": "it assumes that they are t, with one number of degrees of freedom for both "
+            "equations.",
             "rejected": "it rests on their being normal, and that is rejected here ({value}).",
         },
     ),

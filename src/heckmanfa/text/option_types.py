@@ -9,6 +9,8 @@ from typing import Literal
 
 CovType = Literal["classical", "robust", "cluster"]
 Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
+Errors = Literal["normal", "t"]
+"""the joint distribution of the errors"""
 InterceptAt = Literal["at infinity"]
 """where a series identifies the intercept of the outcome"""
 Method = Literal["two-step", "ml", "series"]
