@@ -288,7 +288,7 @@ def test_calls_that_cannot_be_meant_are_refused(frame: pd.DataFrame, tmp_path: P
         (lambda: model.profile_rho(**rows), "no profiles"),
         (lambda: model.what_if(**rows), "no fits with other features"),
         (lambda: model.uncertainty_interval(**rows), "no profiles"),
-        (lambda: model.exclusion_test(**rows), "no analysis"),
+        (lambda: model.exclusion_test(**rows), "no fits with other features"),
         (lambda: model.specification_tests(**rows), "no specification tests"),
         (lambda: model.report(tmp_path / "a.html", **rows), r"use of_regime\(1\)"),
         (lambda: _fit(frame, regimes="separate", method="ml", start=0.3), "rho1 and rho0"),

@@ -276,8 +276,7 @@ def interval(
         )
     if new and kind != "marginal":
         fit.family.require("normal errors")
-    outside = not (fit.way.is_average or abs(fit.rho) < 1)
-    if new and kind != "marginal" and outside:
+    if new and kind != "marginal" and not (fit.way.is_average or abs(fit.rho) < 1):
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             f"outcome given selection is not known; use {option('method', 'ml')}, or "
@@ -412,7 +411,7 @@ def _selection_errors(fit: Fit, table: FeatureTable, scale: str, conf_level: flo
     def level(mean: Floats, index: Floats, dependence: Any, sigma: Any) -> Parts:
         # The chance may depend on more than the index.
         parts = (link if scale == "response" else NormalLink()).index_parts(index)
-        if np.ndim(dependence) == 0:
+        if np.ndim(dependence) != 1:
             return parts
         # A series has several numbers, by row.
         none = np.zeros((len(index), len(dependence)))
