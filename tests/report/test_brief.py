@@ -28,7 +28,18 @@ def brief_of(case, tmp_path_factory):
     return write
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != "wide"])
+# Others are opened by the studies.
+SHOWN = ("average", "binary", "crowded", "hostile", "long", "observed")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in SHOWN else pytest.param(name, marks=pytest.mark.study)
+        for name in ALL
+        if name != "wide"
+    ],
+)
 def test_a_brief_prints_on_one_sheet_and_fits_a_phone(browser, brief_of, case, name):
     analysis = case(name)
     with Visit(browser, brief_of(name), 360, 780) as page:

@@ -314,8 +314,7 @@ def test_pointing_at_a_row_shows_its_numbers_and_lights_its_feature(browser, fil
         assert lit(page) == []
 
 
-@pytest.mark.parametrize("name", ["average", "binary"])
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize(("name", "width"), [("average", 1200), ("binary", 390)])
 def test_a_tooltip_hides_neither_the_title_nor_the_legend_of_its_picture(
     browser, file_of, name, width
 ):
@@ -535,7 +534,13 @@ def test_it_prints_with_the_answer_on_page_one(browser, file_of, case):
     assert "In the fit: not selected" in everything
 
 
-@pytest.mark.parametrize("name", ["average", "category", "crowded", "hostile", "binary"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("crowded", "hostile"),
+        *(pytest.param(other, marks=pytest.mark.study) for other in ("average", "binary")),
+    ],
+)
 def test_every_sheet_has_its_number_the_table_and_the_date(browser, file_of, case, name):
     analysis = case(name)
     with Visit(browser, file_of(name)) as page:
