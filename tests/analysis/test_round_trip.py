@@ -20,11 +20,13 @@ from heckmanfa import (
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
+    HeckmanOrdered,
     HeckmanProbit,
     HeckmanProbitAverage,
     HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
     NaiveOLS,
+    TreatmentModel,
 )
 from heckmanfa.analysis.model_classes import MODELS as MODULES
 from heckmanfa.datasets import make_selection
@@ -43,6 +45,7 @@ MODELS = {
         "ebic", prediction_features=["a", "c"], random_state=np.random.default_rng(0)
     ),
     "log": Heckman(["a", "c"], outcome_transform="log"),
+    "t errors": Heckman(["a", "c"], method="ml", errors="t"),
     "held": Heckman(["a", "g"], method="ml", rho=0.3, unknown="missing"),
     "HeckmanAverage": HeckmanAverage("mean"),
     "average_ml": HeckmanAverage(method="ml"),
@@ -107,6 +110,11 @@ def fitted(data, network):
         name: model.fit(X, classes if "Probit" in name else np.exp(y) if name == "log" else y)
         for name, model in MODELS.items()
     }
+    levels = pd.Series(np.where(np.isnan(y), np.nan, np.digitize(y, np.nanquantile(y, [0.3, 0.7]))))
+    models["HeckmanOrdered"] = HeckmanOrdered(["a", "c"]).fit(X, levels)
+    treated = X["a"] + X["b"] > 0.5 * X["c"]
+    everyone = np.where(np.isnan(y), X["a"], y)
+    models["TreatmentModel"] = TreatmentModel(["c"], ["a", "c"]).fit(X, everyone, treated=treated)
     models["plain_RURegressor"] = network
     models["plain_Heckman"] = Heckman([0, 2]).fit(X[list("abc")].to_numpy(), y)
     models["plain_NaiveOLS"] = NaiveOLS().fit(X[list("abc")].to_numpy(), y)

@@ -19,6 +19,7 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
     RURegressor,
+    TreatmentModel,
     model_selection,
     plots,
 )
@@ -53,6 +54,14 @@ def models(rows):
     weights = {"sample_weight": rows["sample_weight"]}
     return {
         "plain": Heckman(PREDICT).fit(X, y),
+        "t": Heckman(PREDICT, method="ml", errors="t").fit(X, y),
+        "t, selected": Heckman(PREDICT, method="ml", errors="t").fit(
+            X, y, selected=rows["selected"]
+        ),
+        "t, sample_weight": Heckman(PREDICT, method="ml", errors="t").fit(X, y, **weights),
+        "treatment, sample_weight": TreatmentModel(PREDICT).fit(
+            X, y.fillna(rows["over"]), treated=rows["selected"], **weights
+        ),
         "groups": clustered,
         "sample_weight": Heckman(PREDICT).fit(X, y, **weights),
         "selected": Heckman(PREDICT).fit(X, y, selected=rows["selected"]),
@@ -99,6 +108,8 @@ CASES = [
     for name, function in calls()
     for role in ROLES
     if not name.rpartition(".")[2].startswith(NO_ROWS)
+    # The Heckman probit has no degrees of freedom.
+    and name != "HeckmanProbit.profile_df"
     and role in inspect.signature(function).parameters
 ]
 
@@ -116,8 +127,9 @@ def test_rows_in_another_order_are_refused(rows, models, name, role, tmp_path):
     given = {"y": rows["classes" if binary else "y"]}
     if role != "y":
         given[role] = rows[role]
-    prefix = "probit, " if binary else ""
-    fitted = models.get(prefix + role, models["probit" if binary else "plain"])
+    own = {"profile_df": "t", "treatment_effects": "treatment"}.get(method)
+    own = "probit" if binary else own or "plain"
+    fitted = models.get(role if own == "plain" else f"{own}, {role}", models.get(own))
     function = dict(calls())[name]
     takes = inspect.signature(function).parameters
     if owner in ("HeckmanProbit", "Heckman") and method != "fit":

@@ -31,6 +31,7 @@ WITH_ROWS = {
     "mills_ratios": {},
     "pictures": {},
     "profile": {"term": "a", "grid": 3},
+    "profile_df": {"grid": [4.0, 9.0]},
     "profile_rho": {"grid": 3},
     "score": {},
     "specification_tests": {},
@@ -48,6 +49,8 @@ NOT_ASKED = {"fit", "from_formula", "take_columns", *dir(BaseEstimator)}
 MODELS = {
     "two-step": heckmanfa.Heckman(["a", "b"]),
     "ml": heckmanfa.Heckman(["a", "b"], method="ml"),
+    "t errors": heckmanfa.Heckman(["a", "b"], method="ml", errors="t"),
+    "series": heckmanfa.Heckman(["a", "b"], method="series", n_terms=2),
     "best subset": heckmanfa.HeckmanBestSubset(),
     "sampled": heckmanfa.HeckmanFA(epochs=20, n_draws=20, random_state=0),
     "lasso": heckmanfa.HeckmanLasso(),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats, host, on_host
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import known_flags, labelled_groups, read_weights
 from heckmanfa.errors import InputError
@@ -106,6 +107,7 @@ def _rows_of(table: pd.DataFrame) -> Iterator[EffectRow]:
 
 def _of_rows(fit: Fit, X: Any, treated: Any, by: Any, sample_weight: Any) -> Iterator[_Row]:
     """Yield the effects of rows that are passed, by group."""
+    match_rows({"X": X, "treated": treated, "by": by, "sample_weight": sample_weight})
     labels, frame = None, X
     sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
     sample_weight = column_or_values(frame, sample_weight, "sample_weight")

@@ -103,7 +103,8 @@ TERMS = (
 _LEFT = frozenset(
     ("a", "b", "button", "code", "h1", "h2", "h3", "h4", "pre", "summary", "svg", "table")
 )
-_TOKEN = re.compile(r"<(/?)([a-z0-9]+)[^>]*>|[^<]+")
+# Nothing is given back, so that text without an end takes time in proportion to its length.
+_TOKEN = re.compile(r"<(/?)([a-z0-9]++)[^<>]*+>|[^<]++")
 
 
 @dataclass

@@ -16,13 +16,14 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.diagnostics import STRONG_CHI2
 from heckmanfa.results.distribution import LEVEL, Wald, distribution_of
 from heckmanfa.results.document import Findings, Section
+from heckmanfa.results.fact_words import tell
 from heckmanfa.results.facts import Fact, Level
 from heckmanfa.results.fit_facts import cluster_facts, maxima_facts, validity_facts
 from heckmanfa.results.fit_tests import selection_test, why_untested
 from heckmanfa.results.reports import Printed, Report
 from heckmanfa.results.summary import Summary, rows_left_out, summarize
 from heckmanfa.text.labels import said_all
-from heckmanfa.text.wording import listed, number, percent
+from heckmanfa.text.wording import capitalised, listed, number, percent
 
 # Where treated and untreated share less of the probabilities of treatment, averages over everyone
 # rest on the equations more than on the rows.
@@ -139,37 +140,32 @@ def diagnose_treatment(
 
 def _instrument_fact(measured: TreatmentDiagnostics) -> Fact:
     """Say what drives treatment alone, and how strongly."""
-    test, label = measured.instruments_wald, "instruments"
+    test, names = measured.instruments_wald, tuple(map(str, measured.instruments))
     if test is None:
-        meaning = (
-            "Every feature that drives treatment is in the outcome, too: only normality tells the "
-            "effect of treatment from the errors."
-        )
-        return Fact("instruments", "problem", "none", meaning, label, sentence=meaning)
-    names = listed([*said_all(measured.instruments)])
-    single = len(measured.instruments) == 1
-    value = f"{len(measured.instruments)} ({names}); {test}"
-    strong = test.chi2 > STRONG_CHI2 * test.df and test.p_value < LEVEL
-    level: Level = "ok" if strong else "caution"
-    drives, does = ("drives", "it does") if single else ("drive", "they do")
+        return tell(None, "instruments", "problem", "none", case="none")
+    drives, does = ("drives", "it does") if len(names) == 1 else ("drive", "they do")
+    strong = STRONG_CHI2 * test.df
+    level: Level = "caution"
     if test.note:
-        meaning = f"Whether {names} {drives} treatment was not tested: {test.note}."
-    elif strong:
-        meaning = (
-            f"{names} {drives} treatment. That {does} not move the outcome in any other way cannot "
-            "be tested."
-        )
+        case = "untested"
+    elif test.chi2 > strong and test.p_value < LEVEL:
+        level, case = "ok", "strong"
     elif test.p_value < LEVEL:
-        meaning = (
-            f"{names} {drives} treatment, but weakly: a chi2 above {STRONG_CHI2 * test.df:g} would "
-            "be strong. The effect leans on normality."
-        )
+        case = "weak"
     else:
-        level = "problem"
-        meaning = (
-            f"There is no evidence that {names} {drives} treatment: the effect rests on normality."
-        )
-    return Fact("instruments", level, value, meaning, label, sentence=meaning)
+        level, case = "problem", "idle"
+    return tell(
+        None,
+        "instruments",
+        level,
+        f"{len(names)} ({listed([*said_all(names)])}); {test}",
+        case=case,
+        names=names,
+        drives=drives,
+        does=does,
+        note=test.note,
+        strong=f"{strong:g}",
+    )
 
 
 def _rho_facts(fit: Fit, measured: TreatmentDiagnostics) -> list[Fact]:
@@ -201,8 +197,7 @@ def _rho_facts(fit: Fit, measured: TreatmentDiagnostics) -> list[Fact]:
             facts.append(Fact(key, "ok", str(test), meaning, label))
     _, label, test = tests[-1]
     if not test.note:
-        sentence = f"{label[0].upper()}{label[1:]}: {test}."
-        facts.append(Fact("rho_test_note", "note", sentence=sentence))
+        facts.append(tell(None, "rho_test_note", "note", str(test), test=capitalised(label)))
     return facts
 
 
@@ -214,16 +209,7 @@ def _overlap_fact(measured: TreatmentDiagnostics) -> Fact:
         f"treated {percent(low1)} to {percent(high1)}, untreated {percent(low0)} to "
         f"{percent(high0)}"
     )
-    enough = shared >= _LITTLE_OVERLAP
-    meaning = (
-        "Treated and untreated have probabilities of treatment in common."
-        if enough
-        else "Treated and untreated have few probabilities of treatment in common: what the one "
-        "group would have in the other's place rests on the equations."
-    )
-    level: Level = "ok" if enough else "caution"
-    name = "probability of treatment"
-    return Fact("overlap", level, value, meaning, name, sentence="" if enough else meaning)
+    return tell(None, "overlap", "ok" if shared >= _LITTLE_OVERLAP else "caution", value)
 
 
 def _outside_fact(share: float) -> Fact:
