@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -241,7 +242,8 @@ def test_the_chosen_model_is_fitted_at_the_maximum_that_was_found(
         rhos.append(found.rho)
         return found
 
-    monkeypatch.setattr(binary, "fit_probit_likelihood", fitted)
+    likelihood = replace(binary.LIKELIHOOD, fit=fitted)
+    monkeypatch.setattr(binary, "LIKELIHOOD", likelihood)
     X, y = draw_many(250, 25, seed=23)
     model = HeckmanProbitBestSubset(always=[0, 1, 2], prediction_features=[0, 1, 2]).fit(X, y)
     # From separate probits, the climb ends at a rho of one.

@@ -17,7 +17,7 @@ from heckmanfa.inference.choosing import GivenFeatures
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.outcome_probit import fit_outcome_probit
-from heckmanfa.model.probit_likelihood import ProbitProblem, fit_probit_likelihood
+from heckmanfa.model.probit_likelihood import ProbitProblem, fit_probit_likelihood, probits_apart
 
 from .test_likelihood import random_problem
 
@@ -153,7 +153,8 @@ def test_blocks_of_any_size_give_the_same_estimates():
             np.random.default_rng(2), ProbitProblem, True, True, block_rows
         )
         naive = fit_outcome_probit(moments, rows, features)
-        found.append(fit_probit_likelihood(moments, probit, naive, CLASSICAL, rows))
+        apart = probits_apart(moments, probit, naive)
+        found.append(fit_probit_likelihood(apart, CLASSICAL, rows))
     whole, chunked = found
     assert whole.converged
     np.testing.assert_allclose(whole.params, chunked.params, rtol=1e-9, atol=1e-10)
@@ -213,7 +214,8 @@ def test_few_passes_are_needed(binary_case):
             Matrix(case.X.to_numpy()), np.where(selected, case.y, 0).astype(float), selected
         )
         naive = fit_outcome_probit(fit.moments, rows, fit.features)
-        found = fit_probit_likelihood(fit.moments, fit.probit, naive, CLASSICAL, rows)
+        apart = probits_apart(fit.moments, fit.probit, naive)
+        found = fit_probit_likelihood(apart, CLASSICAL, rows)
         assert found.converged
         assert found.n_iterations <= most
         np.testing.assert_allclose(found.params, fit.params, rtol=1e-12)
@@ -227,8 +229,9 @@ def test_outer_products_are_not_the_standard_errors_we_report(binary_case):
     outcome = np.where(selected, case.y, 0).astype(float)
     rows = ArrayRows(Matrix(case.X.to_numpy()), outcome, selected)
     naive = fit_outcome_probit(fit.moments, rows, fit.features)
-    problem = ProbitProblem.build(fit.moments, fit.probit, naive.features)
-    found = fit_probit_likelihood(fit.moments, fit.probit, naive, CLASSICAL, rows)
+    apart = probits_apart(fit.moments, fit.probit, naive)
+    problem = apart.problem
+    found = fit_probit_likelihood(apart, CLASSICAL, rows)
     scores = np.concatenate(
         list(rows.map(scores_of, problem, found.inner_params, columns=problem.columns))
     )

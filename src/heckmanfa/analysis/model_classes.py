@@ -225,7 +225,7 @@ Search: packed [N, K/8]; n_columns =K; n_features [N]; rho [N] ~; adjusted_r2 [N
     joint_ebic [N] ~
 SearchOutcome: candidates @K
 SeriesDetails: left_out_errors ~; level_rows ~
-Spec: labels #K; selection @K; prediction @K; groups @K; start; n_terms <=50; class_order -
+Spec: labels #K; selection @K; prediction @K; groups @K; start; number <=50; class_order -
 StudentDetails: normal_log_likelihood ~
 Trained: log_pi [2, K] ~; mae ~; path [E, K]; path_epochs [E]; path_mae [E] ~
 TreatmentDetails: effects [4] ~; gradients [4, T] ~; n_rows [4]; means ~; least_squares ~;

@@ -186,7 +186,7 @@ def check_encoding(encoding: Encoding, needed: Sequence[str]) -> None:
 def _check_classes(model: SelectionModel) -> None:
     """Refuse a classifier without two classes, and any other model with them."""
     fit, classes = model.fit_, model.fit_.origin.classes
-    _require(is_family(fit.spec.outcome_kind), "its family is not known")
+    _require(is_family(fit.spec.outcome_kind, fit.spec.number), "its family is not known")
     known = probability_of(fit) is not None or fit.class_counts is not None
     kinds = {fit.family.reads_labels, classes is not None, known}
     _require(kinds == {is_classifier(model)}, "its model and its outcome are not of one kind")

@@ -283,7 +283,7 @@ def make_spec(
         outcome_transform=getattr(estimator, "outcome_transform", None),
         held={} if (rho := getattr(estimator, "rho", None)) is None else {"rho": float(rho)},
         unknown=estimator.unknown,
-        n_terms=getattr(estimator, "n_terms", None),
+        number=getattr(estimator, "n_terms", None),
         intercept=getattr(estimator, "intercept", None),
         class_order=_class_order(estimator),
     )

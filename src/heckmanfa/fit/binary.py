@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
-from heckmanfa.errors import ConvergenceWarning, NotIdentifiedError, warn
+from heckmanfa.errors import ConvergenceWarning, warn
+from heckmanfa.fit.classes import ClassLikelihood
 from heckmanfa.fit.family import (
     BOTH,
-    Beginning,
     Details,
     Family,
     FamilyWords,
@@ -33,10 +34,8 @@ from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
 from heckmanfa.model.error_terms import RHO
 from heckmanfa.model.expectation_parts import probability_parts
-from heckmanfa.model.likelihood import likelihood_criteria, warn_of_likelihood
-from heckmanfa.model.linalg import dependencies
+from heckmanfa.model.likelihood import likelihood_criteria
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.newton import ProbitStarts, Start
 from heckmanfa.model.outcome_probit import (
     OutcomeRows,
     fit_binary_selection,
@@ -47,12 +46,10 @@ from heckmanfa.model.outcome_probit import (
 )
 from heckmanfa.model.probit import Probit, probit_covariance
 from heckmanfa.model.probit_likelihood import (
-    BOUNDARY_ATANH,
-    ProbitMaximum,
-    ProbitProblem,
+    ProbitsApart,
     fit_probit_likelihood,
     outcome_slopes,
-    probit_start,
+    probits_apart,
 )
 from heckmanfa.model.two_step import refuse_unidentified
 from heckmanfa.text.option_words import instead, option
@@ -119,25 +116,20 @@ def probits_and_compress(
 
 def fit_binary(inputs: Inputs) -> Fit:
     """Maximise the joint likelihood for the chosen features, from the probits of both equations."""
-    spec, choice, kind = inputs.spec, inputs.choice, inputs.kind
+    spec, kind = inputs.spec, inputs.kind
     moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
     if not spec.held:
         refuse_unidentified(moments.subset(inputs.features, outcome=False))
     naive = inputs.selection.outcome
     if naive is None or naive.features != inputs.features:
         naive = fit_outcome_probit(moments, rows, inputs.features)
-    start, alone = spec.starting_point, not spec.guarded
-    fitted = moments, probit, naive, kind, rows
-    maximum = fit_probit_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
-    if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
-        start = choice.rho
-        maximum = fit_probit_likelihood(*fitted, start, alone=alone)
-    warn_of_likelihood(maximum, start)
+    apart = probits_apart(moments, probit, naive)
+    maximum = LIKELIHOOD.maximum_of(inputs, apart)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     details = BinaryOutcome(
         n_positive=n_positive,
         n_negative=n_negative,
-        independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
+        independent_log_likelihood=apart.log_likelihood,
         naive_coef=naive.coef,
         naive_covariance=probit_covariance(OutcomeRows(rows), naive, kind),
         mean_slope=float(maximum.mean_slopes[0]),
@@ -242,41 +234,20 @@ def _minimum_norm(moments: Moments, features: Positions, kept: Positions, coef: 
     return np.append(intercept, slopes)
 
 
-def begin_binary(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
-    """Set up the joint likelihood, from two separate probits."""
-    naive = fit_outcome_probit(moments, rows, features)
-    problem = ProbitProblem.build(moments, probit, naive.features)
-    starts = ProbitStarts.build(moments, probit, naive, problem)
-    return Beginning(naive, problem, starts, probit_start(rows, problem, starts))
+def apart_by_probits(
+    moments: Moments, probit: Probit, features: Positions, rows: Rows
+) -> ProbitsApart:
+    """Fit the plain probit of the selected rows, beside that of selection."""
+    return probits_apart(moments, probit, fit_outcome_probit(moments, rows, features))
 
 
-def refit_binary(
-    moments: Moments,
-    probit: Probit,
-    rows: Rows,
-    features: Positions,
-    kind: CovarianceKind,
-    start: Start,
-    *,
-    alone: bool,
-) -> ProbitMaximum | str:
-    """Fit other prediction features by maximum likelihood; return the reason if that fails.
+def _decided(apart: Any, rows: Rows) -> str | None:
+    """Say that features decide the outcome, if they do."""
+    separated = outcome_separation(rows, apart.naive) is not None
+    return "the features decide the outcome among the selected rows" if separated else None
 
-    Other maxima are looked for, unless the one reached is wanted ``alone``.
-    """
-    if dependencies(moments.subset(features, imr=False, outcome=False)):
-        return "collinear with the other features among the selected rows"
-    try:
-        refuse_unidentified(moments.subset(features, outcome=False))
-    except NotIdentifiedError:
-        return "the inverse Mills ratio is collinear with the features"
-    naive = fit_outcome_probit(moments, rows, features)
-    if outcome_separation(rows, naive) is not None:
-        return "the features decide the outcome among the selected rows"
-    maximum = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
-    if not maximum.converged or maximum.levelled_off:
-        return "maximum likelihood did not converge"
-    return maximum
+
+LIKELIHOOD = ClassLikelihood(apart_by_probits, fit_probit_likelihood, _decided)
 
 
 def probit_apart(fit: Fit) -> tuple[Floats, float]:
@@ -342,14 +313,14 @@ BINARY = register(
         ),
         equations=BOTH,
         error_terms=(RHO,),
-        dependence="rho",
+        dependence=("rho",),
         methods=("ml",),
         supports=frozenset({"calibration"}),
         first_step=probits_and_compress,
         estimate=fit_binary,
         estimate_alone=fit_binary_without_selection,
-        begin=begin_binary,
-        refit=refit_binary,
+        begin=LIKELIHOOD.begin,
+        refit=LIKELIHOOD.refit,
         naive=probit_apart,
         parts=probability_parts,
         log_density=binary_log_density,

@@ -6,9 +6,9 @@ families are in `linear` and `binary`; CONTRIBUTING.md says how to add one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from heckmanfa.model.links import Link, normal_link
 from heckmanfa.model.newton import StartsByRho
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.own_scale import OwnScale
-from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit_likelihood import Apart
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.text.option_types import CovType, Method
 
@@ -179,8 +179,8 @@ class FamilyWords:
 class Beginning:
     """The joint likelihood of a fit, and where its maximization starts."""
 
-    first: TwoStep | Probit
-    """estimates of the first step"""
+    first: TwoStep | Apart
+    """estimates of the first step, or of both equations apart"""
     problem: SelectionProblem
     starts: StartsByRho
     usual: Floats
@@ -190,11 +190,6 @@ class Beginning:
 def log_not_selected(index: Floats, errors: Mapping[str, float]) -> Floats:
     """Log-likelihood of rows that are not selected, whose outcome says nothing."""
     return np.asarray(log_cdf(-index))
-
-
-def no_terms(spec: Any) -> tuple[str, ...]:
-    """Return no error terms beyond those of the family."""
-    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +207,8 @@ class Family:
     """in the order of tables and covariances"""
     error_terms: tuple[ErrorTerm, ...]
     """parameters of the errors, as tables show them"""
-    dependence: str
-    """the error term on which expectations given selection depend"""
+    dependence: tuple[str, ...]
+    """error terms on which expectations given selection depend: one, or those of a series"""
     methods: tuple[Method, ...]
     """how it can be estimated, the usual one first"""
     supports: frozenset[Capability]
@@ -241,8 +236,9 @@ class Family:
     """whether outcomes are labels of two classes, so that expectations are probabilities"""
     is_ordered: bool = False
     """whether outcomes are labels of ordered classes, so that expectations are of a latent one"""
-    of_classes: Callable[[int], Family] | None = None
-    """(number): the family of an outcome of so many classes; None if the data need not tell that"""
+    of_number: Callable[[Family, int], Family] | None = None
+    """(family, number): the family of so many classes of the outcome, or terms of a series, whose
+    error terms vary by it; None if no number does"""
     link: Callable[..., Link] = normal_link
     """(errors): what the error of the selection equation makes of its index"""
     shape: str | None = None
@@ -250,8 +246,6 @@ class Family:
     derivatives are those of `Parts` in sigma"""
     needs_missing: bool = True
     """whether there is something to correct only if outcomes are missing"""
-    varying_terms: Callable[[Any], tuple[str, ...]] = no_terms
-    """(spec): names of error terms whose number varies by problem, after `error_terms`"""
     cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
     """covariances that it has, the usual one first"""
     is_bounded: bool = False
@@ -323,9 +317,6 @@ class Family:
 
 
 _FAMILIES: dict[str, Family] = {}
-_BY_NUMBER: dict[str, Callable[[int], Family]] = {}
-# A name such as "ordered5".
-_NUMBERED = re.compile(r"([a-z]+)([0-9]{1,3})")
 
 
 def register(family: Family) -> Family:
@@ -334,32 +325,26 @@ def register(family: Family) -> Family:
     return family
 
 
-def register_by_number(family: Family) -> Family:
-    """Let them know a family, and those of outcomes of so many classes, such as "ordered5"."""
-    assert family.of_classes is not None
-    _BY_NUMBER[family.name] = family.of_classes
-    return register(family)
-
-
-def _find(name: str) -> Family | None:
-    """Return a registered family, or make that of a number of classes; None if it has no name."""
-    numbered = _NUMBERED.fullmatch(name)
-    if name in _FAMILIES or numbered is None or numbered[1] not in _BY_NUMBER:
-        return _FAMILIES.get(name)
+def is_family(name: str, number: int | None = None) -> bool:
+    """Whether a family is registered under a name, and has so many classes or terms."""
     try:
-        return register(_BY_NUMBER[numbered[1]](int(numbered[2])))
+        family_named(name, number)
     except InputError:
-        return None
+        return False
+    return True
 
 
-def is_family(name: str) -> bool:
-    """Whether a family is registered under a name."""
-    return _find(name) is not None
-
-
-def family_named(name: str) -> Family:
-    """Return a registered family."""
-    family = _find(name)
-    if family is None:
+def family_named(name: str, number: int | None = None) -> Family:
+    """Return a registered family, that of so many classes or terms once their number is known."""
+    if name not in _FAMILIES:
         raise InputError(f"there is no family {name!r}; there are {', '.join(sorted(_FAMILIES))}")
-    return family
+    family = _FAMILIES[name]
+    return family if number is None else _numbered(family, number)
+
+
+@cache
+def _numbered(family: Family, number: int) -> Family:
+    """Return the family of so many classes or terms, the same one each time."""
+    if family.of_number is None:
+        raise InputError(f"the {family.words.model} has no number of classes or terms")
+    return family.of_number(family, number)

@@ -71,8 +71,8 @@ class Spec:
     """values at which error terms are held, by name; all others are estimated"""
     unknown: Unknown = "error"
     """what to do with levels of a category that the fit did not have"""
-    n_terms: int | None = None
-    """terms of a series in the selection index; None before cross-validation has chosen"""
+    number: int | None = None
+    """classes of an ordered outcome, or terms of a series; None before the data have told"""
     intercept: InterceptAt | None = None
     """where a series identifies the intercept; None is nowhere"""
     class_order: tuple[Any, ...] = ()
@@ -81,7 +81,7 @@ class Spec:
     @property
     def family(self) -> Family:
         """Return what makes the model the one that it is."""
-        return family_named(self.outcome_kind)
+        return family_named(self.outcome_kind, self.number)
 
     @property
     def learn_classes(self) -> Learn | None:
@@ -116,7 +116,7 @@ class Spec:
     @property
     def error_terms(self) -> tuple[str, ...]:
         """What is estimated of the errors, as tables name it."""
-        return (*self.family.term_names, *self.family.varying_terms(self))
+        return self.family.term_names
 
     @property
     def correction_terms(self) -> tuple[str, ...]:
@@ -272,8 +272,8 @@ class Fit:
 
     @property
     def dependence_terms(self) -> tuple[str, ...]:
-        """Error terms that make the outcome depend on selection: one, or those of a series."""
-        return self.family.varying_terms(self.spec) or (self.family.dependence,)
+        """Error terms that make the outcome depend on selection, as in `Family`."""
+        return self.family.dependence
 
     @property
     def dependence(self) -> Any:

@@ -319,7 +319,7 @@ LINEAR = register(
         ),
         equations=BOTH,
         error_terms=(IMR, RHO, SIGMA),
-        dependence="imr",
+        dependence=("imr",),
         methods=("two-step", "ml"),
         supports=frozenset({"compressed data", "two steps", "residuals", "bounds of rho"}),
         first_step=select_and_compress,

@@ -155,9 +155,8 @@ def fit_model(
     ``check_left`` is as in `heckmanfa.model.equations.fit_selection`; by default, it is about the
     categories of X.
     """
-    if spec.family.of_classes is not None and sample.classes is not None:
-        family = spec.family.of_classes(len(sample.classes))
-        spec = replace(spec, outcome_kind=family.name)
+    if spec.family.of_number is not None and sample.classes is not None:
+        spec = replace(spec, number=len(sample.classes))
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
     alone = sample.all_selected and spec.family.needs_missing

@@ -1,8 +1,8 @@
 """Ordered probit with sample selection: an ordered outcome, by maximum likelihood.
 
 The prediction equation has an intercept and the first cut point is zero, so Stata's first cut is
-minus the intercept. How many cut points there are depends on the data: each number of classes has a
-family of its own, such as "ordered5", made when it is first needed.
+minus the intercept. How many cut points there are depends on the data: the family is that of a
+number of classes, `Spec.number`, once the data have told it.
 """
 
 from __future__ import annotations
@@ -20,42 +20,31 @@ from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     ConvergenceWarning,
     InputError,
-    NotIdentifiedError,
     SeparationError,
     TooFewRowsError,
     warn,
 )
 from heckmanfa.fit.binary import BINARY
-from heckmanfa.fit.family import (
-    Beginning,
-    Details,
-    Family,
-    register_by_number,
-)
+from heckmanfa.fit.classes import ClassLikelihood
+from heckmanfa.fit.family import Details, Family, register
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.fit.making import Inputs, count, fit_of_maximum
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.error_terms import RHO
 from heckmanfa.model.expectation_parts import Parts, linear_parts
-from heckmanfa.model.likelihood import warn_of_likelihood
-from heckmanfa.model.linalg import Coordinates, dependencies
+from heckmanfa.model.linalg import Coordinates
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import Start
 from heckmanfa.model.ordered_likelihood import (
-    Naive,
-    OrderedMaximum,
-    OrderedProblem,
-    OrderedStarts,
+    OrderedApart,
     cuts_of,
-    fit_naive,
     fit_ordered_likelihood,
+    ordered_apart,
     sides_of,
     step_terms,
 )
 from heckmanfa.model.outcome_probit import OutcomeRows, independent_columns
 from heckmanfa.model.probit import Probit, fit_probit
-from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, probit_start
 from heckmanfa.model.rectangles import log_strip_probability
 from heckmanfa.model.separation import find_separation, listed
 from heckmanfa.model.two_step import refuse_unidentified
@@ -83,9 +72,11 @@ class OrderedOutcome(Details):
 
 
 def select_and_check(
-    n_classes: int, spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
 ) -> tuple[Selection, Moments]:
     """Fit the selection equation, compress the selected rows, and make sure of the classes."""
+    n_classes = spec.number
+    assert n_classes is not None
     selection = fit_selection(
         sample.rows,
         spec.selection,
@@ -156,88 +147,50 @@ def _block_counts(block: Block, n_classes: int) -> tuple[Floats, Floats]:
 # Estimates. ----------------------------------------------------------------------------------
 
 
-def _both_apart(
+def apart_by_classes(
     n_classes: int, moments: Moments, probit: Probit, features: Positions, rows: Rows
-) -> tuple[OrderedProblem, Naive]:
-    """Set up the likelihood, and fit the ordered probit of the selected rows."""
-    problem = OrderedProblem.of_classes(n_classes, moments, probit, features)
+) -> OrderedApart:
+    """Fit the ordered probit of the selected rows, beside the probit of selection."""
     weights = _count_rows(rows, n_classes)[1]
-    return problem, fit_naive(problem, probit, features, rows, weights / weights.sum())
+    return ordered_apart(moments, probit, features, rows, weights / weights.sum())
 
 
-def fit_ordered(n_classes: int, inputs: Inputs) -> Fit:
+def likelihood_of(n_classes: int) -> ClassLikelihood:
+    """Return the likelihood of an outcome of so many classes."""
+    return ClassLikelihood(partial(apart_by_classes, n_classes), fit_ordered_likelihood)
+
+
+def fit_ordered(inputs: Inputs) -> Fit:
     """Maximise the joint likelihood for the chosen features."""
-    spec, choice, kind = inputs.spec, inputs.choice, inputs.kind
-    moments, probit, rows = inputs.moments, inputs.probit, inputs.rows
+    spec, kind, rows = inputs.spec, inputs.kind, inputs.rows
+    assert spec.number is not None
     if not spec.held:
-        refuse_unidentified(moments.subset(inputs.features, outcome=False))
-    problem, naive = _both_apart(n_classes, moments, probit, inputs.features, rows)
-    if not naive.converged:
+        refuse_unidentified(inputs.moments.subset(inputs.features, outcome=False))
+    apart = apart_by_classes(spec.number, inputs.moments, inputs.probit, inputs.features, rows)
+    if not apart.converged:
         warn(
             "the ordered probit of the selected rows, from which maximum likelihood starts, did "
             "not converge: look for a feature that nearly decides the class",
             ConvergenceWarning,
         )
-    start, alone = spec.starting_point, not spec.guarded
-    fitted = moments, probit, problem, naive, kind, rows
-    maximum = fit_ordered_likelihood(*fitted, start, rho=spec.held.get("rho"), alone=alone)
-    if start is None and choice.rho is not None and abs(maximum.atanh_rho) >= BOUNDARY_ATANH:
-        start = choice.rho
-        maximum = fit_ordered_likelihood(*fitted, start, alone=alone)
-    warn_of_likelihood(maximum, start)
-    counted, weighed = _count_rows(rows, n_classes)
-    counts = zip(counted, weighed, strict=True)
+    maximum = likelihood_of(spec.number).maximum_of(inputs, apart)
+    counts = zip(*_count_rows(rows, spec.number), strict=True)
     details = OrderedOutcome(
         class_counts=tuple(float(count(weight, int(n), kind)) for n, weight in counts),
-        independent_log_likelihood=naive.log_likelihood,
-        naive_coef=naive.coef,
-        naive_steps=np.exp(naive.log_steps[::-1]),
+        independent_log_likelihood=apart.log_likelihood,
+        naive_coef=apart.coef,
+        naive_steps=apart.steps,
     )
     return replace(fit_of_maximum(inputs, maximum), details=details)
 
 
-def _refuse_complete(n_classes: int, spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
+def _refuse_complete(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Refuse rows of which no outcome is missing."""
     raise InputError(
         f"no outcome is missing among the {sample.row_counts['selected']} rows, so there is no "
         "selection to correct for: fit an ordered probit, as OrderedModel of statsmodels does, or "
         "mark outcomes that were not seen as missing"
     )
-
-
-def begin_ordered(
-    n_classes: int, moments: Moments, probit: Probit, features: Positions, rows: Rows
-) -> Beginning:
-    """Set up the joint likelihood, from both equations apart."""
-    problem, naive = _both_apart(n_classes, moments, probit, features, rows)
-    starts = OrderedStarts.build(moments, probit, naive, problem)
-    return Beginning(probit, problem, starts, probit_start(rows, problem, starts))
-
-
-def refit_ordered(
-    n_classes: int,
-    moments: Moments,
-    probit: Probit,
-    rows: Rows,
-    features: Positions,
-    kind: CovarianceKind,
-    start: Start,
-    *,
-    alone: bool,
-) -> OrderedMaximum | str:
-    """Fit other prediction features by maximum likelihood; return the reason if that fails."""
-    if dependencies(moments.subset(features, imr=False, outcome=False)):
-        return "collinear with the other features among the selected rows"
-    try:
-        refuse_unidentified(moments.subset(features, outcome=False))
-    except NotIdentifiedError:
-        return "the inverse Mills ratio is collinear with the features"
-    problem, naive = _both_apart(n_classes, moments, probit, features, rows)
-    fitted = moments, probit, problem, naive, kind, rows
-    maximum = fit_ordered_likelihood(*fitted, start, alone=alone)
-    if not maximum.converged or maximum.levelled_off:
-        return "maximum likelihood did not converge"
-    return maximum
 
 
 # What it says of rows. -----------------------------------------------------------------------
@@ -268,24 +221,20 @@ def latent_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
     return linear_parts(kind, mean, index, rho)
 
 
-def family_of(n_classes: int) -> Family:
+def of_classes(family: Family, n_classes: int) -> Family:
     """Return the family of an outcome of so many classes."""
     if not 2 <= n_classes <= MOST_CLASSES:
         raise InputError(f"an ordered outcome has 2 to {MOST_CLASSES} classes; got {n_classes}")
+    likelihood = likelihood_of(n_classes)
     return replace(
-        ORDERED,
-        name=f"{ORDERED.name}{n_classes}",
+        family,
         error_terms=(RHO, *step_terms(n_classes)),
-        of_classes=None,
-        first_step=partial(select_and_check, n_classes),
-        estimate=partial(fit_ordered, n_classes),
-        estimate_alone=partial(_refuse_complete, n_classes),
-        begin=partial(begin_ordered, n_classes),
-        refit=partial(refit_ordered, n_classes),
+        begin=likelihood.begin,
+        refit=likelihood.refit,
     )
 
 
-ORDERED = register_by_number(
+ORDERED = register(
     replace(
         BINARY,
         name="ordered",
@@ -330,6 +279,9 @@ ORDERED = register_by_number(
         log_density=ordered_log_density,
         has_classes=False,
         is_ordered=True,
-        of_classes=family_of,
+        of_number=of_classes,
+        first_step=select_and_check,
+        estimate=fit_ordered,
+        estimate_alone=_refuse_complete,
     )
 )

@@ -26,9 +26,10 @@ from heckmanfa.fit.linear import (
 from heckmanfa.fit.making import Inputs, error_estimates, fit_of_equations
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection
+from heckmanfa.model.error_terms import ErrorTerm
 from heckmanfa.model.expectation_parts import series_parts
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.series import Series, fit_series
+from heckmanfa.model.series import LONGEST, Series, fit_series
 from heckmanfa.text.option_words import OUT_OF_PREDICTION, option
 
 _METHOD = option("method", "series")
@@ -45,12 +46,15 @@ class SeriesDetails(Details):
 
     def public(self, fit: Any) -> dict[str, Any]:
         """Return the number of terms, and how well shorter and longer series predict."""
-        return {"n_terms_": fit.spec.n_terms, "left_out_errors_": np.array(self.left_out_errors)}
+        return {"n_terms_": fit.spec.number, "left_out_errors_": np.array(self.left_out_errors)}
 
 
-def series_terms(spec: Spec) -> tuple[str, ...]:
-    """Name the error terms of a fit; there are none before their number is known."""
-    return () if spec.n_terms is None else tuple(f"s{place}" for place in range(spec.n_terms + 1))
+def of_terms(family: Family, n_terms: int) -> Family:
+    """Return the family of a series of so many terms."""
+    if not 1 <= n_terms <= LONGEST:
+        raise InputError(f"a series has 1 to {LONGEST} terms; got {n_terms}")
+    terms = tuple(ErrorTerm(f"s{place}") for place in range(n_terms + 1))
+    return replace(family, error_terms=terms, dependence=tuple(term.name for term in terms))
 
 
 def select_for_series(
@@ -72,14 +76,14 @@ def fit_by_series(inputs: Inputs) -> Fit:
     spec, moments, probit = inputs.spec, inputs.moments, inputs.probit
     series = fit_series(
         *(moments, probit, inputs.features, inputs.kind, inputs.rows),
-        n_terms=spec.n_terms,
+        n_terms=spec.number,
         at_infinity=spec.intercept is not None,
         with_errors=spec.guarded,
     )
-    inputs = replace(inputs, spec=replace(spec, n_terms=series.n_terms))
+    inputs = replace(inputs, spec=replace(spec, number=series.n_terms))
     level = None if series.intercept is None else series.intercept.value
     n_features, n_terms = len(series.features), series.n_terms
-    terms = series_terms(inputs.spec)
+    terms = inputs.spec.error_terms
     constant = float(series.coef[0]) - (level or 0.0)
     values = [constant, *series.coef[1 + n_features :]]
     intercept = float("nan") if level is None else level
@@ -121,7 +125,7 @@ def _reported_covariance(series: Series, n_selection: int) -> Floats:
 
 def fit_series_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Fit ordinary least squares, since no outcome is missing."""
-    fit = fit_linear_without_selection(replace(spec, n_terms=None), sample, kind)
+    fit = fit_linear_without_selection(replace(spec, number=None), sample, kind)
     return replace(fit, errors=error_estimates(s0=np.nan), details=SeriesDetails())
 
 
@@ -177,7 +181,7 @@ SERIES = register(
         ),
         equations=BOTH,
         error_terms=(),
-        dependence="s0",
+        dependence=("s0",),
         methods=("series",),
         supports=frozenset(),
         first_step=select_for_series,
@@ -187,7 +191,7 @@ SERIES = register(
         parts=series_parts,
         log_density=refuse_likelihood,
         log_missing=refuse_likelihood,
-        varying_terms=series_terms,
+        of_number=of_terms,
         cov_types=("robust", "cluster"),
     )
 )

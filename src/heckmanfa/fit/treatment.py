@@ -195,6 +195,6 @@ SEPARATE = register(
         ),
         equations=(REGIME1, REGIME0, TREATMENT),
         error_terms=(IMR1, IMR0, RHO1, SIGMA1, RHO0, SIGMA0),
-        dependence="imr1",
+        dependence=("imr1",),
     )
 )

@@ -175,7 +175,8 @@ def _in_terms(fit: Fit, estimates: Estimates, gradient: Floats) -> Floats:
         places = [k, *(k + place[column] for column in fit.probit.features)]
         in_terms[:, n : n + len(places)] = gradient[:, places]
     if estimates.prediction and estimates.selection:
-        in_terms[:, fit.terms.index(("errors", fit.family.dependence))] = gradient[:, 2 * k]
+        (dependence,) = fit.dependence_terms
+        in_terms[:, fit.terms.index(("errors", dependence))] = gradient[:, 2 * k]
     if estimates.transform is not None:
         in_terms[:, fit.terms.index(("errors", "sigma"))] += gradient[:, 2 * k + 1]
     return in_terms

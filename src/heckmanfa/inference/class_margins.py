@@ -100,7 +100,7 @@ def _with_steps(fit: Fit, estimates: Estimates, names: Sequence[str]) -> Floats:
         rows += range(first, first + 1 + len(columns))
         places += [offset, *(offset + estimates.places[column] for column in columns)]
     if estimates.selection:
-        rows.append(fit.terms.index(("errors", fit.family.dependence)))
+        rows += [fit.terms.index(("errors", name)) for name in fit.dependence_terms]
         places.append(size - 1)
     steps = [fit.terms.index(("errors", name)) for name in names]
     own = list(range(size, size + len(names)))

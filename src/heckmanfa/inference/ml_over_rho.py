@@ -26,8 +26,7 @@ from heckmanfa.model.covariance import CLASSICAL, CovarianceKind, sandwich
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.newton import newton_step
-from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood import ProbitProblem, mean_slopes
+from heckmanfa.model.probit_likelihood import ProbitProblem, ProbitsApart, mean_slopes
 from heckmanfa.model.two_step_over_rho import TwoStepOverRho
 
 # The furthest |rho| that is examined, and the distance of values of atanh rho.
@@ -211,9 +210,9 @@ def _effects(
     """Return the same of average marginal effects: coefficients times the mean of phi(x'b)."""
     theta, coef, slope, covariance = _at_maximum(likelihood, point, kind)
     problem, first = likelihood.problem, likelihood.first
-    assert isinstance(first, Probit)
+    assert isinstance(first, ProbitsApart)
     assert isinstance(problem, ProbitProblem)
-    slopes = mean_slopes(likelihood.rows, problem, theta, first.inner_coef)
+    slopes = mean_slopes(likelihood.rows, problem, theta, first.naive.inner_coef)
     gradients = solve_upper(problem.prediction_back, slopes.gradient, transposed=True)
     mean, gradient = float(slopes.mean[0]), gradients[:, 0]
     jacobian = mean * np.eye(len(coef)) + np.outer(coef, gradient)

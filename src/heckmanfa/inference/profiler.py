@@ -29,7 +29,7 @@ from heckmanfa.model.newton import (
     newton,
     newton_step,
 )
-from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit_likelihood import Apart
 from heckmanfa.model.two_step import TwoStep
 
 # Beyond this atanh rho, the likelihood of a binary outcome may have levelled off.
@@ -51,7 +51,7 @@ class Likelihood:
 
     rows: Rows
     problem: SelectionProblem
-    first: TwoStep | Probit
+    first: TwoStep | Apart
     """the two-step estimates, or the model of the selected rows that ignores selection"""
     usual: Floats
     """theta where maximum likelihood starts by default"""

@@ -30,11 +30,11 @@ from heckmanfa.model.joint_problem import (
     index_range,
     unselected_terms,
 )
-from heckmanfa.model.likelihood import maximize, maximize_held
+from heckmanfa.model.linalg import inverse_definite
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import ProfileStarts, Start, StartsByRho, newton
 from heckmanfa.model.probit import Probit, pilot_of
-from heckmanfa.model.probit_likelihood import FlatMaximum, probit_start
+from heckmanfa.model.probit_likelihood import Apart, FlatMaximum
 from heckmanfa.model.rectangles import Strip, log_strip
 
 _PILOT_DECREMENT = 1e-3
@@ -166,15 +166,6 @@ class OrderedStarts(StartsByRho):
     shrinkage: float
     """as in `heckmanfa.model.newton.ProfileStarts`"""
 
-    @classmethod
-    def build(
-        cls, moments: Moments, probit: Probit, naive: Naive, problem: OrderedProblem
-    ) -> OrderedStarts:
-        """Take the regression of lambda from the compressed data."""
-        linear = ProfileStarts.build(moments, probit, naive.features, problem)
-        beta, log_steps = naive.inner_coef, naive.log_steps
-        return cls(linear.gamma, beta, log_steps, linear.of_lambda, linear.shrinkage)
-
     def at(self, atanh_rho: float) -> Floats:
         """Return theta for a value of atanh rho."""
         rho = np.tanh(atanh_rho)
@@ -183,29 +174,22 @@ class OrderedStarts(StartsByRho):
         return np.concatenate([self.gamma, beta, self.log_steps + np.log(spread), [atanh_rho]])
 
 
-@dataclass(frozen=True)
-class Naive:
-    """The ordered probit of the selected rows alone, which ignores selection."""
+@dataclass(frozen=True, eq=False)
+class OrderedApart(Apart):
+    """A probit of selection, and an ordered probit of the selected rows, which ignores it."""
 
-    features: tuple[int, ...]
-    coef: Floats
-    """(1 + J,) intercept first, on the scale of the input"""
-    inner_coef: Floats
-    """(1 + j,) in the coordinates of beta"""
-    log_steps: Floats
-    """in the order of theta"""
-    log_likelihood: float
-    """of both equations apart: of the model with rho = 0"""
-    converged: bool
+    steps: Floats
+    """(J - 2,) distances between its neighbouring cut points, the first of them first"""
 
 
-def fit_naive(
-    problem: OrderedProblem, probit: Probit, features: Positions, rows: Rows, shares: Floats
-) -> Naive:
-    """Fit the ordered probit of the selected rows: the joint likelihood at rho = 0.
+def ordered_apart(
+    moments: Moments, probit: Probit, features: Positions, rows: Rows, shares: Floats
+) -> OrderedApart:
+    """Set up the joint likelihood, and fit the ordered probit of the selected rows: at rho = 0.
 
     ``shares`` are those of the classes. A sample's optimum comes first.
     """
+    problem = OrderedProblem.of_classes(len(shares), moments, probit, features)
     p, j = problem.sizes
     cuts = special.ndtri(np.cumsum(shares)[:-1])
     theta = np.zeros(problem.size)
@@ -223,22 +207,24 @@ def fit_naive(
         )
         theta = state.theta if reached else theta
     state, _, converged = newton(rows, problem, theta, free=free)
-    beta = state.theta[p : p + j]
-    return Naive(
-        features=tuple(features),
-        coef=problem.prediction_back @ beta,
-        inner_coef=beta,
-        log_steps=state.theta[p + j : -1],
-        log_likelihood=state.log_likelihood,
-        converged=converged,
+    beta, log_steps = state.theta[p : p + j], state.theta[p + j : -1]
+    back, inverse = problem.prediction_back, inverse_definite(-state.hessian[p:-1, p:-1])
+    covariance = np.full((j, j), np.nan) if inverse is None else inverse[:j, :j]
+    linear = ProfileStarts.build(moments, probit, features, problem)
+    return OrderedApart(
+        problem,
+        OrderedStarts(linear.gamma, beta, log_steps, linear.of_lambda, linear.shrinkage),
+        tuple(features),
+        back @ beta,
+        back @ covariance @ back.T,
+        state.log_likelihood,
+        converged,
+        np.exp(log_steps[::-1]),
     )
 
 
 def fit_ordered_likelihood(
-    moments: Moments,
-    probit: Probit,
-    problem: OrderedProblem,
-    naive: Naive,
+    apart: OrderedApart,
     kind: CovarianceKind,
     rows: Rows,
     start: Start = None,
@@ -250,14 +236,8 @@ def fit_ordered_likelihood(
 
     Arguments are as in `heckmanfa.model.probit_likelihood.fit_probit_likelihood`.
     """
-    starts = OrderedStarts.build(moments, probit, naive, problem)
-    if rho is None:
-        usual = probit_start(rows, problem, starts)
-        options = naive.features, kind, usual, starts, start, pilot_of(rows)
-        estimates = maximize(rows, problem, *options, alone=alone)
-    else:
-        estimates = maximize_held(rows, problem, naive.features, kind, starts, rho)
-    reach = index_range(rows, problem, estimates["inner_params"])
+    estimates = apart.maximize(kind, rows, start, rho=rho, alone=alone)
+    reach = index_range(rows, apart.problem, estimates["inner_params"])
     reached = OrderedMaximum(**estimates, index_range=reach)
     return reached.settled(free=rho is None and not alone)
 

@@ -13,7 +13,7 @@ with many rows, a sample gives: all rows are then read three or four times.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -120,6 +120,60 @@ class FlatMaximum(JointMaximum):
         return replace(self, converged=self.converged and not levelled).reported()
 
 
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """Both equations apart, the maximum at rho = 0; and the joint likelihood, which starts there.
+
+    J is the number of prediction features.
+    """
+
+    problem: SelectionProblem
+    starts: StartsByRho
+    features: tuple[int, ...]
+    """those that predict"""
+    coef: Floats
+    """(1 + J,) of the model of the selected rows alone, intercept first"""
+    covariance: Floats
+    """(1 + J, 1 + J) its classical covariance"""
+    log_likelihood: float
+    """of both equations"""
+    converged: bool
+
+    def maximize(
+        self, kind: CovarianceKind, rows: Rows, start: Start, *, rho: float | None, alone: bool
+    ) -> dict[str, Any]:
+        """Maximise the joint likelihood, or all else at a ``rho``; return fields of a maximum."""
+        if rho is not None:
+            return maximize_held(rows, self.problem, self.features, kind, self.starts, rho)
+        usual = usual_start(rows, self.problem, self.starts)
+        # A few rows say little about rho here: on them the likelihood may rise where it does not.
+        options = self.features, kind, usual, self.starts, start, pilot_of(rows)
+        return maximize(rows, self.problem, *options, alone=alone)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbitsApart(Apart):
+    """Two separate probits."""
+
+    naive: Probit
+    """that of the selected rows"""
+
+
+def probits_apart(moments: Moments, probit: Probit, naive: Probit) -> ProbitsApart:
+    """Set up the joint likelihood of two probits; ``naive`` gives the prediction features."""
+    problem = ProbitProblem.build(moments, probit, naive.features)
+    return ProbitsApart(
+        problem,
+        ProbitStarts.build(moments, probit, naive, problem),
+        naive.features,
+        naive.coef,
+        naive.covariance,
+        probit.log_likelihood + naive.log_likelihood,
+        naive.converged,
+        naive,
+    )
+
+
 @dataclass(frozen=True)
 class ProbitMaximum(FlatMaximum):
     """Maximum-likelihood estimates of the Heckman probit."""
@@ -132,9 +186,7 @@ class ProbitMaximum(FlatMaximum):
 
 
 def fit_probit_likelihood(
-    moments: Moments,
-    probit: Probit,
-    naive: Probit,
+    apart: ProbitsApart,
     kind: CovarianceKind,
     rows: Rows,
     start: Start = None,
@@ -144,23 +196,14 @@ def fit_probit_likelihood(
 ) -> ProbitMaximum:
     """Maximise the joint likelihood of selection and a binary outcome, one pass per iteration.
 
-    ``naive`` is the plain probit of the selected rows, in the coordinates of the compressed data;
-    it provides the prediction features. ``start`` may be a rho or a parameter vector. Other maxima
-    are looked for unless the one reached is wanted ``alone``. With a ``rho``, all else is
-    estimated at that value: given rho, the likelihood is concave. The classical covariance is the
-    inverse observed information.
+    ``start`` may be a rho or a parameter vector. Other maxima are looked for unless the one reached
+    is wanted ``alone``. With a ``rho``, all else is estimated at that value: given rho, the
+    likelihood is concave. The classical covariance is the inverse observed information.
     """
-    problem = ProbitProblem.build(moments, probit, naive.features)
-    starts = ProbitStarts.build(moments, probit, naive, problem)
-    if rho is None:
-        usual = probit_start(rows, problem, starts)
-        # A few rows say little about rho here: on them the likelihood may rise where it does not.
-        some = pilot_of(rows)
-        options = naive.features, kind, usual, starts, start, some
-        estimates = maximize(rows, problem, *options, alone=alone)
-    else:
-        estimates = maximize_held(rows, problem, naive.features, kind, starts, rho)
-    slopes = mean_slopes(rows, problem, estimates["inner_params"], naive.inner_coef)
+    problem = apart.problem
+    assert isinstance(problem, ProbitProblem)
+    estimates = apart.maximize(kind, rows, start, rho=rho, alone=alone)
+    slopes = mean_slopes(rows, problem, estimates["inner_params"], apart.naive.inner_coef)
     reached = ProbitMaximum(
         **estimates,
         index_range=slopes.index_range,
@@ -170,8 +213,8 @@ def fit_probit_likelihood(
     return reached.settled(free=rho is None and not alone)
 
 
-def probit_start(rows: Rows, problem: SelectionProblem, starts: StartsByRho) -> Floats:
-    """Return the separate probits, corrected to first order for a rho from a few passes.
+def usual_start(rows: Rows, problem: SelectionProblem, starts: StartsByRho) -> Floats:
+    """Return both equations apart, corrected to first order for a rho from a few passes.
 
     The first rho comes from one Newton step at rho = 0. If there are many rows, a sample's optimum
     and one step on a larger sample improve it.

@@ -365,7 +365,7 @@ def summary_sentences(fit: Fit, facts: Sequence[Fact]) -> list[str]:
         *map(told, filter(None, grave)),
         f"Estimates are {describe_average(fit)}; a chance is the share of the {BY} weight in which "
         f"a feature predicts, on its own or as it drives selection, or which holds "
-        f"{fit.family.dependence}.",
+        f"{' and '.join(fit.dependence_terms)}.",
         f"What has a chance of {HIGH} or more has the interval over the assignments that hold it; "
         "any other interval reaches zero.",
         _coverage(fit),

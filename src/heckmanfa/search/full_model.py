@@ -33,7 +33,6 @@ from heckmanfa.model.linalg import (
 )
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.newton import (
-    ProbitStarts,
     ProfileStarts,
     StartsByRho,
     newton,
@@ -45,7 +44,8 @@ from heckmanfa.model.probit_likelihood import (
     ProbitProblem,
     average_slopes,
     mean_slopes,
-    probit_start,
+    probits_apart,
+    usual_start,
 )
 from heckmanfa.model.refit_together import (
     Refit,
@@ -279,10 +279,10 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     naive = selection.outcome
     if naive is None or tuple(naive.features) != columns:
         naive = fit_outcome_probit(moments, rows, columns)
-    problem = ProbitProblem.build(moments, selection.probit, columns)
-    starts = ProbitStarts.build(moments, selection.probit, naive, problem)
+    apart = probits_apart(moments, selection.probit, naive)
+    problem, starts = apart.problem, apart.starts
     uncorrelated = problem.evaluate(rows, starts.at(0.0))
-    start = probit_start(rows, problem, starts)
+    start = usual_start(rows, problem, starts)
     state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     inverse = inverse_definite(-state.hessian)
     if converged and inverse is not None:
