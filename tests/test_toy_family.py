@@ -304,9 +304,7 @@ def test_questions_about_tables_know_it(data: Any, tmp_path: Path, monkeypatch: 
     for name in ("KnownScale", "KnownScaleAverage"):
         monkeypatch.setitem(model_classes.MODELS, name, __name__)
     estimators: Any = {"average": "KnownScaleAverage", "none": "KnownScale"}
-    monkeypatch.setitem(
-        OUTCOME_MODELS, "known scale", OutcomeModel(estimators, lacks=frozenset({"positive"}))
-    )
+    monkeypatch.setitem(OUTCOME_MODELS, "known scale", OutcomeModel(estimators))
     table = pd.DataFrame(data.X, columns=list("abcd")).assign(y=data.y)
     asked = {"outcome": "y", "outcome_kind": "known scale"}
     analysis = analyse(table, **asked, search="none", select_only=["a", "d"])

@@ -166,7 +166,7 @@ def methods(
     else:
         for method in family.methods:
             compared[f"{_METHODS[method]}, all features"] = made["none"](method=method, **common)
-    if "errors" not in OUTCOME_MODELS[family.name].lacks:
+    if "errors" in OUTCOME_MODELS[family.name].has:
         heavy = made["none"](method="ml", errors="t", **common)
         compared["ML with t errors, all features"] = heavy
     if "lasso" in made and not feature_groups:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 TABLE, OUTCOME, FEATURES, SEARCH = "Table", "Outcome", "Features", "Search"
@@ -27,7 +26,5 @@ class About:
     """smallest value"""
     metavar: str | None = None
     """what help shows in place of a value"""
-    words: Collection[str] = ()
-    """the values that it takes, if its type does not say so"""
     brief: str = ""
     """the same in one line, for the first screen of help; empty if only its topic shows it"""

@@ -24,7 +24,6 @@ from heckmanfa.analysis.option_help import (
     About,
     Names,
 )
-from heckmanfa.analysis.outcome_models import OUTCOME_MODELS
 from heckmanfa.text.option_types import (
     Criterion,
     Errors,
@@ -340,7 +339,6 @@ class Options:
             "numbers are amounts.",
             OUTCOME,
             COMPARE,
-            words=OUTCOME_MODELS,
             brief="linear (amounts) or binary (two classes).",
         ),
     ] = None
@@ -426,7 +424,7 @@ class QuestionOption:
     kind: Any
     """type of its values: the first that the field declares"""
     words: Collection[str]
-    """the values that it takes, if it takes only some"""
+    """the values that it takes, if its type says so; see also `outcome_models.words_asking`"""
     default: Any
     """None if there is none"""
     is_required: bool
@@ -441,7 +439,7 @@ def _options() -> dict[str, QuestionOption]:
         # Literals, and unions with None.
         is_whole = isinstance(hint, type) or get_origin(hint) in (Literal, tuple)
         kind = hint if is_whole else next(kind for kind in get_args(hint) if kind is not NoneType)
-        words = get_args(kind) if get_origin(kind) is Literal else about.words
+        words = get_args(kind) if get_origin(kind) is Literal else ()
         is_required = field.default is MISSING
         made[field.name] = QuestionOption(
             name=field.name,

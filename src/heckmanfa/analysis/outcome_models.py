@@ -1,4 +1,4 @@
-"""The kinds of outcome that a question may have, and the estimators of each, by how they search.
+"""What a question may be about, and the estimators of each kind, by how they search.
 
 A kind has the name of its `heckmanfa.fit.Family`, which says everything else about it. Nothing
 heavy is imported here, so ``--help`` is fast.
@@ -7,11 +7,14 @@ heavy is imported here, so ``--help`` is fast.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from heckmanfa.text.option_types import Criterion, Search
 from heckmanfa.text.option_words import option
+
+# Options of any model of an outcome that only selected rows have.
+_OF_SELECTION = frozenset({"selected", "profile", "rho", "start", "step"})
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,12 @@ class OutcomeModel:
     """the class for each search, the usual search first; `model_classes.MODELS` has its module"""
     criteria: tuple[str, ...] = get_args(Criterion)
     """criteria of its searches"""
-    lacks: frozenset[str] = frozenset()
-    """options of a question that it does not have"""
+    has: frozenset[str] = _OF_SELECTION
+    """options of a question that it has and some other kind lacks"""
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """options that ask for it; empty if its name as the outcome kind does"""
+    plural: str = ""
+    """what it is fitted to, in messages; by default "outcomes" after its name"""
 
     @property
     def usual(self) -> Search:
@@ -42,7 +49,7 @@ OUTCOME_MODELS = {
             "lasso": "HeckmanLasso",
             "none": "Heckman",
         },
-        lacks=frozenset({"positive"}),
+        has=_OF_SELECTION | {"rho_range", "outcome_transform", "log_outcome", "errors"},
     ),
     "binary": OutcomeModel(
         {
@@ -51,7 +58,7 @@ OUTCOME_MODELS = {
             "none": "HeckmanProbit",
         },
         criteria=("bic", "ebic", "aic"),
-        lacks=frozenset({"rho_range", "outcome_transform", "log_outcome", "errors"}),
+        has=_OF_SELECTION | {"positive"},
     ),
 }
 """by the name of the family; the first is fitted unless the outcome or an option says otherwise"""
@@ -59,6 +66,47 @@ OUTCOME_MODELS = {
 USUAL_KIND = next(iter(OUTCOME_MODELS))
 
 
-def as_kind(kind: str) -> str:
-    """Name the option that asks for a kind of outcome."""
-    return option("outcome_kind", kind)
+def asking(kind: str) -> Mapping[str, str]:
+    """Return the options that ask for a kind, with their values."""
+    return OUTCOME_MODELS[kind].asked or {"outcome_kind": kind}
+
+
+def asked_kind(asked: Any) -> str | None:
+    """Return the kind that options ask for; None if that is left to the outcome."""
+    fitting = [
+        kind
+        for kind in OUTCOME_MODELS
+        if all(getattr(asked, name) == value for name, value in asking(kind).items())
+    ]
+    # Of several, the one that needs most options.
+    return max(fitting, key=lambda kind: len(asking(kind)), default=None)
+
+
+def possible_kinds(asked: Any) -> list[str]:
+    """Return the kinds that options leave: one, or those of which the outcome decides."""
+    kind = asked_kind(asked)
+    if kind is not None:
+        return [kind]
+    return [
+        kind
+        for kind in OUTCOME_MODELS
+        if all(getattr(asked, name) in (None, value) for name, value in asking(kind).items())
+    ]
+
+
+def words_asking(name: str) -> list[str]:
+    """Return the values of an option that ask for kinds, in their order."""
+    asked = [asking(kind).get(name) for kind in OUTCOME_MODELS]
+    return [value for value in dict.fromkeys(asked) if value is not None]
+
+
+def as_kind(kind: str, instead_of: str = USUAL_KIND) -> str:
+    """Name the options that ask for a kind in place of another."""
+    before = {**asking(instead_of), "outcome_kind": ""}
+    wanted = asking(kind).items()
+    return " and ".join(option(name, value) for name, value in wanted if before.get(name) != value)
+
+
+def called(kind: str) -> str:
+    """Return what a kind is fitted to, in messages."""
+    return OUTCOME_MODELS[kind].plural or f"{kind} outcomes"

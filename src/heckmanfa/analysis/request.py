@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from heckmanfa.analysis.options import OPTIONS, Options
-from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND, OutcomeModel, as_kind
+from heckmanfa.analysis.outcome_models import (
+    OUTCOME_MODELS,
+    USUAL_KIND,
+    OutcomeModel,
+    as_kind,
+    asked_kind,
+    called,
+    possible_kinds,
+    words_asking,
+)
 from heckmanfa.analysis.profiles import profile_texts, read_profiles
 from heckmanfa.data.columns.missing_codes import split_item
 from heckmanfa.data.columns.values import label_of
@@ -28,7 +37,7 @@ from heckmanfa.results.steps import read_step
 from heckmanfa.text.option_types import Method, Search
 from heckmanfa.text.option_words import flag, option, told
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
+from heckmanfa.text.wording import listed, nearest
 
 SEARCHES: tuple[str, ...] = get_args(Search)
 # What columns of scanned rows that are not features are called here.
@@ -38,10 +47,8 @@ _ROLES = {
     "sample_weight": "weights",
     "groups": "cluster",
 }
-# Options that not every kind of outcome has.
-_OF_SOME = (
-    *("positive", "rho_range", "outcome_transform", "search", "method", "criterion", "errors"),
-)
+# Options of which some kinds of outcome take only some values.
+_CHOICES = ("search", "method", "criterion")
 # Options that name features.
 _NAMING = ("predict_with", "always", "select_only", "selection_always", "selection_never")
 
@@ -92,7 +99,8 @@ class Question(Options):
     @property
     def asked_family(self) -> Family | None:
         """The model of the kind of outcome, if that is asked for."""
-        return None if self.outcome_kind is None else family_named(self.outcome_kind)
+        kind = asked_kind(self)
+        return None if kind is None else family_named(kind)
 
     @property
     def family(self) -> Family:
@@ -236,7 +244,7 @@ def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
 def check_question(question: Question) -> None:
     """Refuse options that do not exist, or that contradict each other."""
     for choice in OPTIONS.values():
-        value, words = getattr(question, choice.name), choice.words
+        value, words = getattr(question, choice.name), choice.words or words_asking(choice.name)
         if words and value not in words and value != choice.default:
             raise InputError(
                 f"{option(choice.name)} must be one of {', '.join(words)}; got "
@@ -246,6 +254,7 @@ def check_question(question: Question) -> None:
         value = getattr(question, name)
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
+    _check_models(question)
     if question.method == "series":
         raise InputError(
             f"answers about a table rest on rho, which {option('method', 'series')} does not "
@@ -256,11 +265,8 @@ def check_question(question: Question) -> None:
         _check_rho(question)
     if question.errors != "normal":
         _check_errors(question)
-    is_known = question.asked_family is not None
-    if is_known or question.method is not None:
+    if question.asked_family is not None or question.method is not None:
         _check_start(question)
-    if is_known:
-        _check_models(question)
     refuse_logarithm(question.outcome, question.outcome_transform)
     if question.log_outcome and question.outcome_transform is not None:
         raise InputError(
@@ -346,25 +352,29 @@ def _check_start(question: Question) -> None:
 
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
-    kind = question.family.name
-    for name in (*_OF_SOME, "log_outcome"):
-        value = getattr(question, name)
-        if value in (None, False, "normal") or _takes(kind, name, value):
+    kinds, known = possible_kinds(question), question.asked_family is not None
+    some = {name for models in OUTCOME_MODELS.values() for name in models.has}
+    for choice in OPTIONS.values():
+        name, value = choice.name, getattr(question, choice.name)
+        if name not in some | {*_CHOICES} or value == choice.default:
+            continue
+        if any(_takes(kind, name, value) for kind in kinds):
             continue
         others = [other for other in OUTCOME_MODELS if _takes(other, name, value)]
-        words = _words(kind, name)
+        words = _words(kinds[0], name)
         only = f", whose {name} is {' or '.join(words)}" if words else ""
+        model = family_named(kinds[0]).words.model
+        fitted = f": {called(kinds[0])} are fitted by a {model}{only}" if known else ""
         raise InputError(
-            f"{option(name, value if words else None)} is for {' and '.join(others)} outcomes: a "
-            f"{kind} outcome is fitted by a {question.family.words.model}{only}. Leave it out, or "
-            f"pass {as_kind(others[0])}"
+            f"{option(name, value if words else None)} is for {listed([*map(called, others)])}"
+            f"{fitted}. Leave it out, or pass {as_kind(others[0], kinds[0])}"
         )
 
 
 def _takes(kind: str, name: str, value: Any) -> bool:
     """Whether the estimators of a kind of outcome have an option, and this value of it."""
     words = _words(kind, name)
-    return name not in OUTCOME_MODELS[kind].lacks and (not words or value in words)
+    return value in words if words else name in OUTCOME_MODELS[kind].has
 
 
 def _words(kind: str, name: str) -> Sequence[str]:
