@@ -413,7 +413,8 @@ def test_a_model_file_has_the_series(rows, model, tmp_path):
         assert np.array_equal(again.left_out_errors_, saved.left_out_errors_)
         own = saved.predict(rows[0], "selected", "confidence")
         for one, other in zip(own, again.predict(rows[0], "selected", "confidence"), strict=True):
-            assert np.array_equal(one, other)
+            # With fifty terms, rounding may leave the variance of a few rows without a root.
+            assert np.array_equal(one, other, equal_nan=True)
 
 
 def test_rows_elsewhere_give_the_same(rows, tmp_path):
