@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 from heckmanfa import Heckman, plots
-from heckmanfa.analysis.pipeline import analyse
+from heckmanfa.analysis.asking import analyse
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.column_hints import find_products
 from heckmanfa.datasets import load_mroz

@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heckmanfa.analysis.asking import analyse
     from heckmanfa.analysis.comparison import Comparison, compare_methods
     from heckmanfa.analysis.loading import load, prepare
     from heckmanfa.analysis.model_file import Saved, load_model, save_model
-    from heckmanfa.analysis.pipeline import Analysis, analyse
+    from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.analysis.prediction_batches import predict_batches, predict_parquet
     from heckmanfa.analysis.prepared import Prepared
     from heckmanfa.analysis.request import SEARCHES, Question
@@ -36,10 +37,11 @@ __all__ = [
 
 # Where each name is defined. Names load on first use, so the command line starts fast.
 _MODULES = {
+    "asking": ("analyse",),
     "comparison": ("Comparison", "compare_methods"),
     "loading": ("load", "prepare"),
     "model_file": ("Saved", "load_model", "save_model"),
-    "pipeline": ("Analysis", "analyse"),
+    "pipeline": ("Analysis",),
     "prediction_batches": ("predict_batches", "predict_parquet"),
     "prepared": ("Prepared",),
     "request": ("SEARCHES", "Question"),

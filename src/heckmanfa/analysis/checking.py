@@ -134,16 +134,7 @@ def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
         if fitted.streamed:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
-    facts += [
-        *_of_crowding(fitted),
-        *_of_rows(fitted),
-        *_of_codes(fitted),
-        *_of_derived(fitted),
-        *_of_references(fitted.encoding),
-        *_of_spellings(fitted.encoding),
-        *_of_coded_numbers(fitted.coded_numbers),
-        *_of_totals(fitted),
-    ]
+    facts += [*_of_crowding(fitted), *facts_of_table(fitted)]
     if missed.n:
         n_checks = f"{plural(missed.n, 'check')} {'was' if missed.n == 1 else 'were'}"
         words = f"{'. '.join(missed.reasons)}."
@@ -152,6 +143,25 @@ def checks_of_answer(fitted: FittedQuestion) -> tuple[Check, ...]:
         # Advice about a search has no place if there is none.
         facts = [replace(fact, case=fact.case or "given") for fact in facts]
     checks = _with_form(checks_of(facts, fit, outcome), ml=fit.spec.method == "ml")
+    return with_warnings(fitted, checks)
+
+
+def facts_of_table(fitted: FittedQuestion) -> list[Fact]:
+    """Return what may be wrong with the rows and columns behind an answer."""
+    return [
+        *_of_rows(fitted),
+        *_of_codes(fitted),
+        *_of_derived(fitted),
+        *_of_references(fitted.encoding),
+        *_of_spellings(fitted.encoding),
+        *_of_coded_numbers(fitted.coded_numbers),
+        *_of_totals(fitted),
+    ]
+
+
+def with_warnings(fitted: FittedQuestion, checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Add the warnings of the fit that no check says already."""
+    fit, outcome = fitted.model.fit_, fitted.question.fitted
     warnings = list(zip(fitted.warning_kinds, fitted.warnings, strict=True))
     return ordered_checks([*checks, *checks_of_warnings(warnings, checks, fit, outcome)])
 

@@ -99,17 +99,22 @@ def _asks_for_amounts(question: Question) -> bool:
     return asked is not None and not asked.has_classes
 
 
-def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Floats | None, Any]:
-    """Return whether each row is selected, the weights and the clusters.
+def read_roles(
+    question: Question, frame: pd.DataFrame
+) -> tuple[Mask | Floats | None, Floats | None, Any]:
+    """Return whether each row is selected or treated, the weights and the clusters.
 
-    A role without a column is None.
+    A role without a column is None. Of a treatment, NaN is not known.
     """
-    selected = weights = groups = None
-    if question.selected is not None:
-        words = frame[question.selected].astype("string").str.strip().str.lower()
+    selected: Mask | Floats | None = None
+    weights = groups = None
+    if question.flags is not None:
+        words = frame[question.flags].astype("string").str.strip().str.lower()
         distinct, missing = {*words.dropna().unique()}, int(words.isna().sum())
-        _check_selected(question.selected, distinct, missing, len(frame))
+        _check_flags(question, distinct, missing, len(frame))
         selected = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
+        if question.family.sees_everyone:
+            selected = np.where(words.isna().to_numpy(dtype=bool), np.nan, selected)
     if question.weights is not None:
         weights = _numbers(frame[question.weights], question.weights, "weights")
         _check_weights(question, number_tally(weights))
@@ -207,9 +212,9 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
     """Check the columns with another role by their tallies, made in a pass over files."""
     if question.weights is not None and isinstance(counted[question.weights], TextTally):
         raise InputError(_stored_text("weights", question.weights))
-    if question.selected is not None:
-        flags = counted[question.selected]
-        _check_selected(question.selected, _words(flags), flags.gaps, n_rows)
+    if question.flags is not None:
+        flags = counted[question.flags]
+        _check_flags(question, _words(flags), flags.gaps, n_rows)
     if question.weights is not None:
         weights = counted[question.weights]
         assert isinstance(weights, NumberTally)
@@ -251,7 +256,7 @@ def _check_gaps(
     question: Question, gaps: int, n_rows: int, values: NumberTally | None = None
 ) -> None:
     """Refuse an outcome that is never missing, unless another column says who is selected."""
-    if question.selected is None and gaps == 0:
+    if question.flags is None and gaps == 0:
         raise InputError(
             f"{option('outcome')}: column {quoted(question.outcome)} is never missing in {n_rows} "
             f"rows, so there is no selection to model. {_where_missing(question.outcome, values)}"
@@ -287,23 +292,44 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
     return f"{empty}, or name a column that says who is selected with {option('selected')}."
 
 
-def _check_selected(name: str, words: set[str], missing: int, n_rows: int) -> None:
-    if missing:
+def _check_flags(question: Question, words: set[str], missing: int, n_rows: int) -> None:
+    """Refuse a column that does not say who is selected, or treated."""
+    name, role = question.flags, str(question.flagged)
+    everyone = question.family.sees_everyone
+    if missing and not everyone:
         raise InputError(
-            f"{option('selected')}: column {quoted(name)} is missing in {missing} rows; it must "
+            f"{option(role)}: column {quoted(name)} is missing in {missing} rows; it must "
             "say for every row whether it is selected"
         )
     strange = sorted(words - TRUE_WORDS - FALSE_WORDS)
     if strange:
+        also = f" and {len(strange) - 1} other values" if len(strange) > 2 else ""
+        also = also or (f" and {quoted(strange[1])}" if len(strange) == 2 else "")
         raise InputError(
-            f"{option('selected')}: column {quoted(name)} must hold 0 and 1 (or yes and no, true "
-            f"and false); it holds {quoted(strange[0])}"
+            f"{option(role)}: column {quoted(name)} must hold 0 and 1 (or yes and no, true "
+            f"and false); it holds {quoted(strange[0])}{also if everyone else ''}"
         )
+    if everyone:
+        _check_both(question, words, n_rows - missing)
+        return
     if words <= TRUE_WORDS:
         raise InputError(
             f"{option('selected')}: column {quoted(name)} says that all {n_rows} rows are "
             "selected, so there is no selection to model"
         )
+
+
+def _check_both(question: Question, words: set[str], n_rows: int) -> None:
+    """Refuse a treatment that everybody or nobody has, or of which nothing is known."""
+    start = f"{option('treated')}: column {quoted(question.flags)}"
+    if not words:
+        raise InputError(f"{start} is missing in every row; is it the right column?")
+    for these, who in ((TRUE_WORDS, "everybody"), (FALSE_WORDS, "nobody")):
+        if words <= these:
+            raise InputError(
+                f"{start} says that {who} is treated, in {plural(n_rows, 'row')}: there is "
+                "nobody to compare with. Name a column that says who is treated and who is not"
+            )
 
 
 def _check_weights(question: Question, values: NumberTally) -> None:

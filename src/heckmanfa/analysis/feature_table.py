@@ -129,10 +129,10 @@ def table_blocks(page: Reported) -> list[Block]:
         *coefficient_blocks(page),
         *selection_blocks(page),
     ]
-    return list(_readable(blocks))
+    return list(readable(blocks))
 
 
-def _readable(blocks: Iterable[PageBlock]) -> Iterable[Block]:
+def readable(blocks: Iterable[PageBlock]) -> Iterable[Block]:
     """Write numbers of tables with true minus signs, and leave out their empty columns."""
     for block in blocks:
         if isinstance(block, Table):

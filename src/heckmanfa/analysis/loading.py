@@ -24,6 +24,7 @@ from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
     Prepared,
+    decide_flagged,
     refuse_leaks,
     refuse_rows,
     switches_after,
@@ -70,7 +71,7 @@ from heckmanfa.data.fitted_levels import (
 )
 from heckmanfa.data.missing_features import GapCounts
 from heckmanfa.data.row_parts import count_parts
-from heckmanfa.data.row_rules import RowStatus, decide_rows, explain_known_only
+from heckmanfa.data.row_rules import RowStatus, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
@@ -124,7 +125,7 @@ def _prepare(
         return _read_text(question, tell) if frame is None else _take_frame(question, frame, tell)
     refuse_text_options(vars(question), table.format)
     names = feature_names(question, table.columns)
-    needed = [*names, *question.roles.values()]
+    needed = [*names, *question.roles.values(), *filter(None, [question.by])]
     needed += columns_dropped_by(question.drop_rows, table.columns)
     size = table.size(needed)
     if size <= most_bytes:
@@ -285,14 +286,15 @@ def _encode(
     made_from = encoding.made_from
     lost = GapCounts.of(gaps).lost(made_from)
     refuse_leaks(encoding, frame, X, outcome, selected)
-    status = decide_rows(outcome, selected, complete=kept)
+    status = decide_flagged(outcome, selected, kept, everyone=question.family.sees_everyone)
     refuse_rows(
         encoding,
         n_rows=len(frame),
         kept=int(np.count_nonzero(kept)),
         selected=int(np.count_nonzero(status.selected & kept)),
-        observed=int(np.count_nonzero(status.selected & status.kept)),
+        observed=int(np.count_nonzero(status.with_outcome & status.selected)),
         lost=lost,
+        everyone=question.family.sees_everyone,
     )
     encoding, X = _settle(question, encoding, X, status, weight)
     kept = np.asarray(X.notna().all(axis="columns"), dtype=bool)
@@ -306,6 +308,8 @@ def _encode(
             selected=None if selected is None else selected[kept],
             weight=None if weight is None else weight[kept],
             groups=None if groups is None else groups[kept],
+            flagged=question.flagged or "selected",
+            by=None if question.by is None else frame[question.by].to_numpy()[kept],
         ),
         n_rows=len(frame),
         n_dropped=table.n_dropped,
@@ -407,7 +411,7 @@ def _prepare_stream(
     """Learn the encoding of the features ``names`` in one pass over the files."""
     needed = "needs the rows in memory, and these are read in passes:"
     larger = f"pass a larger {option('stream_above')} to load the rows"
-    refuse_given(question, ["honest"], f"{needed} leave it out, name fewer files, or {larger}")
+    refuse_given(question, ["honest", "by"], f"{needed} leave it out, name fewer files, or {larger}")
     stored = "store missing values as null, dates as numbers and only rows of data"
     store = f"{needed} {stored}, or {larger}"
     refuse_given(question, ["na_values", "dates", "drop_rows"], store)
@@ -437,7 +441,7 @@ def _prepare_stream(
     rows = scan(
         table.engine,
         question.outcome,
-        selected=question.selected,
+        selected=question.flags,
         sample_weight=question.weights,
         groups=question.cluster,
         missing="drop",
@@ -480,7 +484,7 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     there is one.
     """
     gaps = learned.encoding.n_missing
-    if question.selected is None:
+    if question.flags is None:
         unselected = learned.roles[question.outcome].gaps
         gaps = {name: count for name, count in gaps.items() if count >= unselected}
     if not gaps:
@@ -489,7 +493,7 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     rows = scan(
         table.engine,
         question.outcome,
-        selected=question.selected,
+        selected=question.flags,
         missing="drop",
         encoding=encoding,
     )

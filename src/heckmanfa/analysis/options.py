@@ -31,6 +31,7 @@ from heckmanfa.text.option_types import (
     Missing,
     OnProblem,
     OutcomeTransform,
+    Regimes,
     Search,
     SearchIn,
     Unit,
@@ -71,6 +72,25 @@ class Options:
             brief="Column of 0 and 1 that says who is selected.",
         ),
     ] = None
+    model: Annotated[
+        str | None,
+        About(
+            "treatment: everyone has an outcome, and a treatment that people choose moves it (see "
+            "--treated). Unless given, outcomes are missing where rows are not selected.",
+            OUTCOME,
+            COMPARE,
+            brief="treatment: the effect of what people choose.",
+        ),
+    ] = None
+    treated: Annotated[
+        str | None,
+        About(
+            "With --model treatment: column of 0 and 1 (or yes and no) that says who is treated.",
+            OUTCOME,
+            COMPARE,
+            brief="With --model treatment: column of who is treated.",
+        ),
+    ] = None
     features: Annotated[
         Names,
         About(
@@ -109,7 +129,7 @@ class Options:
             "Which features predict: average (over all assignments, unless given), best-subset "
             "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest "
             "and --criterion mean best-subset. A binary outcome has best-subset (unless given), "
-            "average and none.",
+            "average and none, a treatment none.",
             SEARCH,
             brief="average, best-subset, fa, lasso or none.",
         ),
@@ -155,6 +175,19 @@ class Options:
             MODEL,
             brief="two-step or ml.",
         ),
+    ] = None
+    regimes: Annotated[
+        Regimes,
+        About(
+            "With --model treatment: common (treatment adds the same to every outcome) or separate "
+            "(treated and untreated have an equation each: the switching regression).",
+            MODEL,
+            brief="With --model treatment: common or separate.",
+        ),
+    ] = "common"
+    by: Annotated[
+        str | None,
+        About("With --model treatment: column of groups, for the effect on each.", MODEL),
     ] = None
     errors: Annotated[
         Errors,

@@ -13,8 +13,11 @@ from typing import Any, get_args
 from heckmanfa.text.option_types import Criterion, Search
 from heckmanfa.text.option_words import option
 
-# Options of any model of an outcome that only selected rows have.
-_OF_SELECTION = frozenset({"selected", "profile", "rho", "start", "step"})
+# Options of searches, and of any model of an outcome that only selected rows have.
+_OF_SEARCHES = frozenset({"always", "honest", "search_in", "selection_always", "selection_never"})
+_OF_SELECTION = _OF_SEARCHES | {"selected", "profile", "rho", "start", "step"}
+_OF_TREATMENT = frozenset({"model", "treated", "regimes", "by", "profile", "log_outcome"})
+_TREATED = {"treated": "the column of 0 and 1 that says who is treated"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class OutcomeModel:
     """options that ask for it; empty if its name as the outcome kind does"""
     plural: str = ""
     """what it is fitted to, in messages; by default "outcomes" after its name"""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """options that it cannot do without, and what they name"""
 
     @property
     def usual(self) -> Search:
@@ -60,6 +65,22 @@ OUTCOME_MODELS = {
         criteria=("bic", "ebic", "aic"),
         has=_OF_SELECTION | {"positive"},
     ),
+    "treatment": OutcomeModel(
+        {"none": "TreatmentModel"},
+        criteria=(),
+        has=_OF_TREATMENT | {"start"},
+        asked={"model": "treatment"},
+        plural="treatments",
+        needs=_TREATED,
+    ),
+    "switching": OutcomeModel(
+        {"none": "TreatmentModel"},
+        criteria=(),
+        has=_OF_TREATMENT,
+        asked={"model": "treatment", "regimes": "separate"},
+        plural="treatments with separate regimes",
+        needs=_TREATED,
+    ),
 }
 """by the name of the family; the first is fitted unless the outcome or an option says otherwise"""
 
@@ -73,13 +94,26 @@ def asking(kind: str) -> Mapping[str, str]:
 
 def asked_kind(asked: Any) -> str | None:
     """Return the kind that options ask for; None if that is left to the outcome."""
-    fitting = [
+    # Of several, the one that needs most options.
+    return max(_all_asked(asked), key=lambda kind: len(asking(kind)), default=None)
+
+
+def _all_asked(asked: Any) -> list[str]:
+    """Return every kind whose options are given."""
+    return [
         kind
         for kind in OUTCOME_MODELS
         if all(getattr(asked, name) == value for name, value in asking(kind).items())
     ]
-    # Of several, the one that needs most options.
-    return max(fitting, key=lambda kind: len(asking(kind)), default=None)
+
+
+def rival_kinds(asked: Any) -> tuple[str, str] | None:
+    """Return two kinds that options ask for at once, though no model is of both; usually none."""
+    kind = asked_kind(asked)
+    for other in _all_asked(asked):
+        if kind is not None and not asking(other).items() <= asking(kind).items():
+            return kind, other
+    return None
 
 
 def possible_kinds(asked: Any) -> list[str]:

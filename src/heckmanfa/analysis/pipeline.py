@@ -1,51 +1,37 @@
-"""From a question about a table to a fitted model that accounts for every row and column.
-
-The command line, its JSON and the report are views of an `Analysis`.
-"""
+"""A question about a table with its answer, of which the console, JSON and the report are views."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
 
 import pandas as pd
-from narwhals.typing import IntoDataFrame
 
 from heckmanfa.analysis.checking import checks_of_answer
-from heckmanfa.analysis.column_roles import in_sources
 from heckmanfa.analysis.feature_table import feature_frame, table_blocks, with_labels
 from heckmanfa.analysis.fitted_question import FittedQuestion
-from heckmanfa.analysis.loading import prepare
-from heckmanfa.analysis.prepared import Loaded, fit_question
+from heckmanfa.analysis.prepared import Loaded
 from heckmanfa.analysis.profiles import read_profiles
 from heckmanfa.analysis.question_code import code_of
 from heckmanfa.analysis.question_words import describe_question, row_blocks, run_again
 from heckmanfa.analysis.refits import HeldOut, hold_out
-from heckmanfa.analysis.request import Question, naming_keywords, question_about
-from heckmanfa.analysis.table_check import explaining_table
 from heckmanfa.data.files.outputs import replacing
 from heckmanfa.data.files.paths import refuse_clashes
-from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.estimators.fitting import attach_encoding
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.plots.people_intervals import people_frame
 from heckmanfa.report.programs import Programs
-from heckmanfa.report.reported import Reported
+from heckmanfa.report.reported import Reported, ReportedAnswer
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_html import card_html, card_or_summary
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.document import Block
-from heckmanfa.results.funnel import LACKING, NOT_DATA
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.table_files import SavedTable, check_table_path, write_saved
 from heckmanfa.text.labels import in_labels, said
-from heckmanfa.text.option_words import told
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
 
@@ -80,8 +66,9 @@ class Analysis(FittedQuestion):
         """Name the question and the model, at once: an answer may take seconds."""
         return (
             f"<Analysis of {quoted(self.question.fitted)} in {shown(self.question.called)}: "
-            f"{plural(self.row_counts['total'], 'row')}, {self.row_counts['selected']:,} with an "
-            f"outcome, {plural(len(self.feature_columns), 'feature')}, "
+            f"{plural(self.row_counts['total'], 'row')}, {self.row_counts['selected']:,} "
+            f"{self.funnel.parts[0] or 'with an outcome'}, "
+            f"{plural(len(self.feature_columns), 'feature')}, "
             f"{type(self.model).__name__}>"
         )
 
@@ -201,10 +188,12 @@ class Analysis(FittedQuestion):
 
     @in_labels
     def _table_blocks(self) -> list[Block]:
-        return table_blocks(self.reported())
+        reported = self.reported()
+        assert isinstance(reported, Reported)
+        return table_blocks(reported)
 
     @in_labels
-    def reported(self) -> Reported:
+    def reported(self) -> ReportedAnswer:
         """Return what the page of `heckmanfa.report.write_report` shows."""
         held = self.held_out
         streamed = "Not shown: needs all rows in memory." if self.streamed else ""
@@ -235,88 +224,3 @@ class Analysis(FittedQuestion):
             held_out=held.picture if isinstance(held, HeldOut) else None,
             held_out_note=held.how if isinstance(held, HeldOut) else why,
         )
-
-
-def analyse(
-    question: Question | str | PathLike[str] | IntoDataFrame,
-    say: Callable[[str], None] | None = None,
-    *,
-    frame: IntoDataFrame | None = None,
-    **options: Any,
-) -> Analysis:
-    """Read the table, encode it, and fit the model of a question.
-
-    Parameters
-    ----------
-    question : Question, table or path
-        A question, or the table that it is about: a data frame (pandas, Polars, …), a Polars
-        LazyFrame, a DuckDB relation, a pyarrow Dataset, rows of `heckmanfa.scan`, or a file, a
-        folder, a pattern or a URL. What would take more gigabytes than ``stream_above`` is read in
-        passes.
-    say : callable, optional
-        Called with a few words at each step.
-    frame : table, optional
-        The table of a `Question`, if it is not in files; ``question.data`` is then its name. Its
-        dtypes say which columns are text, as the schema of a Parquet file does, so both give the
-        same model.
-    **options
-        With a table: ``outcome``, the name of its column, and other fields of `Question`.
-
-    Returns
-    -------
-    Analysis
-        With ``answer`` (sentences), ``roles`` (a frame) and ``checks``.
-
-    Examples
-    --------
-    >>> from heckmanfa.analysis import analyse
-    >>> from heckmanfa.datasets import load_mroz
-    >>> table = load_mroz()[["lwage", "educ", "exper", "age", "kids5"]]
-    >>> analysis = analyse(table, outcome="lwage", select_only=["kids5", "age"])
-    >>> print(analysis.answer.headline)
-    educ and exper predict lwage.
-    """
-    in_python = not isinstance(question, Question) or bool(options) or isinstance(say, str)
-    with naming_keywords(in_python or frame is not None):
-        if not isinstance(question, Question) or in_python:
-            question, frame = question_about(question, frame, say, options)
-        return _analyse(question, say or (lambda words: None), frame)
-
-
-def _analyse(question: Question, tell: Callable[[str], None], frame: Any) -> Analysis:
-    with explaining_table(question, frame):
-        loaded = (prepared := prepare(question, tell, frame)).loaded
-        tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
-        prepared, model, caught = fit_question(prepared)
-    messages: dict[str, type[HeckmanfaWarning]] = {
-        told(in_sources(warning.message.words, prepared.encoding), keywords=True): type(
-            warning.message
-        )
-        for warning in caught
-        if isinstance(warning.message, HeckmanfaWarning)
-    }
-    if prepared.encoding.has_rules:
-        # Whoever loads the model predicts from the columns of a table, not from dummies.
-        attach_encoding(model, prepared.encoding)
-    counts = model.row_counts_ | {"total": prepared.n_rows + prepared.n_dropped}
-    if prepared.n_dropped:
-        counts[NOT_DATA] = prepared.n_dropped
-    # The fit counted the rows that are not in memory.
-    lost = counts.pop(LACKING, 0)
-    if loaded is not None:
-        lost = prepared.n_rows - len(loaded.y)
-    known = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
-    if loaded is None:
-        said = (getattr(warning.message, "lost", None) for warning in caught)
-        known["lost"] = next((lost_rows for lost_rows in said if lost_rows is not None), None)
-    analysis = Analysis(
-        **known,
-        model=model,
-        row_counts=counts | {LACKING: lost},
-        warnings=tuple(messages),
-        warning_kinds=tuple(messages.values()),
-    )
-    if question.profile:
-        # A value that cannot be used is refused before anything is written.
-        analysis.people  # noqa: B018
-    return analysis

@@ -25,7 +25,7 @@ from heckmanfa.data.columns.missing_codes import Suspicion
 from heckmanfa.data.columns.total_rows import TotalRows
 from heckmanfa.data.fitted_levels import LevelsChangedError, recoded
 from heckmanfa.data.missing_features import LostRows, explain_lost
-from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
+from heckmanfa.data.row_rules import FeatureCounts, RowStatus, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.scan.arrow_rows import ArrowRows
 from heckmanfa.errors import (
@@ -59,15 +59,20 @@ class Loaded:
     """(n, K) encoded features"""
     y: Floats
     """(n,) NaN where missing; 0 and 1 for the two classes of a binary outcome"""
-    selected: Mask | None
+    selected: Mask | Floats | None
+    """who is selected or treated; of a treatment, NaN is not known"""
     weight: Floats | None
     groups: Any
+    flagged: str = "selected"
+    """what the model calls the former: "selected" or "treated" """
+    by: Any = None
+    """groups whose effects are asked for"""
 
     @property
     def roles(self) -> dict[str, Any]:
         """What `fit` and other methods of a model take beside the features and the outcome."""
         return {
-            "selected": self.selected,
+            self.flagged: self.selected,
             "sample_weight": self.weight,
             "groups": self.groups,
         }
@@ -231,6 +236,7 @@ def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding, fit_rows: A
         kept=kept,
         selected=kept if counts["unselected"] == 0 else counts["selected"],
         observed=counts["selected"],
+        everyone=model.fit_.family.sees_everyone,
     )
 
 
@@ -259,11 +265,13 @@ def refuse_rows(
     selected: int,
     observed: int,
     lost: LostRows | None = None,
+    everyone: bool = False,
 ) -> None:
     """Refuse a table whose complete rows say nothing about selection.
 
     Of ``n_rows`` rows, ``kept`` have every feature; ``selected`` of these are selected, and
     ``observed`` of those have an outcome. ``lost`` are the others, if they are counted by column.
+    If ``everyone`` has an outcome, the selected are the treated.
     """
     if kept == 0:
         raise InputError(
@@ -271,24 +279,45 @@ def refuse_rows(
             f"{_missing_advice(encoding, lost)}"
         )
     if selected == kept or observed == 0:
-        what = (
-            "no outcome is missing in" if selected == kept else "no outcome is observed in any of"
-        )
+        all_are, none_is = "no outcome is missing in", "no outcome is observed in any of"
+        if everyone:
+            all_are, none_is = "everybody is treated in", "nobody with an outcome is treated in"
+        what = all_are if selected == kept else none_is
         raise InputError(
             f"{what} the {kept} rows that have every feature; {n_rows - kept} rows lack one. "
             f"{_missing_advice(encoding, lost)}"
         )
 
 
+def decide_flagged(
+    outcome: Floats,
+    flags: Mask | Floats | None,
+    complete: Mask | None = None,
+    *,
+    everyone: bool = False,
+) -> RowStatus:
+    """Decide about rows whose flags may be missing, as `decide_rows` does."""
+    if flags is None or flags.dtype == bool:
+        return decide_rows(outcome, flags, complete=complete, everyone=everyone)
+    unknown = np.isnan(flags)
+    return decide_rows(
+        outcome, flags == 1.0, complete=complete, unknown=unknown, everyone=everyone
+    )
+
+
 def refuse_leaks(
-    encoding: Encoding, frame: pd.DataFrame, X: pd.DataFrame, outcome: Floats, selected: Mask | None
+    encoding: Encoding,
+    frame: pd.DataFrame,
+    X: pd.DataFrame,
+    outcome: Floats,
+    selected: Mask | Floats | None,
 ) -> None:
     """Refuse columns with missing values that give away the selection or the outcome.
 
     Such a column is known for selected rows only, or copies the outcome wherever it is known. A
     fit cannot notice this once missing values are replaced with means.
     """
-    chosen = decide_rows(outcome, selected).selected
+    chosen = decide_flagged(outcome, selected).selected
     if chosen.all():
         return
     gaps = _gaps(encoding, frame, X)
@@ -350,7 +379,10 @@ def model_of(question: Question, encoding: Encoding) -> Model:
     # Columns that must not predict are in no group.
     groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
     options: dict[str, Any] = {
+        # What an estimator calls the features of the outcome.
         "prediction_features": candidates,
+        "outcome_features": candidates,
+        "regimes": question.regimes,
         "never": never,
         "always": _columns_of(encoding, question, "always"),
         "feature_groups": groups or None,

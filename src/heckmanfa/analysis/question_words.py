@@ -87,6 +87,40 @@ def describe_question(fitted: FittedQuestion) -> list[tuple[str, str]]:
     return list(facts.items())
 
 
+def treatment_settings(fitted: FittedQuestion) -> list[tuple[str, str]]:
+    """Return what was asked about a treatment, as pairs of a label and a sentence."""
+    question, fit = fitted.question, fitted.model.fit_
+    outcome, table = said(question.outcome), shown(question.called)
+    size = f"{count(fitted.funnel.read)} rows, {plural(fitted.n_columns, 'column')}"
+    both = "One equation holds for treated and untreated, and treatment adds the same to each."
+    if question.regimes == "separate":
+        both = "Treated and untreated have an equation each (a switching regression)."
+    names = some(with_names(fitted.feature_columns), 60)
+    facts = {
+        "Outcome": f"{with_name(question.fitted)}, in {table} ({size}); {outcome} of everyone.",
+        "Treatment": f"{with_name(question.treated or '')} says who is treated.",
+        "Regimes": both,
+        "Features": f"{plural(len(fitted.feature_columns), 'column')} drive treatment: {names}.",
+    }
+    if question.by is not None:
+        facts["Groups"] = f"{with_name(question.by)}."
+    if fitted.target.words:
+        facts["Model"] = fitted.target.words
+    facts |= {
+        ("Outcome equation" if label == "Predict" else label): words
+        for label, words in _roles(question).items()
+    }
+    facts |= estimation_words(fit)
+    facts["Standard errors"] = errors_words(fit, said(question.cluster or ""), asked=question.robust)
+    if question.weights is not None:
+        kind = fitted.model.weight_kind
+        facts["Weights"] = f"{said(question.weights)} {weight_words(kind)}"
+    facts["Missing features"] = "Rows that lack one are left out."
+    if question.missing == "mean":
+        facts["Missing features"] = "Filled in with the average of the column."
+    return list(facts.items())
+
+
 def _features(question: Question, names: Sequence[str], evidence: Evidence) -> str:
     verb = "is" if len(names) == 1 else "are all"
     where = "the selection equation"

@@ -18,8 +18,10 @@ from heckmanfa.analysis.outcome_models import (
     OutcomeModel,
     as_kind,
     asked_kind,
+    asking,
     called,
     possible_kinds,
+    rival_kinds,
     words_asking,
 )
 from heckmanfa.analysis.profiles import profile_texts, read_profiles
@@ -47,6 +49,8 @@ _ROLES = {
     "sample_weight": "weights",
     "groups": "cluster",
 }
+# A treatment takes the place of a selection: a column of flags is one of these.
+_FLAGS = ("treated", "selected")
 # Options of which some kinds of outcome take only some values.
 _CHOICES = ("search", "method", "criterion")
 # Options that name features.
@@ -120,8 +124,19 @@ class Question(Options):
     @property
     def roles(self) -> dict[str, str]:
         """Columns that are not features, by the option that names them."""
-        named = {name: getattr(self, name) for name in _ROLES.values()}
+        roles = dict.fromkeys([*_ROLES.values(), *_FLAGS])
+        named = {role: getattr(self, role) for role in roles}
         return {role: name for role, name in named.items() if name is not None}
+
+    @property
+    def flags(self) -> str | None:
+        """Column that says who is selected, or treated; None without one."""
+        return None if self.flagged is None else self.roles[self.flagged]
+
+    @property
+    def flagged(self) -> str | None:
+        """The option that names it."""
+        return next((role for role in _FLAGS if role in self.roles), None)
 
     @property
     def called(self) -> str:
@@ -204,7 +219,10 @@ def question_about(
     if frame is not None:
         raise InputError("frame is the table of a Question: pass the table first, or a Question")
     if isinstance(table, ArrowRows):
-        options = _options_of(table) | {**options}
+        scanned = _options_of(table)
+        if options.get("model") is not None and "selected" in scanned:
+            scanned["treated"] = scanned.pop("selected")
+        options = scanned | {**options}
     named = [field.name for field in fields(Question) if field.name != "data"]
     for name in options:
         if name not in named:
@@ -254,7 +272,9 @@ def check_question(question: Question) -> None:
         value = getattr(question, name)
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
+    _check_rivals(question)
     _check_models(question)
+    _check_needs(question)
     if question.method == "series":
         raise InputError(
             f"answers about a table rest on rho, which {option('method', 'series')} does not "
@@ -285,6 +305,24 @@ def check_question(question: Question) -> None:
     if question.searched == "none":
         about_search = ("always", "rho_range", "criterion", "honest")
         refuse_given(question, about_search, f"is about a search, but {option('search')} is none")
+
+
+def _check_rivals(question: Question) -> None:
+    """Refuse options that ask for two models."""
+    rivals = rival_kinds(question)
+    if rivals is not None:
+        both = [option(*next(iter(asking(kind).items()))) for kind in rivals]
+        raise InputError(f"{' and '.join(both)} ask for two models: leave one of them out")
+
+
+def _check_needs(question: Question) -> None:
+    """Refuse a model without an option that it cannot do without."""
+    for name, what in question.models.needs.items():
+        if getattr(question, name) is None:
+            raise InputError(
+                f"{called(question.family.name)} need {option(name)}: name {what}, as in "
+                f"{option(name, 'd')}"
+            )
 
 
 def refuse_given(question: Question, names: Sequence[str], why: str) -> None:
@@ -361,14 +399,23 @@ def _check_models(question: Question) -> None:
         if any(_takes(kind, name, value) for kind in kinds):
             continue
         others = [other for other in OUTCOME_MODELS if _takes(other, name, value)]
+        those = dict.fromkeys(map(called, others))
         words = _words(kinds[0], name)
         only = f", whose {name} is {' or '.join(words)}" if words else ""
         model = family_named(kinds[0]).words.model
         fitted = f": {called(kinds[0])} are fitted by a {model}{only}" if known else ""
         raise InputError(
-            f"{option(name, value if words else None)} is for {listed([*map(called, others)])}"
-            f"{fitted}. Leave it out, or pass {as_kind(others[0], kinds[0])}"
+            f"{option(name, value if words else None)} is for {listed([*those])}"
+            f"{fitted}. Leave it out, or {_change_to(others[0], kinds[0])}"
         )
+
+
+def _change_to(kind: str, before: str) -> str:
+    """Say how to ask for another kind of outcome."""
+    surplus = [name for name in asking(before) if name not in (*asking(kind), "outcome_kind")]
+    if surplus:
+        return f"leave out {option(surplus[0], asking(before)[surplus[0]])}"
+    return f"pass {as_kind(kind, before)}"
 
 
 def _takes(kind: str, name: str, value: Any) -> bool:
@@ -390,7 +437,7 @@ def _words(kind: str, name: str) -> Sequence[str]:
 
 def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, outcome_kind=family.name)
+    known = replace(question, **asking(family.name))
     check_question(known)
     return question if family.name == USUAL_KIND else known
 
@@ -411,6 +458,8 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
             # What has another role is not suggested.
             _refuse_unknown(columns, name, role, {*roles.values()} - {name})
     role_of = {name: role for role, name in reversed(roles.items())}
+    if question.by is not None and question.by not in there:
+        _refuse_unknown(columns, question.by, "by", role_of)
     for field in ("features", "exclude", *_NAMING, "categorical", "numeric"):
         for name in getattr(question, field):
             if name not in there:

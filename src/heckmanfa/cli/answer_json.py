@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut
+from heckmanfa.analysis.treatment_analysis import TreatmentAnalysis
 from heckmanfa.results.answer import in_percents
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.evidence import BestAssignment
+from heckmanfa.results.facts import Fact
 from heckmanfa.results.search_report import inclusion_frame
 from heckmanfa.results.selection_numbers import rivals_of
 from heckmanfa.results.summary import likelihood_name
+from heckmanfa.results.treatment_evidence import TreatmentEvidence
 from heckmanfa.text.chances import CHANCES_BY
 from heckmanfa.text.option_words import told
 
@@ -26,18 +30,25 @@ def json_text(analysis: Analysis) -> str:
 
 def as_json(analysis: Analysis) -> dict[str, Any]:
     """Return all results in plain types; NaN and infinity become None."""
-    model, question = analysis.model, analysis.question
-    results = {
+    results = _RESULTS.get(type(analysis), _of_features)(analysis)
+    return {key: _plain(value) for key, value in results.items()}
+
+
+def _opening(analysis: Analysis) -> dict[str, Any]:
+    """What was asked, and the code that asks it again."""
+    question = analysis.question
+    return {
         "heckmanfa": __version__,
         "question": dataclasses.asdict(question)
         | {"data": question.place, "search": question.searched, "method": question.estimated},
         "command": question.command(),
         "code": dataclasses.asdict(analysis.code),
-        "model": _model(analysis),
-        "answer": _answer(analysis),
-        "selection": _selection(analysis),
-        "roles": _roles(analysis),
-        "best": _best(analysis.evidence.best),
+    }
+
+
+def _words(analysis: Analysis) -> dict[str, Any]:
+    """How far to trust the answer, and what may and may not be said."""
+    return {
         "checks": [dataclasses.asdict(check) for check in analysis.checks],
         "claims": [
             {"key": claim.key, "claim": str(claim.lead), "why": str(claim.why)}
@@ -48,6 +59,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             {"key": item.key, "paper": str(item.paper), "news": str(item.news)}
             for item in analysis.answer.may_write
         ],
+    }
+
+
+def _rows(analysis: Analysis) -> dict[str, Any]:
+    """The rows and columns of the table."""
+    return {
         "streamed": analysis.streamed,
         "rows": analysis.row_counts,
         "funnel": analysis.funnel.as_dict(),
@@ -59,21 +76,63 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             name: dataclasses.asdict(words) for name, words in analysis.codebook.columns.items()
         },
         "reading": list(analysis.notes),
+    }
+
+
+def _caveats(analysis: Analysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": fact.key,
+            "severity": fact.level,
+            "sentence": told(fact.sentence, keywords=True),
+            "claim": fact.claim,
+            "why": told(fact.because, keywords=True),
+        }
+        for fact in analysis.caveats
+    ]
+
+
+def _errors(analysis: Analysis) -> dict[str, Any]:
+    """Weights and standard errors."""
+    return {
+        "weights": _weights(analysis),
+        "standard_errors": analysis.errors_kind,
+        "clusters": _clusters(analysis),
+        "reference_distribution": distribution_of(analysis.model.fit_).name,
+        "converged": analysis.model.converged_,
+    }
+
+
+def _diagnostics(facts: Iterable[Fact]) -> list[dict[str, str]]:
+    return [
+        {
+            "diagnostic": fact.name,
+            "value": fact.value,
+            "verdict": fact.verdict,
+            "meaning": told(fact.meaning, keywords=True),
+        }
+        for fact in facts
+    ]
+
+
+def _of_features(analysis: Analysis) -> dict[str, Any]:
+    """Return the results of an answer about which features predict."""
+    model = analysis.model
+    return {
+        **_opening(analysis),
+        "model": _model(analysis),
+        "answer": _answer(analysis),
+        "selection": _selection(analysis),
+        "roles": _roles(analysis),
+        "best": _best(analysis.evidence.best),
+        **_words(analysis),
+        **_rows(analysis),
         "predict": analysis.predicting,
         "only_select": analysis.driving_selection,
         "kept_out": analysis.kept_out,
         "no_evidence": analysis.without_evidence,
         "not_tested": analysis.not_tested,
-        "caveats": [
-            {
-                "key": fact.key,
-                "severity": fact.level,
-                "sentence": told(fact.sentence, keywords=True),
-                "claim": fact.claim,
-                "why": told(fact.because, keywords=True),
-            }
-            for fact in analysis.caveats
-        ],
+        "caveats": _caveats(analysis),
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,
@@ -83,33 +142,80 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "bic": model.bic_,
         **_likelihood(analysis),
         "held_out": _held_out(analysis.held_out),
-        "weights": _weights(analysis),
-        "standard_errors": analysis.errors_kind,
-        "clusters": _clusters(analysis),
-        "reference_distribution": distribution_of(model.fit_).name,
-        "converged": model.converged_,
-        "diagnostics": [
-            {
-                "diagnostic": fact.name,
-                "value": fact.value,
-                "verdict": fact.verdict,
-                "meaning": told(fact.meaning, keywords=True),
-            }
-            for fact in analysis.diagnostics.checks()
-        ],
+        **_errors(analysis),
+        "diagnostics": _diagnostics(analysis.diagnostics.checks()),
         "warnings": list(analysis.warnings),
     }
-    return {key: _plain(value) for key, value in results.items()}
+
+
+def _of_treatment(analysis: Any) -> dict[str, Any]:
+    """Return the results of an answer about a treatment."""
+    evidence, model = analysis.treatment, analysis.model
+    words, measured, test = evidence.words, evidence.measured, evidence.test
+    other = analysis.other_method
+    name = None if model.log_likelihood_ is None else likelihood_name(model.fit_)
+    return {
+        **_opening(analysis),
+        "model": {
+            "outcome_kind": analysis.target.family.name,
+            "estimator": type(model).__name__,
+            "treated": evidence.treated,
+            "regimes": analysis.question.regimes,
+            "effects_are_on": str(words.target),
+            "percents_are_of": None if words.log is None else str(words.log.target),
+            "words": analysis.target.words,
+        },
+        "answer": _answer(analysis),
+        "effects": [_effect(evidence, row) for row in analysis.effects.to_dict("records")],
+        "least_squares": dataclasses.asdict(evidence.least_squares),
+        "difference_of_means": dataclasses.asdict(evidence.means),
+        "untreated_less_treated": dataclasses.asdict(evidence.gap),
+        "other_method": None if other is None else dataclasses.asdict(other),
+        "selection": {
+            "verdict": evidence.choice,
+            "doubt": evidence.doubt,
+            "p_value": test.p_value,
+            "rho": {each: model.fit_.errors[each].value for each in measured.rho_walds},
+        },
+        "instruments": {
+            "columns": list(evidence.instruments),
+            "p_value": getattr(measured.instruments_wald, "p_value", None),
+        },
+        "overlap": {
+            "treated": list(measured.treated_range),
+            "untreated": list(measured.untreated_range),
+            "outside": None if evidence.outside is None else dataclasses.asdict(evidence.outside),
+        },
+        **_words(analysis),
+        **_rows(analysis),
+        "caveats": _caveats(analysis),
+        "estimates": analysis.estimates.to_dict("records"),
+        "aic": model.aic_,
+        "bic": model.bic_,
+        "log_likelihood": model.log_likelihood_,
+        "log_likelihood_is": name,
+        **_errors(analysis),
+        "diagnostics": _diagnostics(fact for fact in measured.facts if fact.name),
+        "warnings": list(analysis.warnings),
+    }
+
+
+def _effect(evidence: TreatmentEvidence, row: dict[Any, Any]) -> dict[Any, Any]:
+    """Return an average effect; one on a logarithm also in percent."""
+    if evidence.words.log is None:
+        return row
+    ends = ("estimate", "ci_low", "ci_high")
+    return row | {f"{name}_percent": evidence.words.drawn(row[name]) for name in ends}
+
+
+_RESULTS: Mapping[type[Analysis], Callable[[Any], dict[str, Any]]] = {
+    TreatmentAnalysis: _of_treatment
+}
+"""results of answers that are not about which features predict"""
 
 
 def _answer(analysis: Analysis) -> dict[str, Any]:
     answer = analysis.answer
-    tiles = {
-        "which": answer.which,
-        "how_much": answer.how_much,
-        "selection": answer.selection,
-        "trust": answer.trust,
-    }
     return {
         "headline": str(answer.headline),
         "lede": str(answer.lede),
@@ -122,7 +228,7 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
                 "words": str(tile.words),
                 "numbers": str(tile.numbers),
             }
-            for name, tile in tiles.items()
+            for name, tile in answer.tiles.items()
         },
     }
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from heckmanfa.analysis import Analysis
+from heckmanfa.analysis.treatment_analysis import TreatmentAnalysis
 from heckmanfa.cli.console import known_height
+from heckmanfa.report.treatment_page import effects_table
 from heckmanfa.results.checks import Check, count_words
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
@@ -20,7 +23,7 @@ from heckmanfa.text.chances import NO_SIGN_BELOW
 from heckmanfa.text.labels import label, labelled, said, said_level
 from heckmanfa.text.passage import join
 from heckmanfa.text.printable import printable, shown
-from heckmanfa.text.wording import chance_text, listed, plural, rest_text
+from heckmanfa.text.wording import chance_text, listed, plural, rest_text, true_minus
 
 MOST_ROWS = 20
 """Of more features, only the likeliest are shown; the rest are counted."""
@@ -193,7 +196,8 @@ def _answer_lines(analysis: Analysis, console: Console) -> list[Text]:
 def _ground_lines(analysis: Analysis, console: Console, verbose: bool) -> list[Text]:
     """Return what the answer rests on: rows, features, checks and claims."""
     lines = wrap(console, analysis.target.words) if analysis.target.words else []
-    lines += [*_row_lines(analysis, console), Text(), *_feature_lines(analysis, console), Text()]
+    main = _MAIN_LINES.get(type(analysis), _feature_lines)
+    lines += [*_row_lines(analysis, console), Text(), *main(analysis, console), Text()]
     lines += _check_lines(analysis.checks, console, verbose)
     n = len(analysis.claims)
     if n:
@@ -244,6 +248,40 @@ def _feature_lines(analysis: Analysis, console: Console) -> list[Text]:
     title = f"{answer.selection.title}." if known else str(answer.selection)
     verdict = f"{answer.selection.question} {title} {numbers}"
     return lines + wrap(console, verdict.rstrip())
+
+
+def _effect_lines(analysis: Any, console: Console) -> list[Text]:
+    """Return the table of effects, on whom they are, and the verdict on who chose treatment."""
+    table, answer = effects_table(analysis.treatment), analysis.answer
+    rows = [row for row in table.rows if not isinstance(row, str)]
+    values = _Column(table.columns[1].title.lower(), [true_minus(row[1]) for row in rows])
+    columns = [values, _Column("rows", [row[2] for row in rows], spare=1)]
+    names = [row[0] for row in rows]
+    columns = _kept(columns, names, console.width)
+    room = console.width - _INDENT - sum(column.width + _GAP for column in columns)
+    longest = max([cell_len(table.columns[0].title), *map(cell_len, names)])
+    room = max(min(room, longest, _LONGEST_NAME), _SHORTEST_NAME)
+    head = [column.title for column in columns]
+    lines = [Text(_row("effect on", head, columns, room), style=_KINDS["head"])]
+    place = 0
+    for row in table.rows:
+        if isinstance(row, str):
+            lines.append(Text(row, style=_KINDS["role"]))
+            continue
+        cells = [column.cells[place] for column in columns]
+        lines.append(Text(_row(fitted(names[place], room), cells, columns, room)))
+        place += 1
+    unit = analysis.treatment.words.drawn_unit
+    if unit:
+        lines += wrap(console, f"Effects are in {unit} of {analysis.treatment.words.changed}.", "dim")
+    tile = answer.tiles["selection"]
+    return lines + wrap(console, f"{tile.question} {tile.title}. {tile.numbers}".rstrip())
+
+
+_MAIN_LINES: Mapping[type[Analysis], Callable[[Any, Console], list[Text]]] = {
+    TreatmentAnalysis: _effect_lines
+}
+"""what an answer shows in place of features and their roles"""
 
 
 def _check_lines(checks: Sequence[Check], console: Console, verbose: bool) -> list[Text]:

@@ -71,7 +71,7 @@ def people_of(evidence: Evidence, source: PeopleRows, profiles: Profiles = ()) -
     fit = evidence.fit
     if not fit.family.can("single outcome equation"):
         return None
-    found = _Finder(evidence, source)
+    found = Finder(evidence, source)
     people = found.described(profiles) if profiles else found.typical()
     if not people:
         return None
@@ -84,7 +84,7 @@ def people_of(evidence: Evidence, source: PeopleRows, profiles: Profiles = ()) -
     return People(outcome, measured, str(target), tuple(people), classes, about, sure)
 
 
-class _Finder:
+class Finder:
     """Finds rows, and what the model expects of them."""
 
     def __init__(self, evidence: Evidence, source: PeopleRows) -> None:
@@ -94,7 +94,7 @@ class _Finder:
         self.columns = sorted({*fit.equation, *selecting})
         self.naming: Naming = evidence.naming
         self.log = evidence.words.log
-        self.fit = _of_numbers(fit)
+        self.fit = of_numbers(fit)
         stated = self.log is not None and fit.spec.outcome_transform is None
         if self.log is not None and stated and fit.sigma_covariance is not None:
             # Its user says that the outcome holds logarithms, which amounts undo.
@@ -120,12 +120,12 @@ class _Finder:
             return []
         expected = fit.intercept + some.features @ fit.coef
         some = some.seen_by([expected, self._index(some.features)])
-        outcome = said(self.evidence.fit.origin.outcome or self.evidence.outcome)
         people: list[tuple[Floats, Person]] = []
         shown = self._that_matter()
+        first, second = self._groups()
         groups: tuple[tuple[Literal["selected", "unselected"], str, Any], ...] = (
-            ("selected", f"with {outcome}", some.selected & some.known),
-            ("unselected", f"without {outcome}", ~some.selected & some.known),
+            ("selected", first, some.selected & some.known),
+            ("unselected", second, ~some.selected & some.known),
         )
         for kind, name, group in groups:
             if not group.any():
@@ -137,6 +137,11 @@ class _Finder:
                 features = tuple((name, self._value(row, name)) for name in shown)
                 people.append((row, Person(name, end, kind, features, {})))
         return self._with_expectations(people)
+
+    def _groups(self) -> tuple[str, str]:
+        """Name the rows that are selected, and the others."""
+        outcome = said(self.evidence.fit.origin.outcome or self.evidence.outcome)
+        return f"with {outcome}", f"without {outcome}"
 
     def _index(self, features: Floats) -> Floats:
         """Return the index of the selection equation; zero without one."""
@@ -294,10 +299,24 @@ class _Finder:
         """Give people what the model expects of their rows, with 95% intervals."""
         if not people:
             return []
-        fit = self.fit
         X: Any = np.array([row for row, _ in people])
-        if fit.spec.columns.names is not None:
-            X = pd.DataFrame(X, columns=list(fit.spec.columns.encoded_labels))
+        if self.fit.spec.columns.names is not None:
+            X = pd.DataFrame(X, columns=list(self.fit.spec.columns.encoded_labels))
+        numbers = self._numbers(X)
+        return [
+            replace(
+                person,
+                expected={
+                    quantity: Expected(float(values[place]), *map(float, ends[place]))
+                    for quantity, (values, ends) in numbers.items()
+                },
+            )
+            for place, (_, person) in enumerate(people)
+        ]
+
+    def _numbers(self, X: Any) -> dict[Quantity, tuple[Floats, Floats]]:
+        """Return what is expected of rows, with its intervals."""
+        fit = self.fit
         numbers: dict[Quantity, tuple[Floats, Floats]] = {}
         for quantity, kind in _KINDS.items():
             if kind != "marginal" and fit.probit is None:
@@ -311,16 +330,7 @@ class _Finder:
             numbers["selection"] = prediction.predict_selection(
                 fit, X, "error", return_interval="confidence", conf_level=CONF_LEVEL
             )
-        return [
-            replace(
-                person,
-                expected={
-                    quantity: Expected(float(values[place]), *map(float, ends[place]))
-                    for quantity, (values, ends) in numbers.items()
-                },
-            )
-            for place, (_, person) in enumerate(people)
-        ]
+        return numbers
 
     def about(self, *, described: bool) -> str:
         """Say what rows these are, and how to read what is expected of them."""
@@ -380,7 +390,7 @@ def _rounded(value: float) -> str:
     return true_minus(text)
 
 
-def _of_numbers(fit: Fit) -> Fit:
+def of_numbers(fit: Fit) -> Fit:
     """Return a fit that takes its K columns, which are numbers."""
     columns, search = fit.spec.columns.encoded(), fit.search
     if search is not None and search.halves is not None:

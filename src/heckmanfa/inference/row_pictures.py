@@ -123,11 +123,21 @@ class PictureRows:
 
     def people(self, evidence: Evidence, profiles: Profiles) -> People | None:
         """Return what is expected of typical rows, or of those that profiles describe."""
+        return people_of(evidence, self.people_rows, profiles)
+
+    @property
+    def people_rows(self) -> PeopleRows:
+        """The rows that people are taken from."""
         products: list[Product] = []
         if self._design is None:
             products = _products(self.fit, self.naming, self._derived)
-        source = PeopleRows(self._read[0], self.X, self._design, products)
-        return people_of(evidence, source, profiles)
+        return PeopleRows(self._read[0], self.X, self._design, products)
+
+    def shares_of_treatment(self) -> tuple[Floats, Mask, Floats | None]:
+        """Return the probability of treatment of each row, who is treated, and the weights."""
+        rows = self._read[0]
+        treated, weight = _stacked(rows.map(_row_columns, columns=[]))
+        return _probability(self.fit, rows), treated, weight
 
     def margins(self) -> SelectionMargins | None:
         """Return what moves the probability of being selected; None if no outcome is missing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from heckmanfa.plots.effect_intervals import EffectIntervals, EffectRow
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.naming import outcome_of
+from heckmanfa.results.treatment_evidence import EffectOn
 
 _Row = tuple[EffectKind, Any, float, Floats, float]
 
@@ -84,17 +85,34 @@ def effect_picture(
 ) -> EffectIntervals:
     """Return the picture of the effects, with those of groups below, and naive ones last."""
     options = sample_weight, CONF_LEVEL, model
-    rows = [*_rows_of(average_effects(fit, X, treated, None, *options))]
-    details, quantile = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
-    naive = {"Least squares": details.least_squares, "Difference of means": details.means}
-    rows += [
-        EffectRow(name, value, value - quantile * error, value + quantile * error, n, naive=True)
-        for (name, (value, error)), n in zip(naive.items(), [details.n_rows[0]] * 2, strict=True)
-    ]
+    rows = [*_rows_of(average_effects(fit, X, treated, None, *options)), *naive_rows(fit)]
     if by is not None:
         table = average_effects(fit, X, treated, by, *options)
         rows += _rows_of(table[table["effect"] == "ate"])
     return EffectIntervals(outcome_of(fit), tuple(rows))
+
+
+def naive_rows(fit: Fit) -> list[EffectRow]:
+    """Return what takes treatment as if it were drawn by lot, given the features and without."""
+    details, quantile = treatment_details(fit), distribution_of(fit).quantile(CONF_LEVEL)
+    naive = {"Least squares": details.least_squares, "Difference of means": details.means}
+    n = float(details.n_rows[0])
+    return [
+        EffectRow(name, value, value - quantile * error, value + quantile * error, n, naive=True)
+        for name, (value, error) in naive.items()
+    ]
+
+
+def effect_rows(effects: Iterable[EffectOn], head: str = "") -> list[EffectRow]:
+    """Return the rows of average effects; those of groups are named by them, below a ``head``."""
+    return [
+        EffectRow(
+            each.group or _NAMES[each.kind],
+            *(each.effect.estimate, each.effect.low, each.effect.high, each.n_rows),
+            group=head if each.group else "",
+        )
+        for each in effects
+    ]
 
 
 def _rows_of(table: pd.DataFrame) -> Iterator[EffectRow]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 from heckmanfa.errors import InputTypeError
 from heckmanfa.plots.picture import Picture
@@ -13,7 +14,7 @@ from heckmanfa.plots.scene import Axis, Row, Rows, Rule, with_interval
 from heckmanfa.text.labels import label, said
 from heckmanfa.text.printable import cut
 from heckmanfa.text.table import Column, LegendItem, Table
-from heckmanfa.text.wording import effects
+from heckmanfa.text.wording import written_in
 
 _ROW, _ROW_INCHES, _MARGIN_INCHES, _PAD = 30.0, 0.36, 1.05, 0.1
 
@@ -34,11 +35,24 @@ class EffectRow:
     group: str = ""
     """rows whose effects these are; empty if they are all rows"""
 
+    unit: str = ""
+    """what the numbers are in: "percent", or the units of the outcome"""
+
+    @property
+    def numbers(self) -> list[str]:
+        """The effect and the ends of its interval, with one number of decimals."""
+        return written_in(self.unit)(self.value, self.low, self.high)
+
     @property
     def words(self) -> str:
         """The effect with its interval: "3.42 (2.9 to 4.0)"."""
-        value, low, high = effects(self.value, self.low, self.high)
+        value, low, high = self.numbers
         return f"{value} ({low} to {high})" if low and high else value
+
+    def drawn_by(self, drawn: Callable[[float], float], unit: str) -> Self:
+        """Return the same in another unit."""
+        ends = {name: drawn(getattr(self, name)) for name in ("value", "low", "high")}
+        return replace(self, **ends, unit=unit)
 
     @property
     def color(self) -> str:
@@ -55,9 +69,17 @@ class EffectIntervals(Picture):
     outcome: str
     """column of the outcome"""
     rows: tuple[EffectRow, ...]
+    treated: str = ""
+    """column of who is treated; empty if it has no name"""
+    unit: str = ""
+    """what effects are in: "percent", or the units of the outcome"""
+
+    @property
+    def _what(self) -> str:
+        return said(self.treated) if self.treated else "treatment"
 
     def _title(self) -> str:
-        return f"Average effects of treatment on {said(self.outcome)}"
+        return f"Average effects of {self._what} on {said(self.outcome)}"
 
     def _look(self) -> str:
         return "Look how far the model's effects are from those that ignore who chose treatment."
@@ -87,10 +109,11 @@ class EffectIntervals(Picture):
         )
         lines = []
         for row in self.rows:
-            value, low, high = effects(row.value, row.low, row.high)
+            value, low, high = row.numbers
             name = f"{row.group}: {row.name}" if row.group else row.name
             lines.append((name, value, f"{low} to {high}", f"{row.n_rows:,.10g}"))
-        caption = f"Effects of treatment on {said(self.outcome)}"
+        unit = f", in {self.unit}" if self.unit else ""
+        caption = f"Effects of {self._what} on {said(self.outcome)}{unit}"
         return Table(columns, tuple(lines), caption, "effects-table")
 
     def _body(self) -> Rows:
@@ -106,7 +129,8 @@ class EffectIntervals(Picture):
         ends = [0.0, *(end for row in self.rows for end in (row.value, row.low, row.high))]
         known = [end for end in ends if math.isfinite(end)]
         scale = Scale.over(known, 0.0, 1.0, pad=_PAD)
-        x = Axis(scale.low, scale.high, f"effect on {said(self.outcome)}")
+        title = f"effect on {said(self.outcome)}"
+        x = Axis(scale.low, scale.high, f"{title}, in {self.unit}" if self.unit else title)
         inches = _MARGIN_INCHES + _ROW_INCHES * len(rows)
         return Rows(x, tuple(rows), _ROW, inches, rules=(Rule(x=0.0),))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -17,7 +17,7 @@ from heckmanfa.plots.picture import Picture, weight_words
 from heckmanfa.plots.scale import Scale
 from heckmanfa.plots.scene import Axis, Band, Bar, Curve, Group, Mark, Panel, Panels, Rule
 from heckmanfa.text.table import LegendItem, Table, lay_out
-from heckmanfa.text.wording import count, figure, plural
+from heckmanfa.text.wording import capitalised, count, figure, plural
 
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -26,7 +26,6 @@ _ROOM, _HEIGHT, _WORDS = 40.0, 240.0, 0.1
 # Room above the bars without an axis there.
 _LITTLE = 8.0
 _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_WITH, _WITHOUT, _NOWHERE = "with an outcome", "without", "no row with an outcome"
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,9 @@ class SelectionOverlap(Picture):
     """Rows by their probability of being selected."""
 
     kind: ClassVar[str] = "overlap"
+    ends: ClassVar[tuple[str, str, str]] = ("with an outcome", "without", "no row with an outcome")
+    """what bars above and below are, and where there are none of the former"""
+    what: ClassVar[str] = "being selected"
 
     selected: tuple[float, ...]
     """rows with an outcome, by bins of equal width from 0 to 1"""
@@ -61,8 +63,9 @@ class SelectionOverlap(Picture):
         return "Do those with an outcome cover those without?"
 
     def _legend(self) -> tuple[LegendItem, ...]:
-        bars = LegendItem(_WITH, "bar", "this"), LegendItem(_WITHOUT, "framed", "ink")
-        return (*bars, LegendItem(_NOWHERE, "slanted", "pale")) if self._blank() else bars
+        above, below, nowhere = self.ends
+        bars = LegendItem(above, "bar", "this"), LegendItem(below, "framed", "ink")
+        return (*bars, LegendItem(nowhere, "slanted", "pale")) if self._blank() else bars
 
     def _look(self) -> str:
         return "Look for bars below with none above: no outcome was seen there."
@@ -101,16 +104,20 @@ class SelectionOverlap(Picture):
         where = "outside the range"
         if self.weighted == "sampling":
             where += ", rows of the table"
-        lines.append([where, "0", count(self.n_outside), ""])
-        numbers = ["With an outcome", "Without", "lambda at the lower end"]
+        lines.append([where, *self._outside_cells(), ""])
+        numbers = [*map(capitalised, self.ends[:2]), "lambda at the lower end"]
         last = 3 if self.has_lambda else 2
         return lay_out(
-            ["Probability of being selected"],
+            [f"Probability of {self.what}"],
             numbers[:last],
             [line[: 1 + last] for line in lines],
-            "Rows by their probability of being selected",
+            f"Rows by their probability of {self.what}",
             "overlap-table",
         )
+
+    def _outside_cells(self) -> tuple[str, str]:
+        """Return how many rows of each kind are outside."""
+        return "0", count(self.n_outside)
 
     def _rows(self, value: float) -> str:
         return f"{value:,.1f}" if self.weighted == "sampling" else count(round(value))
@@ -139,12 +146,12 @@ class SelectionOverlap(Picture):
             y,
             (*self._hatched(y), *self._bars(), Rule(y=0.0)),
             *(_HEIGHT, _ROOM if self.has_lambda else _LITTLE),
-            corners=(f"{_WITH} ({unit})", f"{_WITHOUT} ({unit})"),
+            corners=(f"{self.ends[0]} ({unit})", f"{self.ends[1]} ({unit})"),
             top=tuple(of_lambda),
             top_title="lambda" * self.has_lambda,
         )
         quarters = tuple((share, f"{100 * share:.0f}%") for share in _QUARTERS)
-        title = "probability of being selected"
+        title = f"probability of {self.what}"
         x = Axis(0.0, 1.0, title, numbers="percent", ticks=quarters, grid=False)
         return Panels(x, (panel,), 2.8)
 
@@ -174,9 +181,63 @@ class SelectionOverlap(Picture):
         of_lambda = f", lambda {values}" if self.has_lambda else ""
         return (
             f"{100 * low:.0f} to {100 * high:.0f}%{of_lambda}\n"
-            f"{_WITH}: {self._rows(self.selected[place])}\n"
-            f"{_WITHOUT}: {self._rows(self.unselected[place])}"
+            f"{self.ends[0]}: {self._rows(self.selected[place])}\n"
+            f"{self.ends[1]}: {self._rows(self.unselected[place])}"
         )
+
+
+@dataclass(frozen=True)
+class TreatmentOverlap(SelectionOverlap):
+    """Rows by their probability of treatment; the range is that of both groups."""
+
+    ends: ClassVar[tuple[str, str, str]] = ("treated", "untreated", "only one of both groups")
+    what: ClassVar[str] = "treatment"
+
+    outside: tuple[int, int] = (0, 0)
+    """treated and untreated rows outside the range"""
+
+    def _title(self) -> str:
+        return "Are treated and untreated alike enough to compare?"
+
+    def _look(self) -> str:
+        return "Look for bars without one opposite: there, nobody can be compared."
+
+    def _alt(self) -> str:
+        low, high = (f"{100 * end:.0f}%" for end in self.range)
+        return (
+            "Mirrored histogram of the probability of treatment. Both groups reach from "
+            f"{low} to {high}; {self._outside()} outside."
+        )
+
+    def _caption(self) -> str:
+        words = "Treated and untreated are found over the same probabilities."
+        if self.n_outside:
+            words = (
+                f"Hatched: {self._outside()} where only one of both groups is. What these would "
+                "have in the other's place rests on the equations."
+            )
+        sampling = "Bars add up sampling weights, scaled to an average of 1."
+        return words + weight_words(self.weighted, sampling)
+
+    def _outside_cells(self) -> tuple[str, str]:
+        return count(self.outside[0]), count(self.outside[1])
+
+
+def treatment_overlap(
+    probability: Floats, treated: Mask, weight: Floats | None, weight_kind: str
+) -> TreatmentOverlap:
+    """Count rows by their probability of treatment; ``weight_kind`` matters with weights."""
+    both = [probability[side] for side in (treated, ~treated)]
+    low, high = max(side.min() for side in both), min(side.max() for side in both)
+    beyond = (probability < low) | (probability > high)
+    whole = overlap_of(probability, treated, weight, weight_kind, beyond, has_lambda=False)
+    rows = np.ones(len(probability))
+    if weight is not None and weight_kind == "frequency":
+        rows = weight
+    counts = [round(rows[beyond & side].sum()) for side in (treated, ~treated)]
+    known = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    known |= {"range": (float(low), float(high)), "outside": (counts[0], counts[1])}
+    return TreatmentOverlap(**known)
 
 
 def overlap_of(

@@ -17,7 +17,7 @@ from heckmanfa.text.printable import cut
 from heckmanfa.text.table import Column, LegendItem, Table
 from heckmanfa.text.wording import effects, percent, true_minus
 
-Quantity = Literal["anyone", "selected", "unselected", "selection"]
+Quantity = Literal["anyone", "selected", "unselected", "selection", "treated", "untreated"]
 QUANTITIES: tuple[Quantity, ...] = ("anyone", "selected", "unselected", "selection")
 """the outcome of anyone like this, of one with an outcome, of one without, and the probability of
 having one"""
@@ -26,6 +26,8 @@ _MARKS: dict[Quantity, tuple[str, Shape, float]] = {
     "anyone": ("this", "circle", -0.22),
     "selected": ("pos", "diamond", 0.0),
     "unselected": ("neg", "square", 0.22),
+    "treated": ("this", "circle", -0.16),
+    "untreated": ("ols", "square", 0.16),
 }
 _ROW, _ROW_INCHES, _MARGIN_INCHES, _PAD, _ALT = 62.0, 0.62, 0.9, 0.06, 260
 _LABELS, _CELLS = (168.0, 128.0), (21, 15)
@@ -113,21 +115,30 @@ class People(Picture):
             "selected": f"if with {outcome}",
             "unselected": f"if without {outcome}",
             "selection": f"chance to have {outcome}",
+            "treated": "if treated",
+            "untreated": "if not",
         }[quantity]
 
     def sentence(self, person: Person) -> str:
         """Say what is expected of a person."""
-        anyone = self.words_of(person.expected["anyone"])
+        first = self.words_of(person.expected[self._main])
+        if self._main != "anyone":
+            first += f" {self.label_of(self._main)}"
         others = [
             f"{self.words_of(person.expected[quantity])} {self.label_of(quantity)}"
             for quantity in self.quantities
-            if quantity != "anyone"
+            if quantity != self._main
         ]
-        words = "; ".join([f"{self._what}: {anyone}", *others]) + "."
+        words = "; ".join([f"{self._what}: {first}", *others]) + "."
         if "selection" in person.expected:
             chance = self.words_of(person.expected["selection"], chance=True)
             words += f" {_start(self.label_of('selection'))}: {chance}."
         return " ".join([words, *person.beyond])
+
+    @property
+    def _main(self) -> Quantity:
+        """The expectation that is said first."""
+        return self.quantities[0]
 
     # Words. -----------------------------------------------------------------------------------
 
@@ -155,7 +166,7 @@ class People(Picture):
     def _alt(self) -> str:
         start = f"{cut(self._what, 50)} with 95% intervals."
         found = [
-            f"{cut(person.name, 40)}: {self.words_of(person.expected['anyone'])}"
+            f"{cut(person.name, 40)}: {self.words_of(person.expected[self._main])}"
             for person in self.people
         ]
         for many in range(len(found), 0, -1):
@@ -223,6 +234,23 @@ class People(Picture):
         x = Axis(scale.low, scale.high, title, numbers="percent" if self.classes else "plain")
         inches = _MARGIN_INCHES + _ROW_INCHES * len(rows)
         return Rows(x, tuple(rows), _ROW, inches, labels=_LABELS, cells=_CELLS)
+
+
+@dataclass(frozen=True)
+class TreatedPeople(People):
+    """Expected outcomes of typical rows, with treatment and without."""
+
+    treated: str = ""
+    """column of who is treated"""
+
+    def label_of(self, quantity: Quantity) -> str:
+        """Say of which regime an expectation is."""
+        if quantity == "selection":
+            return f"chance of {said(self.treated, 24)}"
+        return super().label_of(quantity)
+
+    def _look(self) -> str:
+        return "Look how far apart the marks of a row are: that is the effect on such a row."
 
 
 def _holds(name: str, value: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import pandas as pd
 
 from heckmanfa.fit import Fit
-from heckmanfa.report.reported import Reported
+from heckmanfa.report.reported import Reported, ReportedAnswer
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
 from heckmanfa.results.distribution import distribution_of
@@ -47,6 +50,10 @@ _ESTIMATES = {
 _PARTS = {
     "prediction": "Prediction equation",
     "errors": "Errors",
+    "outcome": "Outcome, treated or not",
+    "effect": "Effect of treatment",
+    "regime1": "Outcome of the treated",
+    "regime0": "Outcome of the untreated",
     "left out": "May predict, but were not chosen",
     "fit": "Fit",
 }
@@ -63,11 +70,21 @@ _SOURCES = (
     "153–161.",
     f"heckmanfa {VERSION} (Python package).",
 )
+_TREATMENT_SOURCES = (
+    "G. S. Maddala (1983). Limited-dependent and qualitative variables in econometrics. Cambridge "
+    "University Press.",
+    "L.-F. Lee (1978). Unionism and wage rates: a simultaneous equations model with qualitative "
+    "and limited dependent variables. International Economic Review 19(2), 415–433.",
+)
 _PROBIT_SOURCE = (
     "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles in private "
     "health insurance: a probit model with sample selection. Journal of Econometrics 17(2), "
     "229–252."
 )
+
+
+Folded = Sequence[tuple[str, Sequence[PageBlock], bool]]
+"""folded tables: a title, what is below it, and whether it is printed"""
 
 
 def details_html(reported: Reported, most: int) -> str:
@@ -78,12 +95,17 @@ def details_html(reported: Reported, most: int) -> str:
         (_best_title(reported.fit), best_blocks(reported.evidence), False),
         ("The selection equation", selection_blocks(reported), False),
     ]
+    return folded_html(reported, folded, _rows_used(reported), most)
+
+
+def folded_html(reported: ReportedAnswer, folded: Folded, rows_used: str, most: int) -> str:
+    """Render settings, folded tables, and how to cite the answer and run it again."""
     tables = "".join(
         fold(title, render_page(blocks, most), on_paper=on_paper)
         for title, blocks, on_paper in folded
         if blocks
     )
-    settings = Facts((*reported.settings, ("Rows used", _rows_used(reported))))
+    settings = Facts((*reported.settings, ("Rows used", rows_used)))
     return render_page([settings]) + tables + _ON_PAPER + render_page(citation_blocks(reported))
 
 
@@ -308,9 +330,27 @@ def selection_blocks(reported: Reported) -> list[PageBlock]:
     ]
 
 
-def citation_blocks(reported: Reported) -> list[PageBlock]:
+def equation_table(reported: ReportedAnswer, tidy: pd.DataFrame, title: str, name: str) -> Table:
+    """Lay out estimates of one or more equations, each below its name."""
+    letter = distribution_of(reported.fit).letter
+    rows: list[list[str] | str] = []
+    equation = ""
+    for row in tidy.to_dict("records"):
+        if row["equation"] != equation and row["equation"] != "selection":
+            rows.append(_PARTS[str(row["equation"])])
+        equation, term = str(row["equation"]), str(row["term"])
+        label = _TERMS.get(term, term) if equation == "errors" else with_name(term)
+        rows.append([label, *(_cell(key, float(row[key])) for key in _ESTIMATES)])
+    columns = [Column("Term", False)]
+    columns += [Column(words) for words in (_ESTIMATES | {"statistic": letter}).values()]
+    return Table(tuple(columns), tuple(rows), title, name)
+
+
+def citation_blocks(reported: ReportedAnswer) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
     sources: tuple[str, ...] = _SOURCES
     if reported.fit.family.has_classes:
         sources = (*_SOURCES[:-1], _PROBIT_SOURCE, _SOURCES[-1])
+    if reported.fit.family.sees_everyone:
+        sources = (*_TREATMENT_SOURCES, *_SOURCES[1:])
     return [Heading("Cite it"), Notes(sources), Heading("Run it again"), *reported.again]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -16,7 +16,7 @@ from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
 from heckmanfa.report.glossary import Glossary
-from heckmanfa.report.reported import Reported
+from heckmanfa.report.reported import Reported, ReportedAnswer
 from heckmanfa.report.sections import (
     Paper,
     Section,
@@ -30,6 +30,11 @@ from heckmanfa.report.sections import (
     who_section,
 )
 from heckmanfa.report.settings import VERSION
+from heckmanfa.report.treatment_page import (
+    ReportedTreatment,
+    treatment_brief,
+    treatment_sections,
+)
 from heckmanfa.results.answer_html import answer_style, sign
 from heckmanfa.results.checks import badge
 from heckmanfa.results.render_html import MOST_ROWS, css_string, escape, marked, unmarked
@@ -73,7 +78,7 @@ class Reportable(Protocol):
     def question(self) -> Any:
         """The question, with the file that it is about as ``data``."""
 
-    def reported(self) -> Reported:
+    def reported(self) -> ReportedAnswer:
         """Return what the page shows."""
 
 
@@ -114,7 +119,7 @@ def write_report(
 
 
 def write_page(
-    reported: Callable[[], Reported],
+    reported: Callable[[], ReportedAnswer],
     path: str | Path,
     *,
     title: str | None,
@@ -135,15 +140,15 @@ def render(analysis: Reportable, *, title: str | None = None, brief: bool = Fals
     return _fitting(analysis.reported(), title, brief=brief)
 
 
-def _fitting(reported: Reported, title: str | None, *, brief: bool) -> str:
+def _fitting(reported: ReportedAnswer, title: str | None, *, brief: bool) -> str:
     """Render a page that is not too large."""
     if title:
         reported = replace(reported, title=title, heading=title)
     html = ""
     with labelled(reported.labels):
         for rows, without in _ROOM:
-            html = _render(reported, Paper(reported.pictures, rows, without), brief=brief)
-            html = unmarked(html, *reported.evidence.outcome_names)
+            html = _render(reported, Paper(reported.drawn, rows, without), brief=brief)
+            html = unmarked(html, *reported.outcome_names)
             if len(html.encode()) <= LIMIT:
                 break
     return html
@@ -163,6 +168,20 @@ def _sections(reported: Reported, paper: Paper) -> list[Section]:
         claims_section(reported),
         Section("details", "Details", "", details_html(reported, paper.rows)),
     ]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the page of one kind of answer is laid out."""
+
+    sections: Callable[[Any, Paper], list[Section]]
+    brief: Callable[[Any, Paper], Section]
+
+
+_LAYOUTS: Mapping[type[ReportedAnswer], _Layout] = {
+    Reported: _Layout(_sections, brief_section),
+    ReportedTreatment: _Layout(treatment_sections, treatment_brief),
+}
 
 
 def _explained(lede: str, sections: Sequence[Section]) -> tuple[str, list[Section]]:
@@ -186,8 +205,9 @@ def _nav(sections: Sequence[Section]) -> str:
     return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
 
 
-def _render(reported: Reported, paper: Paper, *, brief: bool) -> str:
-    sections = [brief_section(reported, paper)] if brief else _sections(reported, paper)
+def _render(reported: ReportedAnswer, paper: Paper, *, brief: bool) -> str:
+    layout = _LAYOUTS[type(reported)]
+    sections = [layout.brief(reported, paper)] if brief else layout.sections(reported, paper)
     folder = files("heckmanfa.report")
     answer = reported.answer
     lede = marked(answer.lede)
@@ -213,7 +233,7 @@ def _render(reported: Reported, paper: Paper, *, brief: bool) -> str:
     )
 
 
-def _pill(reported: Reported, *, linked: bool) -> str:
+def _pill(reported: ReportedAnswer, *, linked: bool) -> str:
     """Repeat the badge; a brief has no section to go to."""
     kind, words = badge(reported.checks)
     inner = f"{sign(kind)}{escape(words)}"
@@ -222,7 +242,7 @@ def _pill(reported: Reported, *, linked: bool) -> str:
     return f'<a class="pill {kind}" href="#trust">{inner}</a>'
 
 
-def _foot(reported: Reported) -> str:
+def _foot(reported: ReportedAnswer) -> str:
     """Return the rule of what stands at the foot of every printed sheet, beside its number."""
     words = f"{shown(reported.called, _FOOT)} \N{MIDDLE DOT} {reported.made_on}"
     return f"@page {{ @bottom-left {{ content: {css_string(words)}; }} }}"
@@ -252,11 +272,12 @@ def _section(section: Section) -> str:
     )
 
 
-def _eyebrow(reported: Reported) -> str:
+def _eyebrow(reported: ReportedAnswer) -> str:
     counts = reported.row_counts
     rows = plural(counts["selected"] + counts["unselected"], "row")
-    if reported.is_corrected:
-        rows += f", {count(counts['selected'])} with {said(reported.outcome_column, 40)}"
+    if reported.fit.probit is not None:
+        first = reported.funnel.parts[0] or f"with {said(reported.outcome_column, 40)}"
+        rows += f", {count(counts['selected'])} {first}"
     features = plural(reported.n_features, "feature")
     called = shown(reported.heading, _TITLE) or "heckmanfa report"
     return f"{called} · {shown(reported.called, 60)} · {rows} · {features}"

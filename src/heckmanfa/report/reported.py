@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from heckmanfa.fit import Fit
 from heckmanfa.inference.pictures import Pictures
@@ -20,17 +22,22 @@ from heckmanfa.results.side_by_side import SideBySide
 from heckmanfa.text.labels import Labels
 
 
-@dataclass(frozen=True, eq=False)
-class Reported:
-    """What a page shows. An `Analysis` and every fitted selection model can make one."""
+class Drawn(Protocol):
+    """The pictures of an answer."""
 
-    evidence: Evidence
+    def known(self, name: str) -> Picture | None:
+        """Return a picture by its name; None if there is none, or it needs rows not given."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReportedAnswer(ABC):
+    """What the page of any answer shows."""
+
     answer: Answer
     checks: tuple[Check, ...]
     claims: tuple[Claim, ...]
     caveats: Sequence[Fact]
-    pictures: Pictures
-    comparison: SideBySide
     outcome_column: str
     """the column of the outcome, before any transform"""
     title: str
@@ -51,10 +58,6 @@ class Reported:
     """how to run it again"""
     without_rows: str = ""
     """why there are no pictures of rows, in a sentence; empty if there are"""
-    held_out: Picture | None = None
-    """scores of rows by fits without them, in place of those in sample"""
-    held_out_note: str = ""
-    """how rows were held out, or why they were not"""
     heading: str = ""
     """what the user calls the report, above its first sentence"""
     labels: Labels = field(default_factory=Labels)
@@ -63,9 +66,47 @@ class Reported:
     """the date of the analysis, or of the report if there is none"""
 
     @property
+    @abstractmethod
+    def fit(self) -> Fit:
+        """The fitted model."""
+
+    @property
+    @abstractmethod
+    def drawn(self) -> Drawn:
+        """Its pictures."""
+
+    @property
+    @abstractmethod
+    def outcome_names(self) -> Sequence[str]:
+        """Names of the outcome, which are not marked as features are."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reported(ReportedAnswer):
+    """What a page shows. An `Analysis` and every fitted selection model can make one."""
+
+    evidence: Evidence
+    pictures: Pictures
+    comparison: SideBySide
+    held_out: Picture | None = None
+    """scores of rows by fits without them, in place of those in sample"""
+    held_out_note: str = ""
+    """how rows were held out, or why they were not"""
+
+    @property
     def fit(self) -> Fit:
         """The fitted model."""
         return self.evidence.fit
+
+    @property
+    def drawn(self) -> Drawn:
+        """Its pictures."""
+        return self.pictures
+
+    @property
+    def outcome_names(self) -> Sequence[str]:
+        """Names of the outcome, which are not marked as features are."""
+        return self.evidence.outcome_names
 
     @property
     def outcome(self) -> str:

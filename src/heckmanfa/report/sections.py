@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heckmanfa.inference.pictures import Pictures
 from heckmanfa.plots.assumed_rho import OverRho
 from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scene import Scene
 from heckmanfa.plots.selection_rows import SelectionMargins
-from heckmanfa.report.reported import Reported
+from heckmanfa.report.reported import Drawn, Reported, ReportedAnswer
 from heckmanfa.report.rho_slider import slider_html
 from heckmanfa.results.answer_html import figure, first_screen, funnel_html, sign
 from heckmanfa.results.checks import (
@@ -64,7 +63,7 @@ class Section:
 class Paper:
     """The pictures of a page, and how much room it has."""
 
-    pictures: Pictures
+    pictures: Drawn
     rows: int
     """of a table"""
     without: frozenset[str] = frozenset()
@@ -80,10 +79,10 @@ class Paper:
         return [] if picture is None or left_out else [picture.scene()]
 
 
-def answer_section(reported: Reported, paper: Paper) -> Section:
-    """Show the four tiles beside the picture of effects, with its table below."""
+def answer_section(reported: ReportedAnswer, paper: Paper, picture: str = "forest") -> Section:
+    """Show the tiles beside the picture of effects, with its table below."""
     answer, checks = reported.answer, reported.checks
-    drawn = paper.shown("forest")
+    drawn = paper.shown(picture)
     inner = funnel_html(reported.funnel) + first_screen(
         answer, _gravest(checks), "".join(map(figure, drawn)), "#which"
     )
@@ -91,14 +90,14 @@ def answer_section(reported: Reported, paper: Paper) -> Section:
         "answer",
         "The answer",
         inner,
-        _tables(drawn, paper),
+        tables_html(drawn, paper),
         nav="Answer",
     )
 
 
-def brief_section(reported: Reported, paper: Paper) -> Section:
+def brief_section(reported: ReportedAnswer, paper: Paper, picture: str = "forest") -> Section:
     """Show the answer, its picture, the rows, how far to trust it, and what may be written."""
-    drawn = "".join(map(figure, paper.shown("forest")))
+    drawn = "".join(map(figure, paper.shown(picture)))
     sentences = "".join(f"<p>{marked(item.news)}</p>" for item in reported.answer.may_write[:2])
     written = f"<h3>What you may write</h3>{sentences}" if sentences else ""
     screen = first_screen(
@@ -135,7 +134,7 @@ def _gravest(checks: Sequence[Check]) -> str:
     )
 
 
-def _tables(pictures: Sequence[Scene], paper: Paper) -> str:
+def tables_html(pictures: Sequence[Scene], paper: Paper) -> str:
     """Fold the tables of pictures, which hold their numbers."""
     tables = [table for picture in pictures for table in picture.text.tables]
     if not tables:
@@ -143,16 +142,16 @@ def _tables(pictures: Sequence[Scene], paper: Paper) -> str:
     return fold("The same as a table", render_page(tables, paper.rows), on_paper=False)
 
 
-def _opening(*paragraphs: Passage) -> str:
+def opening_html(*paragraphs: Passage) -> str:
     """Render the words before the pictures of a section."""
     return "".join(f"<p>{marked(words)}</p>" for words in paragraphs if words)
 
 
-def _note(words: str) -> str:
+def note_html(words: str) -> str:
     return f'<p class="note">{escape(words)}</p>' if words else ""
 
 
-def _laid_out(scenes: Sequence[Scene], opening: str = "") -> str:
+def laid_out(scenes: Sequence[Scene], opening: str = "") -> str:
     """Set pictures in two columns that are about equally high, and wide ones below them.
 
     Each goes below the picture that ends first, so none stands beside a hole. The first column
@@ -188,7 +187,7 @@ def which_section(reported: Reported, paper: Paper) -> Section:
     """Show which features predict, and by which assignments that is known."""
     evidence = reported.evidence
     numbers = reported.answer.which.numbers if evidence.has_chances else Passage()
-    words = _opening(join([which_words(evidence), numbers]))
+    words = opening_html(join([which_words(evidence), numbers]))
     rule = f'<p class="note">{marked(roles_rule(evidence))}</p>'
     chances, columns = paper.shown("chances"), paper.shown("assignments")
     sets = ""
@@ -200,7 +199,7 @@ def which_section(reported: Reported, paper: Paper) -> Section:
     # Beside a picture of few features there is room for the words; many need the whole width.
     across = any(scene.body.is_across for scene in chances)
     inner = f'<div class="pair {"told-over" if across else "told"}">{inner}</div>'
-    tables = _tables([*chances, *columns], paper)
+    tables = tables_html([*chances, *columns], paper)
     return Section(
         "which", "Which features predict", inner if drawn else words + rule + sets, tables
     )
@@ -210,9 +209,14 @@ def people_section(reported: Reported, paper: Paper) -> list[Section]:
     """Show what is expected of typical rows; nothing if the model has no single outcome."""
     if not reported.fit.family.can("single outcome equation"):
         return []
+    return rows_of_people(reported, paper)
+
+
+def rows_of_people(reported: ReportedAnswer, paper: Paper) -> list[Section]:
+    """Show what is expected of typical rows, or why none is shown."""
     people, title = paper.pictures.known("people"), "What it means for people"
     if not isinstance(people, People):
-        note = _note(reported.without_rows)
+        note = note_html(reported.without_rows)
         return [Section("people", title, note, short="For people")] if note else []
     drawn = paper.scene_of(people)
     items = "".join(
@@ -222,19 +226,19 @@ def people_section(reported: Reported, paper: Paper) -> list[Section]:
     )
     pictures = "".join(map(figure, drawn))
     inner = f'<div class="typical">{pictures}<ul>{items}</ul></div>'
-    return [Section("people", title, inner, _tables(drawn, paper), short="For people")]
+    return [Section("people", title, inner, tables_html(drawn, paper), short="For people")]
 
 
 def who_section(reported: Reported, paper: Paper) -> Section:
     """Show what drives selection, and how those with an outcome differ from the others."""
     drawn = paper.shown("margins", "profiles", "selection_chances")
-    rest = _tables(drawn, paper)
+    rest = tables_html(drawn, paper)
     margins = paper.pictures.known("margins")
     if margins is None:
-        rest += _note(reported.without_rows)
+        rest += note_html(reported.without_rows)
     assert margins is None or isinstance(margins, SelectionMargins)
-    words = _opening(who_words(reported.evidence, margins))
-    return Section("who", "Who is selected", words + _laid_out(drawn), rest)
+    words = opening_html(who_words(reported.evidence, margins))
+    return Section("who", "Who is selected", words + laid_out(drawn), rest)
 
 
 def matter_section(reported: Reported, paper: Paper) -> Section:
@@ -243,24 +247,35 @@ def matter_section(reported: Reported, paper: Paper) -> Section:
     first, *others = selection_words(reported.evidence) or (Passage(),)
     words = (
         f'<p class="verdict-line"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
-        f"{marked(join([first, reported.answer.how_much.numbers]))}</p>{_opening(*others)}"
+        f"{marked(join([first, reported.answer.how_much.numbers]))}</p>{opening_html(*others)}"
     )
     rho = paper.pictures.known("rho")
-    words += _note("" if rho is None else rho.one_number)
+    words += note_html("" if rho is None else rho.one_number)
     drawn = paper.shown("rho", "imr", "over_rho")
-    tables = _tables(drawn, paper)
+    tables = tables_html(drawn, paper)
     assumed = None if "slider" in paper.without else paper.pictures.known("over_rho")
     assert assumed is None or isinstance(assumed, OverRho)
     tables = slider_html(reported.evidence, assumed) + tables
     # One panel and its slider are as high as another picture and the words above that.
     narrow = [scene.kind for scene in drawn if not scene.body.is_across]
     if "over_rho" in narrow[1:]:
-        return Section("matter", tile.question, _laid_out(drawn, words), tables)
-    return Section("matter", tile.question, words + _laid_out(drawn), tables)
+        return Section("matter", tile.question, laid_out(drawn, words), tables)
+    return Section("matter", tile.question, words + laid_out(drawn), tables)
 
 
 def trust_section(reported: Reported, paper: Paper) -> Section:
     """List the checks, the gravest first, and show the rows behind them."""
+    held, note = paper.scene_of(reported.held_out), reported.held_out_note
+    # How rows were held out stands under their picture; why they were not, alone.
+    held = [_with_note(scene, note) for scene in held]
+    drawn = [*paper.shown("overlap"), *(paper.shown("residuals") or held)]
+    return checks_section(reported, paper, drawn, "" if held else note)
+
+
+def checks_section(
+    reported: ReportedAnswer, paper: Paper, drawn: Sequence[Scene], note: str = ""
+) -> Section:
+    """List the checks, the gravest first, with pictures and a note below."""
     checks = reported.checks
     kind, words = badge(checks)
     head = (
@@ -271,12 +286,8 @@ def trust_section(reported: Reported, paper: Paper) -> Section:
     fine = "".join(f"<li>{escape(line)}</li>" for line in fine_lines(checks))
     if fine:
         items += f"<li>{_level('ok')}{fold(fine_title(checks), f'<ul>{fine}</ul>')}</li>"
-    held, note = paper.scene_of(reported.held_out), reported.held_out_note
-    # How rows were held out stands under their picture; why they were not, alone.
-    held = [_with_note(scene, note) for scene in held]
-    drawn = [*paper.shown("overlap"), *(paper.shown("residuals") or held)]
-    rest = f'<ul class="checks">{items}</ul>{_laid_out(drawn)}{"" if held else _note(note)}'
-    rest += _tables(drawn, paper) + _note(reported.without_rows)
+    rest = f'<ul class="checks">{items}</ul>{laid_out(drawn)}{note_html(note)}'
+    rest += tables_html(drawn, paper) + note_html(reported.without_rows)
     return Section("trust", "How far to trust it", head, rest)
 
 
@@ -299,7 +310,7 @@ def _level(level: str) -> str:
     return f'<p class="level {level}">{sign(level)}{level}</p>'
 
 
-def claims_section(reported: Reported) -> Section:
+def claims_section(reported: ReportedAnswer) -> Section:
     """Say what may not be claimed, and what may be written."""
     first, rest = reported.claims[:_OPEN_CLAIMS], reported.claims[_OPEN_CLAIMS:]
     inner = _claims(first)

@@ -32,6 +32,11 @@ _METHODS = {
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
 }
+_OF_TREATMENT = {
+    "two-step": "Two steps: a probit for who is treated, then least squares with the hazard of "
+    "treatment among the features.",
+    "ml": "Maximum likelihood of treatment and outcome together.",
+}
 _HELD_TWO_STEP = (
     "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
     "that the rho held implies."
@@ -51,6 +56,8 @@ _WEIGHTS = {
 def estimation_words(fit: Fit) -> dict[str, str]:
     """Say how a model was estimated."""
     classes = fit.family.has_classes
+    if fit.family.sees_everyone:
+        return {"Estimation": _OF_TREATMENT[fit.spec.method]}
     if fit.probit is None:
         return {"Estimation": _CLASSES_OBSERVED if classes else _OBSERVED}
     said = {"Estimation": _OF_CLASSES if classes else _METHODS[fit.spec.method]}

@@ -47,20 +47,20 @@ def sign(kind: str) -> str:
 def first_screen(
     answer: Answer, gravest: str, drawn: str, more: str = "", written: str = ""
 ) -> str:
-    """Render the four tiles of an answer, with a figure.
+    """Render the tiles of an answer, with a figure.
 
     ``gravest`` is the HTML inside the last tile, below its verdict; ``more`` is where the features
     are that have no chip; ``written`` is a tile of its own. A wide page has the last tile above the
     figure, where it is in view however long the others are.
     """
+    *others, last = answer.tiles.values()
+    drawn_tiles = "".join(
+        _tile(tile, _chips(answer, more), quiet=True) if tile.explains else _tile(tile)
+        for tile in others
+    )
     return (
-        '<div class="first"><div class="tiles">'
-        + _tile(answer.which, _chips(answer, more), quiet=True)
-        + _tile(answer.how_much)
-        + _tile(answer.selection)
-        + f'{written}</div><div class="tiles">'
-        + _tile(answer.trust, gravest, words=False)
-        + f"{drawn}</div></div>"
+        f'<div class="first"><div class="tiles">{drawn_tiles}{written}</div><div class="tiles">'
+        f"{_tile(last, gravest, words=False)}{drawn}</div></div>"
     )
 
 
@@ -69,13 +69,13 @@ def funnel_html(funnel: Funnel) -> str:
     lost = "none left out"
     if funnel.lost:
         lost = f"<b>{count(funnel.lost)}</b> left out: {escape(funnel.reasons)}"
-    outcome = marked(passage(Name(funnel.outcome)))
+    (_, first), (n_others, others) = funnel.shares
+    seen = first if funnel.parts[0] else f"with {marked(passage(Name(funnel.outcome)))}"
     steps = (
         f"<li><b>{count(funnel.read)}</b> rows read</li>"
         f'<li class="lost">{lost}</li>'
         f'<li class="used"><b>{count(funnel.used)}</b> used</li>'
-        f'<li class="seen"><b>{count(funnel.observed)}</b> with {outcome}, '
-        f"{count(funnel.used - funnel.observed)} without</li>"
+        f'<li class="seen"><b>{count(funnel.observed)}</b> {seen}, {count(n_others)} {others}</li>'
     )
     shares = {"lost": 1.0, "used": funnel.used / funnel.read, "seen": funnel.observed / funnel.read}
     bars = "".join(

@@ -37,6 +37,7 @@ from heckmanfa.text.wording import count, percent
 
 # Rows that lack a feature are many from this share on.
 _LARGE_SHARE = 0.05
+_NO_OUTCOME = "left_out_outcome_missing"
 # So many columns are named in an option to leave them out.
 _NAMED = 6
 
@@ -49,7 +50,7 @@ class TableFacts:
     """its rows, from those read to those with an outcome"""
     filled: bool
     """whether missing cells were filled in"""
-    exclusions: Exclusions
+    exclusions: Exclusions | None = None
     """the features kept out of the prediction equation, the dummies of a column tested jointly"""
     lost: LostRows | None = None
     """the rows that lack a feature, counted by column"""
@@ -118,7 +119,7 @@ def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> li
         exclusion_fact(fit, diagnostics, table.exclusions) if fact.key == "exclusions" else fact
         for fact in diagnostics.facts
     ]
-    facts += _facts_of_rows(fit, table)
+    facts += row_facts(fit, table)
     if table.filled:
         facts.append(tell(fit, "filled_in", "caution"))
     if fit.probit is not None:
@@ -128,7 +129,7 @@ def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> li
     return [*facts, tell(fit, "not_causal", "caution")]
 
 
-def _facts_of_rows(fit: Fit, table: TableFacts) -> list[Fact]:
+def row_facts(fit: Fit, table: TableFacts) -> list[Fact]:
     """Say that rows were lost: those that lack a feature or, of a large loss, for any reason."""
     funnel, lost = table.funnel, table.lost
     advice = f" {lost.advice}".rstrip() if lost is not None else ""
@@ -144,7 +145,9 @@ def _facts_of_rows(fit: Fit, table: TableFacts) -> list[Fact]:
             "leave_out": option("exclude", costly) if 0 < len(costly) <= _NAMED else EXCLUDE,
         }
         value = f"{count(funnel.lost)} of {count(funnel.read)}"
-        return [tell(fit, "many_rows_lost", "caution", value, case=main.reason, **values)]
+        # Advice about who is selected has no place if everyone has an outcome.
+        case = "" if main.reason == _NO_OUTCOME and fit.family.sees_everyone else main.reason
+        return [tell(fit, "many_rows_lost", "caution", value, case=case, **values)]
     if not funnel.lacking:
         return []
     share = funnel.lacking / funnel.read

@@ -22,7 +22,7 @@ _NO_WARNING = "No warning found"
 
 FACTS_OF_WARNING: dict[type[errors.HeckmanfaWarning], tuple[str, ...]] = {
     errors.AllObservedWarning: ("selection",),
-    errors.NoExclusionWarning: ("exclusions",),
+    errors.NoExclusionWarning: ("exclusions", "instruments"),
     errors.LeakageWarning: ("leakage",),
     errors.BinaryOutcomeWarning: ("binary_outcome",),
     errors.TextNumbersWarning: ("text_numbers",),
@@ -32,8 +32,8 @@ FACTS_OF_WARNING: dict[type[errors.HeckmanfaWarning], tuple[str, ...]] = {
     errors.FrequencyWeightWarning: ("frequency_weights",),
     errors.FewClustersWarning: ("clusters",),
     errors.RowLabelsWarning: ("row_labels",),
-    errors.RhoOutsideWarning: ("rho",),
-    errors.RhoUncertainWarning: ("rho",),
+    errors.RhoOutsideWarning: ("rho", "regime_rho"),
+    errors.RhoUncertainWarning: ("rho", "regime_rho"),
     errors.SecondMaximumWarning: ("maxima",),
     errors.NormalTailsWarning: ("tails",),
     errors.ConvergenceWarning: ("convergence",),

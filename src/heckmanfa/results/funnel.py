@@ -43,6 +43,11 @@ _REASONS = {
         "is selected, but lacks the outcome",
         "are selected, but lack the outcome",
     ),
+    "left_out_treatment_missing": _Reason(
+        "the treatment is missing",
+        "does not say whether it is treated",
+        "do not say whether they are treated",
+    ),
     "left_out_zero_weight": _Reason(
         "the weight is zero", "has a weight of zero", "have a weight of zero"
     ),
@@ -50,6 +55,11 @@ _REASONS = {
         "a feature determines {} exactly",
         "has a feature that determines {} exactly",
         "have a feature that determines {} exactly",
+    ),
+}
+_OF_EVERYONE = {
+    "left_out_outcome_missing": _Reason(
+        "the outcome is missing", "lacks the outcome", "lack the outcome"
     ),
 }
 _NAMED = 3
@@ -101,6 +111,18 @@ class Funnel:
     """of those used, the rows with an outcome"""
     outcome: str
     """column of the outcome"""
+    parts: tuple[str, str] = ("", "")
+    """what the rows with an outcome and the others are called instead, as where all have one"""
+
+    @property
+    def shares(self) -> list[tuple[int, str]]:
+        """The two kinds of rows that are used, each with its number."""
+        first, second = self.parts
+        others = self.used - self.observed
+        return [
+            (self.observed, first or f"with {said(self.outcome)}"),
+            (others, second or "without"),
+        ]
 
     @property
     def lost(self) -> int:
@@ -132,7 +154,8 @@ class Funnel:
     @property
     def words(self) -> str:
         """Count the rows from the table to the answer, in a sentence."""
-        with_outcome = f"{count(self.observed)} with {said(self.outcome)}"
+        n, first = self.shares[0]
+        with_outcome = f"{count(n)} {first}"
         if not self.lost:
             return f"{plural(self.read, 'row')} read and used, {with_outcome}."
         return (
@@ -149,15 +172,15 @@ class Funnel:
             "left_out_share": self.lost_share,
             "reasons": losses,
             "used": self.used,
-            "with_outcome": self.observed,
+            self.parts[0] or "with_outcome": self.observed,
             "words": self.words,
         }
 
     def by_use(self) -> list[tuple[str, int]]:
         """Return how rows were used, in words, with their numbers, which add up to all rows."""
         return [
-            ("In the fit: selected, with an outcome", self.observed),
-            ("In the fit: not selected", self.used - self.observed),
+            (f"In the fit: {self.parts[0] or 'selected, with an outcome'}", self.observed),
+            (f"In the fit: {self.parts[1] or 'not selected'}", self.used - self.observed),
             *((f"Left out: {loss.label}", loss.rows) for loss in self.left_out),
         ]
 
@@ -179,6 +202,8 @@ def funnel_of(
     """
     costly = tuple(sorted(missing.items(), key=lambda item: -item[1]))
     separates = fit.family.words.separates
+    everyone = fit.family.sees_everyone
+    reasons = _REASONS | (_OF_EVERYONE if everyone else {})
     left_out = [
         LeftOut(
             key,
@@ -187,11 +212,13 @@ def funnel_of(
             (reason.one if counts[key] == 1 else reason.many).format(separates),
             tuple(column for column in costly if column[1]) if key == LACKING else (),
         )
-        for key, reason in _REASONS.items()
+        for key, reason in reasons.items()
         if counts.get(key)
     ]
     used = counts["selected"] + counts["unselected"]
-    return Funnel(counts["total"], tuple(left_out), used, counts["selected"], outcome)
+    first, second = (words.lower() for words in fit.family.words.rows)
+    parts = (first, second) if everyone else ("", "")
+    return Funnel(counts["total"], tuple(left_out), used, counts["selected"], outcome, parts)
 
 
 def share_words(funnel: Funnel) -> str:

@@ -42,14 +42,15 @@ _NEWS = 3
 # A chance of at least this is almost certain to a newspaper.
 _CERTAIN = 0.99
 _AS_KNOWN = "the interval takes the chosen features as known"
-_CARE = "Checks of the model call for care."
+CARE = "Checks of the model call for care."
 
-About = Literal["effect", "features", "selection"]
+About = Literal["effect", "features", "whom", "selection"]
 """what a sentence is about"""
 
 TITLES: dict[About, str] = {
     "effect": "How much",
     "features": "Which features",
+    "whom": "For whom",
     "selection": "Whether selection mattered",
 }
 
@@ -97,7 +98,7 @@ def n_words(words: Passage) -> int:
     return len(str(words).split())
 
 
-def _fitting(*versions: Passage) -> Passage:
+def fitting(*versions: Passage) -> Passage:
     """Return the first version that is short enough, or the last."""
     short = (words for words in versions if n_words(words) <= MOST_WORDS)
     return next(short, versions[-1])
@@ -119,7 +120,7 @@ def _unreliable(evidence: Evidence, checks: Sequence[Check]) -> tuple[Sentence, 
     first = passage("The model of ", y, f" ({_rows(evidence)}) is not to be relied on.")
     why = [passage(check.title) for check in checks if check.level == "problem"]
     last = passage("No estimate of it is reported as a finding.")
-    paper = _fitting(join([first, *why, last]), join([first, *why[:1], last]), join([first, last]))
+    paper = fitting(join([first, *why, last]), join([first, *why[:1], last]), join([first, last]))
     news = passage("These data do not allow a reliable statement about what goes with ", y, ".")
     known = passage(whether, " is not known: the model is not to be relied on.")
     unknown = passage(whether, " is not known.")
@@ -133,7 +134,7 @@ def _unreliable(evidence: Evidence, checks: Sequence[Check]) -> tuple[Sentence, 
 
 def _effect(evidence: Evidence, checks: Sequence[Check]) -> Passage:
     """Give the main effect with its interval, how it was found, and what ignores selection."""
-    main, y, care = evidence.main, Name(evidence.outcome), _gravest(checks)
+    main, y, care = evidence.main, Name(evidence.outcome), gravest(checks)
     if main is None or not main.effect.known:
         verb = "was chosen to predict " if evidence.way.chose else "is in the model of "
         return join([passage(f"No feature {verb}", y, f" ({_rows(evidence)})."), care])
@@ -159,7 +160,7 @@ def _effect(evidence: Evidence, checks: Sequence[Check]) -> Passage:
         [ends, known, averaged, rows, plain],
         [ends, known],
     )
-    return _fitting(
+    return fitting(
         *(join([passage(said, " (", join(inside, "; "), ")."), care]) for inside in details)
     )
 
@@ -167,7 +168,7 @@ def _effect(evidence: Evidence, checks: Sequence[Check]) -> Passage:
 def _effect_news(evidence: Evidence, checks: Sequence[Check]) -> Passage:
     """Say the main effect to everyone, with how far it may be off in words."""
     main, y = evidence.main, Name(evidence.outcome)
-    care = passage(_CARE) if _gravest(checks) else passage()
+    care = passage(CARE) if gravest(checks) else passage()
     if main is None or not main.effect.known:
         return join([passage("These data show nothing that goes with ", y, "."), care])
     effect, link = main.effect, passage("This is a link, not proof of a cause.")
@@ -180,7 +181,7 @@ def _effect_news(evidence: Evidence, checks: Sequence[Check]) -> Passage:
     unsure = passage("; how precise that is, is not known")
     if effect.has_interval:
         unsure = passage("; the true figure plausibly lies anywhere from ", span(evidence, effect))
-    return _fitting(join([passage(said, unsure, "."), link, care]), passage(said, unsure, "."))
+    return fitting(join([passage(said, unsure, "."), link, care]), passage(said, unsure, "."))
 
 
 def _amount(evidence: Evidence, effect: Effect) -> Passage:
@@ -234,7 +235,7 @@ def _features(evidence: Evidence) -> Passage:
         return _of_halves(evidence)
     if not evidence.has_chances:
         return _chosen(evidence)
-    return _fitting(*(_with_chances_of(evidence, y, most) for most in _NAMED))
+    return fitting(*(_with_chances_of(evidence, y, most) for most in _NAMED))
 
 
 def _with_chances_of(evidence: Evidence, y: Name, most: int) -> Passage:
@@ -361,7 +362,7 @@ def _lower(words: Passage) -> Passage:
     return passage(str(first)[0].lower() + str(first)[1:], *rest)
 
 
-def _gravest(checks: Sequence[Check]) -> Passage:
+def gravest(checks: Sequence[Check]) -> Passage:
     """State the gravest check that is not fine."""
     for check in checks:
         if check.level == "caution":

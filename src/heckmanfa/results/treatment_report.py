@@ -173,15 +173,11 @@ def _rho_facts(fit: Fit, measured: TreatmentDiagnostics) -> list[Fact]:
     facts = []
     for name in measured.rho_walds:
         value = fit.errors[name].value
-        if abs(value) < _NEAR_ONE:
-            facts.append(Fact("rho", "ok", number(value), "Inside (-1, 1).", name))
-            continue
-        outside = "outside (-1, 1)" if not abs(value) < 1 else "practically one"
-        meaning = (
-            f"{name} is {outside}: the model does not fit, or hardly anything but normality "
-            "identifies it."
-        )
-        facts.append(Fact("rho", "problem", number(value), meaning, name, sentence=meaning))
+        level: Level = "ok" if abs(value) < _NEAR_ONE else "problem"
+        case = "" if level == "ok" else "near one" if abs(value) < 1 else "outside"
+        short = f"{name} {number(value)}"
+        told = tell(fit, "regime_rho", level, number(value), case=case, name=name, short=short)
+        facts.append(told)
     rhos = " = ".join(measured.rho_walds)
     tests = [("rho_test", f"test of {rhos} = 0", measured.rho_wald)]
     if measured.rho_lr is not None:
