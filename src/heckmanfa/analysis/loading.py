@@ -411,7 +411,9 @@ def _prepare_stream(
     """Learn the encoding of the features ``names`` in one pass over the files."""
     needed = "needs the rows in memory, and these are read in passes:"
     larger = f"pass a larger {option('stream_above')} to load the rows"
-    refuse_given(question, ["honest", "by"], f"{needed} leave it out, name fewer files, or {larger}")
+    refuse_given(
+        question, ["honest", "by"], f"{needed} leave it out, name fewer files, or {larger}"
+    )
     stored = "store missing values as null, dates as numbers and only rows of data"
     store = f"{needed} {stored}, or {larger}"
     refuse_given(question, ["na_values", "dates", "drop_rows"], store)

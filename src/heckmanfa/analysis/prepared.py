@@ -300,9 +300,7 @@ def decide_flagged(
     if flags is None or flags.dtype == bool:
         return decide_rows(outcome, flags, complete=complete, everyone=everyone)
     unknown = np.isnan(flags)
-    return decide_rows(
-        outcome, flags == 1.0, complete=complete, unknown=unknown, everyone=everyone
-    )
+    return decide_rows(outcome, flags == 1.0, complete=complete, unknown=unknown, everyone=everyone)
 
 
 def refuse_leaks(

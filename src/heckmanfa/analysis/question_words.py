@@ -111,7 +111,9 @@ def treatment_settings(fitted: FittedQuestion) -> list[tuple[str, str]]:
         for label, words in _roles(question).items()
     }
     facts |= estimation_words(fit)
-    facts["Standard errors"] = errors_words(fit, said(question.cluster or ""), asked=question.robust)
+    facts["Standard errors"] = errors_words(
+        fit, said(question.cluster or ""), asked=question.robust
+    )
     if question.weights is not None:
         kind = fitted.model.weight_kind
         facts["Weights"] = f"{said(question.weights)} {weight_words(kind)}"

@@ -273,7 +273,9 @@ def _effect_lines(analysis: Any, console: Console) -> list[Text]:
         place += 1
     unit = analysis.treatment.words.drawn_unit
     if unit:
-        lines += wrap(console, f"Effects are in {unit} of {analysis.treatment.words.changed}.", "dim")
+        lines += wrap(
+            console, f"Effects are in {unit} of {analysis.treatment.words.changed}.", "dim"
+        )
     tile = answer.tiles["selection"]
     return lines + wrap(console, f"{tile.question} {tile.title}. {tile.numbers}".rstrip())
 

@@ -237,9 +237,7 @@ def _coefficients(evidence: TreatmentEvidence) -> Forest:
             found.append(Estimate(*(words.drawn(step * end) for end in ends), words.drawn_unit))
         level = naming.levels[column]
         change = naming.step_words(column)
-        rows.append(
-            ForestRow(naming.sources[column], change, tuple(found), level=level)
-        )
+        rows.append(ForestRow(naming.sources[column], change, tuple(found), level=level))
     what = "Coefficients of both regimes." if evidence.is_separate else "Coefficients."
     return Forest(
         words.changed,

@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Protocol, Self
 from heckmanfa.errors import InputTypeError
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.scale import Scale
-from heckmanfa.plots.scene import Axis, Row, Rows, Rule, with_interval
+from heckmanfa.plots.scene import Axis, Row, Rows, Rule, Shape, with_interval
 from heckmanfa.text.labels import label, said
 from heckmanfa.text.printable import cut
 from heckmanfa.text.table import Column, LegendItem, Table
 from heckmanfa.text.wording import written_in
 
+# Width of the names in px, and their characters, on a wide page and on a narrow one.
+_LABELS, _CELLS = (168.0, 150.0), (21, 19)
 _ROW, _ROW_INCHES, _MARGIN_INCHES, _PAD = 30.0, 0.36, 1.05, 0.1
 
 
@@ -55,6 +57,11 @@ class EffectRow:
         return replace(self, **ends, unit=unit)
 
     @property
+    def shape(self) -> Shape:
+        """Its mark."""
+        return "diamond" if self.naive else "circle"
+
+    @property
     def color(self) -> str:
         """The colour of its series."""
         return "ols" if self.naive else "this"
@@ -87,7 +94,7 @@ class EffectIntervals(Picture):
     def _legend(self) -> tuple[LegendItem, ...]:
         return (
             LegendItem("this model", "-circle", "this"),
-            LegendItem("as if treated by lot", "-circle", "ols"),
+            LegendItem("as if treated by lot", "-diamond", "ols"),
         )
 
     def _alt(self) -> str:
@@ -120,7 +127,7 @@ class EffectIntervals(Picture):
         rows = [
             Row(
                 row.name,
-                with_interval(row.value, row.low, row.high, row.color),
+                with_interval(row.value, row.low, row.high, row.color, row.shape),
                 f"{row.name}\n{row.words}\n{row.n_rows:,.10g} rows",
                 head=row.group,
             )
@@ -132,7 +139,9 @@ class EffectIntervals(Picture):
         title = f"effect on {said(self.outcome)}"
         x = Axis(scale.low, scale.high, f"{title}, in {self.unit}" if self.unit else title)
         inches = _MARGIN_INCHES + _ROW_INCHES * len(rows)
-        return Rows(x, tuple(rows), _ROW, inches, rules=(Rule(x=0.0),))
+        return Rows(
+            x, tuple(rows), _ROW, inches, rules=(Rule(x=0.0),), labels=_LABELS, cells=_CELLS
+        )
 
 
 class HasEffects(Protocol):

@@ -156,9 +156,11 @@ class Note:
     """whether the curve rises there, so that words are below it at its right"""
 
 
-def with_interval(value: float, low: float, high: float, color: str) -> tuple[Interval, Point]:
+def with_interval(
+    value: float, low: float, high: float, color: str, shape: Shape = "circle"
+) -> tuple[Interval, Point]:
     """Return an estimate on its interval, in the middle of a row."""
-    return Interval(low, high, 0.0, color), Point(value, 0.0, color)
+    return Interval(low, high, 0.0, color), Point(value, 0.0, color, shape)
 
 
 Mark = Point | Dots | Interval | Bar | Runs | Curve | Band | Rule | Note

@@ -99,6 +99,35 @@ TERMS = (
     ),
 )
 
+_OF_TREATMENT = (
+    Term(
+        "as if drawn by lot",
+        r"as if (?:it were )?drawn by lot",
+        "As if a lottery, and not the people themselves, decided who is treated. Who is treated "
+        "and who is not would then differ by chance alone.",
+    ),
+    Term(
+        "selection",
+        r"selection",
+        "Who is treated is seldom an accident. If the treated also differ in ways that the "
+        "features do not show, comparing both groups mixes the effect with that difference.",
+    ),
+    Term(
+        "least squares",
+        r"least squares",
+        "The usual estimate: it compares treated and untreated with the same features, and takes "
+        "it that nothing else tells them apart.",
+    ),
+    Term(
+        "rho",
+        r"rho[01]?",
+        "The correlation of what drives treatment with what drives the outcome, both beyond the "
+        "features. It lies between −1 and 1; 0 is treatment as if drawn by lot.",
+    ),
+)
+TREATMENT_TERMS = (*_OF_TREATMENT, *(term for term in TERMS if term.name == "interval"))
+"""the terms of a page about a treatment"""
+
 # What is a link, a title, a name, a drawing or a cell already is left as it is.
 _LEFT = frozenset(
     ("a", "b", "button", "code", "h1", "h2", "h3", "h4", "pre", "summary", "svg", "table")
@@ -111,11 +140,12 @@ _TOKEN = re.compile(r"<(/?)([a-z0-9]++)[^<>]*+>|[^<]++")
 class Glossary:
     """Marks terms where they first stand in a section, and lists those that it marked."""
 
+    terms: tuple[Term, ...] = TERMS
     used: set[str] = field(default_factory=set)
 
     def mark(self, parts: Iterable[str]) -> list[str]:
         """Mark the first of each term in the HTML of a section, which comes in parts."""
-        left = list(TERMS)
+        left = list(self.terms)
         return [self._marked(html, left) for html in parts]
 
     def _marked(self, html: str, left: list[Term]) -> str:
@@ -149,7 +179,7 @@ class Glossary:
         """Render what the marked terms mean."""
         items = "".join(
             f'<div><dt>{escape(term.name)}</dt><dd id="{term.key}">{escape(term.means)}</dd></div>'
-            for term in TERMS
+            for term in self.terms
             if term.name in self.used
         )
         return f'<h3 id="glossary">Words</h3><dl class="glossary">{items}</dl>' if items else ""

@@ -15,7 +15,7 @@ from heckmanfa.data.files.outputs import check_format, replacing
 from heckmanfa.data.files.paths import refuse_clashes
 from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
-from heckmanfa.report.glossary import Glossary
+from heckmanfa.report.glossary import TERMS, TREATMENT_TERMS, Glossary, Term
 from heckmanfa.report.reported import Reported, ReportedAnswer
 from heckmanfa.report.sections import (
     Paper,
@@ -176,17 +176,21 @@ class _Layout:
 
     sections: Callable[[Any, Paper], list[Section]]
     brief: Callable[[Any, Paper], Section]
+    terms: tuple[Term, ...]
+    """words that it explains"""
 
 
 _LAYOUTS: Mapping[type[ReportedAnswer], _Layout] = {
-    Reported: _Layout(_sections, brief_section),
-    ReportedTreatment: _Layout(treatment_sections, treatment_brief),
+    Reported: _Layout(_sections, brief_section, TERMS),
+    ReportedTreatment: _Layout(treatment_sections, treatment_brief, TREATMENT_TERMS),
 }
 
 
-def _explained(lede: str, sections: Sequence[Section]) -> tuple[str, list[Section]]:
+def _explained(
+    lede: str, sections: Sequence[Section], terms: tuple[Term, ...]
+) -> tuple[str, list[Section]]:
     """Mark the terms of a page where they first stand, and list them at its end."""
-    glossary, (first, *others) = Glossary(), sections
+    glossary, (first, *others) = Glossary(terms), sections
     # The lede and the tiles are one screen.
     lede, *parts = glossary.mark([lede, first.html, first.rest])
     marked_parts = [parts, *(glossary.mark([section.html, section.rest]) for section in others)]
@@ -213,7 +217,7 @@ def _render(reported: ReportedAnswer, paper: Paper, *, brief: bool) -> str:
     lede = marked(answer.lede)
     if not brief:
         # A brief has no room for a list of words.
-        lede, sections = _explained(lede, sections)
+        lede, sections = _explained(lede, sections, layout.terms)
     style = answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
     style += _foot(reported)
     script = page_script()

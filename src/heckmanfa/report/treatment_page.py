@@ -103,8 +103,9 @@ def _whom_section(reported: ReportedTreatment, paper: Paper) -> Section:
     """Give the average effect on each kind of row, and on groups."""
     evidence = reported.evidence
     words = passage(
-        "An effect is the outcome with ", Name(evidence.treated), " less that without it, of the "
-        "same rows, on average.",
+        "An effect is the outcome with ",
+        Name(evidence.treated),
+        " less that without it, of the same rows, on average.",
     )
     if not evidence.is_separate:
         words = join([words, passage("This model takes it to be the same for everyone.")])
@@ -148,9 +149,7 @@ def _who_section(reported: ReportedTreatment, paper: Paper) -> Section:
     counts = reported.row_counts
     share = counts["selected"] / (counts["selected"] + counts["unselected"])
     first = passage(f"{percent(share)} of the rows are treated.")
-    instruments = next(
-        (check for check in reported.checks if check.key == "instruments"), None
-    )
+    instruments = next((check for check in reported.checks if check.key == "instruments"), None)
     words = passage() if instruments is None else passage(instruments.words)
     drawn = paper.shown("overlap")
     note = "" if drawn else note_html(reported.without_rows)
@@ -165,8 +164,13 @@ def _equations_section(reported: ReportedTreatment, paper: Paper) -> Section:
     what = "with treatment and without" if evidence.is_separate else "beside least squares"
     words = passage("What goes with ", target_of(evidence), f", {what}, of the same features.")
     html = opening_html(words) + laid_out(drawn)
-    return Section("equations", "What else goes with the outcome", html, tables_html(drawn, paper),
-                   short="Features")
+    return Section(
+        "equations",
+        "What else goes with the outcome",
+        html,
+        tables_html(drawn, paper),
+        short="Features",
+    )
 
 
 def _details(reported: ReportedTreatment, most: int) -> str:
@@ -181,7 +185,9 @@ def _details(reported: ReportedTreatment, most: int) -> str:
 def rows_used(reported: ReportedAnswer) -> str:
     """Count the rows of both groups, and those left out."""
     funnel = reported.funnel
-    both = ", ".join(f"{count(n)} {words} ({percent(n / funnel.used)})" for n, words in funnel.shares)
+    both = ", ".join(
+        f"{count(n)} {words} ({percent(n / funnel.used)})" for n, words in funnel.shares
+    )
     return f"{both}, {count(funnel.lost)} left out."
 
 
@@ -230,10 +236,16 @@ def effects_table(evidence: TreatmentEvidence) -> Table:
     rows.append(f"As if {BY_LOT.removeprefix('as if ')}")
     rows.append(["Least squares", interval_of(evidence, evidence.least_squares), n])
     rows.append(["Difference of means", interval_of(evidence, evidence.means), n])
-    columns = (Column("Effect on", is_number=False), Column("Effect (95% interval)"), Column("Rows"))
+    columns = (
+        Column("Effect on", is_number=False),
+        Column("Effect (95% interval)"),
+        Column("Rows"),
+    )
     caption = f"Effects of {said(evidence.treated)} on {said(evidence.words.changed)}"
     unit = evidence.words.drawn_unit
-    return Table(columns, tuple(rows), f"{caption}, in {unit}" if unit else caption, "effects-table")
+    return Table(
+        columns, tuple(rows), f"{caption}, in {unit}" if unit else caption, "effects-table"
+    )
 
 
 def treatment_blocks(reported: ReportedTreatment) -> list[PageBlock]:

@@ -110,7 +110,7 @@ class Answer:
     headline: Passage
     lede: Passage
     tiles: Mapping[str, Tile]
-    """the questions of a first screen with their answers, by name; how far to trust it comes last"""
+    """the questions of a first screen with their answers, by name; trust comes last"""
     sure: tuple[Chip, ...] = ()
     unsure: tuple[Chip, ...] = ()
     more_sure: int = 0

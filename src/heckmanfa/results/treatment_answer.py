@@ -1,4 +1,4 @@
-"""The answer about a treatment: what the effect was, on whom, and what who chose it has to do with it.
+"""The answer about a treatment: what the effect was, on whom, and whether choosing it mattered.
 
 A first screen names no parameter of the model: its tiles hold these in their ``numbers``.
 """
@@ -144,15 +144,15 @@ def ends_of(evidence: TreatmentEvidence) -> Passage:
 def _effect_tile(evidence: TreatmentEvidence) -> Tile:
     question, effect, words = "What was the effect?", evidence.main, evidence.words
     naive = interval_of(evidence, evidence.least_squares)
-    plain = passage(
-        f"Least squares says {naive}; it takes ", Name(evidence.treated), f" {BY_LOT}."
-    )
+    plain = passage(f"Least squares says {naive}; it takes ", Name(evidence.treated), f" {BY_LOT}.")
     if evidence.doubt:
         own = interval_of(evidence, effect)
         why = passage(f"The estimate of {own} is not to be relied on: {evidence.doubt}.")
         return Tile(question, "No estimate to rely on", "", join([why, plain]), asks=False)
     heading = passage(words.amount(effect.estimate, effect.low, effect.high), " on average")
-    start = passage(ends_of(evidence), f", over all {count(round(evidence.on('ate').n_rows))} rows.")
+    start = passage(
+        ends_of(evidence), f", over all {count(round(evidence.on('ate').n_rows))} rows."
+    )
     on_log = words.on_log(effect.estimate, effect.low, effect.high)
     said_all = join([start, plain, on_log])
     return Tile(question, str(heading), "", said_all, heading, asks=False)
@@ -190,7 +190,8 @@ def _by_group(evidence: TreatmentEvidence) -> Passage:
     if not groups:
         return passage()
     first = ", ".join(
-        f"{each.group} {evidence.words.numbers(each.effect.estimate)[0]}" for each in groups[:_GROUPS]
+        f"{each.group} {evidence.words.numbers(each.effect.estimate)[0]}"
+        for each in groups[:_GROUPS]
     )
     more = len(groups) - _GROUPS
     rest = f" and {more} more" if more > 0 else ""

@@ -1,4 +1,4 @@
-"""What may be written about a treatment: sentences that may be copied, for a paper and a newspaper."""
+"""What may be written about a treatment: sentences for a paper and for a newspaper."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def _effect(evidence: TreatmentEvidence, checks: Sequence[Check]) -> Passage:
     plain = passage(f"least squares: {evidence.words.numbers(evidence.least_squares.estimate)[0]}")
     ends, rows = ends_of(evidence), passage(_rows(evidence))
     details = ([ends, model, rows, plain], [ends, model, rows], [ends, rows], [ends])
-    return fitting(*(join([passage(start, " (", join(inside, "; "), ")."), care]) for inside in details))
+    return fitting(
+        *(join([passage(start, " (", join(inside, "; "), ")."), care]) for inside in details)
+    )
 
 
 def _effect_news(evidence: TreatmentEvidence, checks: Sequence[Check]) -> Passage:
@@ -92,7 +94,9 @@ def _effect_news(evidence: TreatmentEvidence, checks: Sequence[Check]) -> Passag
         said = passage(t, verb_of(effect), y, f" by about {size} on average")
     unsure = f"; the true figure plausibly lies anywhere from {low} to {high}."
     whole = passage(begin(said), unsure)
-    return fitting(join([whole, condition_of(evidence), care]), join([whole, condition_of(evidence)]))
+    return fitting(
+        join([whole, condition_of(evidence), care]), join([whole, condition_of(evidence)])
+    )
 
 
 def _whom(evidence: TreatmentEvidence) -> Passage:

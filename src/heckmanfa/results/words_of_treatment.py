@@ -7,7 +7,8 @@ from heckmanfa.text.option_words import instead, option
 
 _INSTRUMENT = (
     "Look for a feature that moves treatment and has no other way to {outcome}, and leave it out "
-    + instead("of outcome_features.", f"of the outcome with {option('select_only', [...])}.")
+    + instead("of outcome_features", f"of the outcome with {option('select_only', [...])}")
+    + "."
 )
 _ALONE = "That the data tell the effect of treatment from who chose it"
 
