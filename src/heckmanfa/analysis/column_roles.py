@@ -80,7 +80,9 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
             _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
             return outcome, target
         booleans |= bool(counts) and spellings_of(list(counts)).booleans
-    outcome = _numbers(series, name, "outcome", amounts=_asks_for_amounts(question))
+    # A treatment has no other model of the same outcome.
+    amounts = _asks_for_amounts(question) and not question.family.sees_everyone
+    outcome = _numbers(series, name, "outcome", amounts=amounts)
     counted = number_tally(outcome)
     _check_outcome(question, counted)
     target = target_of_numbers(question, counted, booleans=booleans)

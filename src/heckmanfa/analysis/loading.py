@@ -285,7 +285,7 @@ def _encode(
     kept: Mask = np.asarray(~gaps.any(axis=1))
     made_from = encoding.made_from
     lost = GapCounts.of(gaps).lost(made_from)
-    refuse_leaks(encoding, frame, X, outcome, selected)
+    refuse_leaks(encoding, frame, X, outcome, selected, everyone=question.family.sees_everyone)
     status = decide_flagged(outcome, selected, kept, everyone=question.family.sees_everyone)
     refuse_rows(
         encoding,

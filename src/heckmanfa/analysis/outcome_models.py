@@ -78,7 +78,7 @@ OUTCOME_MODELS = {
         criteria=(),
         has=_OF_TREATMENT,
         asked={"model": "treatment", "regimes": "separate"},
-        plural="treatments with separate regimes",
+        plural="treatments",
         needs=_TREATED,
     ),
 }
@@ -124,7 +124,8 @@ def possible_kinds(asked: Any) -> list[str]:
     return [
         kind
         for kind in OUTCOME_MODELS
-        if all(getattr(asked, name) in (None, value) for name, value in asking(kind).items())
+        # An outcome tells its own kind alone.
+        if {*asking(kind)} == {"outcome_kind"} and asked.outcome_kind in (None, kind)
     ]
 
 

@@ -282,6 +282,8 @@ def predict_parquet(
     missing: str = "nan",
     unknown: str | None = None,
     extrapolation: bool = False,
+    regime: int | None = None,
+    given: int | None = None,
     force: bool = False,
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -318,6 +320,9 @@ def predict_parquet(
     extrapolation : bool
         Whether to add the column ``extrapolates``: whether a row's selection index lies outside
         the range of the fit's selected rows. A model without a selection equation has none.
+    regime, given : {None, 0, 1}
+        Of a `TreatmentModel`, as in its ``predict``. Its kinds are "marginal", for outcomes, and
+        "treatment", the probability of treatment.
     force : bool
         Whether an existing file may be replaced.
     filesystem, storage_options
@@ -332,7 +337,7 @@ def predict_parquet(
         model,
         source,
         out,
-        Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
+        Request(kind, return_interval, scale, conf_level, unknown, extrapolation, regime, given),
         keep_columns=keep_columns,
         encoding=encoding,
         missing=missing,
@@ -357,6 +362,8 @@ def predict_batches(
     missing: str = "nan",
     unknown: str | None = None,
     extrapolation: bool = False,
+    regime: int | None = None,
+    given: int | None = None,
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Iterator[Any]:
@@ -364,7 +371,7 @@ def predict_batches(
 
     Parameters
     ----------
-    model, source, kind, return_interval, conf_level, scale, unknown, extrapolation
+    model, source, kind, return_interval, conf_level, scale, unknown, extrapolation, regime, given
         As in `predict_parquet`.
     keep_columns : bool or sequence of str
         Columns of the source that batches have before the predictions; True is all of them.
@@ -383,7 +390,7 @@ def predict_batches(
     rows = _open_batches(
         model,
         source,
-        Request(kind, return_interval, scale, conf_level, unknown, extrapolation),
+        Request(kind, return_interval, scale, conf_level, unknown, extrapolation, regime, given),
         keep_columns,
         None,
         missing=missing,

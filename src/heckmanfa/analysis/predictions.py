@@ -10,6 +10,17 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import source_columns
+from heckmanfa.analysis.treatment_requests import (
+    TREATMENT,
+    check_of_treatment,
+    check_regimes,
+    column_of,
+    is_treatment,
+    needs_of,
+    predict_of_treatment,
+    refuse_regimes,
+    usual_of_treatment,
+)
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
 from heckmanfa.data.columns.values import to_numbers
@@ -26,7 +37,7 @@ from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
-KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint")
+KINDS = ("marginal", "selected", "unselected", "expected", "selection", "joint", TREATMENT)
 INTERVALS = ("prediction", "confidence")
 CONF_LEVEL = 0.95
 
@@ -41,6 +52,8 @@ class Request:
     conf_level: float = CONF_LEVEL
     unknown: str | None = None
     extrapolation: bool = False
+    regime: int | None = None
+    given: int | None = None
 
     @property
     def rule(self) -> dict[str, Any]:
@@ -60,16 +73,20 @@ def check_request(request: Request) -> None:
         raise InputError(
             f"{option('return_interval')} must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
         )
-    if interval == "prediction" and kind == "selection":
+    if interval == "prediction" and kind in ("selection", TREATMENT):
         raise InputError(
             f"{option('return_interval', 'prediction')} is about outcomes, but {option('kind')} is "
-            "selection, whose interval is confidence"
+            f"{kind}, whose interval is confidence"
         )
+    check_regimes(request)
     check_scale(request.scale)
 
 
-def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
+def usual_interval(model: Any, request: Request) -> tuple[str | None, str]:
     """Return the interval to give unless the user chooses, or None and a sentence that says why."""
+    kind = request.kind
+    if is_treatment(model):
+        return usual_of_treatment(model, request)
     if kind == "selection":
         return None, ""
     if not hasattr(model, "predict_selection"):
@@ -90,6 +107,10 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
 def check_model(model: Any, request: Request) -> None:
     """Refuse a kind of prediction, or an interval, that a model does not have."""
     kind, interval, scale = request.kind, request.interval, request.scale
+    if is_treatment(model):
+        check_of_treatment(model, request)
+        return
+    refuse_regimes(model, request)
     if not hasattr(model, "predict_selection"):
         if kind != "marginal" or interval is not None or scale != "response":
             raise InputError(
@@ -196,7 +217,8 @@ def prediction_columns(model: Any, request: Request) -> dict[str, str]:
     of the fit's selected rows; a model without a selection equation has no such column.
     """
     kind, has_classes = request.kind, _has_classes(model, request.kind)
-    columns = {f"{'probability' if has_classes else 'predicted'}_{kind}": "float64"}
+    name = f"{'probability' if has_classes else 'predicted'}_{kind}"
+    columns = {column_of(request) if is_treatment(model) else name: "float64"}
     if request.interval is not None:
         columns |= {"low": "float64", "high": "float64"}
     if has_classes and kind != "joint":
@@ -253,7 +275,8 @@ def predict_table(
     )
     gaps = Gaps(len(table))
     if table.iloc[:, 0].isna().any():
-        gaps = model.missing_features(X, kind, **rule)
+        needs = needs_of(request) if is_treatment(model) else kind
+        gaps = model.missing_features(X, needs, **rule)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return Predicted(table, gaps)
 
@@ -261,6 +284,8 @@ def predict_table(
 def _predict(model: Any, X: pd.DataFrame, request: Request) -> Any:
     """Return the predictions of a model, with the ends of their intervals if asked."""
     kind, interval, rule = request.kind, request.interval, request.rule
+    if is_treatment(model):
+        return predict_of_treatment(model, X, request)
     if not hasattr(model, "predict_selection"):
         return model.predict(X, missing="nan", **rule)
     if _has_classes(model, kind):

@@ -309,6 +309,8 @@ def refuse_leaks(
     X: pd.DataFrame,
     outcome: Floats,
     selected: Mask | Floats | None,
+    *,
+    everyone: bool = False,
 ) -> None:
     """Refuse columns with missing values that give away the selection or the outcome.
 
@@ -320,7 +322,8 @@ def refuse_leaks(
         return
     gaps = _gaps(encoding, frame, X)
     names = list(gaps)
-    known_only = explain_known_only(names, FeatureCounts.of_gaps(list(gaps.values()), chosen))
+    counts = FeatureCounts.of_gaps(list(gaps.values()), chosen)
+    known_only = explain_known_only(names, counts, everyone=everyone)
     if known_only is not None:
         raise InputError(f"{known_only} {EXCLUDE}")
     observed = chosen & ~np.isnan(outcome)

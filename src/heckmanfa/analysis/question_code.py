@@ -17,12 +17,23 @@ from heckmanfa.text.option_words import option
 
 _ENDINGS = (".csv", ".tsv", ".txt", ".tab")
 _ROWS = "# table is the data frame, or another source of rows, that was analysed."
+_OF_FEATURES = (
+    "print(analysis.roles.to_string())  # chances, roles and effects of features",
+    "print(analysis.estimates.to_string())  # coefficients of both equations",
+)
+_PRINTED = {
+    "treatment": (
+        "print(analysis.effects.to_string())  # average effects, and those of groups",
+        "print(analysis.estimates.to_string())  # coefficients of all equations",
+    )
+}
+"""what code prints of an answer, by the model that was asked for"""
 
 
 def code_of(fitted: FittedQuestion) -> Programs:
     """Return code that answers a question again."""
     question = fitted.question
-    roles = Roles(question.outcome, question.selected, question.weights, question.cluster)
+    roles = Roles(question.outcome, question.flags, question.weights, question.cluster)
     python = python_code(question, in_files=bool(fitted.files))
     return programs_of(fitted.model.fit_, fitted.encoding, roles, _reading(fitted), python)
 
@@ -40,8 +51,7 @@ def python_code(question: Question, *, in_files: bool) -> str:
             *([] if in_files else [_ROWS]),
             f"analysis = {call('analyse', table, **known)}",
             "print(analysis)  # the sentences of the answer",
-            "print(analysis.roles.to_string())  # chances, roles and effects of features",
-            "print(analysis.estimates.to_string())  # coefficients of both equations",
+            *_PRINTED.get(question.model or "", _OF_FEATURES),
         ]
     )
 

@@ -25,7 +25,7 @@ from heckmanfa.analysis.loading import (
     take_frame,
     typed_table,
 )
-from heckmanfa.analysis.prepared import Prepared, fit_question
+from heckmanfa.analysis.prepared import Prepared, decide_flagged, fit_question
 from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
 from heckmanfa.analysis.targets import codes_beside_classes
 from heckmanfa.data.arrays import Floats
@@ -42,7 +42,7 @@ from heckmanfa.data.columns.values import (
     one_case,
 )
 from heckmanfa.data.missing_features import GapCounts
-from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
+from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     DataError,
@@ -361,7 +361,10 @@ class Walk:
         except InputError as error:
             self.add(Finding("refused", "problem", error.words))
             return
-        chosen = decide_rows(outcome, selected).selected
+        everyone = self.question.family.sees_everyone
+        chosen = decide_flagged(outcome, selected).selected
+        if everyone:
+            self._lacking(outcome, selected)
         self._copies(encoding, X, outcome, chosen)
         self._gaps(encoding, X, outcome, chosen)
         self._rare(encoding, X, chosen)
@@ -386,6 +389,27 @@ class Walk:
         options = {"ignore_case": True}
         self.add(Finding("mixed_case", "problem", " ".join(words), do, tuple(alike), None, options))
 
+    def _lacking(self, outcome: Floats, treated: Any) -> None:
+        """Count the rows without an outcome or a treatment, which a fit leaves out."""
+        question = self.question
+        lacks = {question.outcome: np.isnan(outcome), str(question.treated): np.isnan(treated)}
+        lacks[str(question.treated)] &= ~lacks[question.outcome]
+        rows = {name: int(np.count_nonzero(gap)) for name, gap in lacks.items()}
+        said = [
+            f"{plural(n, 'row')} {'lacks' if n == 1 else 'lack'} {quoted(name)}"
+            for name, n in rows.items()
+            if n
+        ]
+        if said:
+            words = f"{' and '.join(said)}: a fit leaves them out, and counts them."
+            named = tuple(name for name, n in rows.items() if n)
+            self.add(Finding("left_out", "caution", words, "", named, sum(rows.values())))
+        if not question.select_only and not question.predict_with:
+            words = "No column drives treatment alone, so only normal errors tell its effect."
+            do = "Name one that has no other way to the outcome, with "
+            do += f"{option('select_only', [...])}."
+            self.add(Finding("no_instrument", "caution", words, do))
+
     def _copies(self, encoding: Encoding, X: pd.DataFrame, outcome: Floats, chosen: Mask) -> None:
         """Find columns that are the outcome or the selection in another form."""
         numbers = [name for name in encoding.sources if name not in encoding.levels]
@@ -400,7 +424,8 @@ class Walk:
             values = X[encoding.columns_of(name)[0]].to_numpy()
             if len(encoding.columns_of(name)) == 1 and _splits(values, chosen):
                 out["selection_copies"].append(name)
-        copies = ("copies the outcome, up to a constant and a factor.", "says who is selected.")
+        flags = "treated" if self.question.family.sees_everyone else "selected"
+        copies = ("copies the outcome, up to a constant and a factor.", f"says who is {flags}.")
         for (key, found), what in zip(out.items(), copies, strict=True):
             for name in found:
                 self._leave_out(key, [name], f"{quoted(name)} {what}")
@@ -412,14 +437,15 @@ class Walk:
             if name in encoding.n_missing and name not in known and encoding.missing == "drop"
         }
         counts = FeatureCounts.of_gaps(list(missing.values()), chosen)
-        words = explain_known_only(list(missing), counts) if missing else None
+        everyone = self.question.family.sees_everyone
+        words = explain_known_only([*missing], counts, everyone=everyone) if missing else None
         if words:
             places = np.flatnonzero(counts.known_only()).tolist()
             self._leave_out("known_if_selected", [list(missing)[place] for place in places], words)
 
     def _leave_out(self, key: str, names: Sequence[str], words: str) -> None:
         do = f"Leave it out with {option('exclude', [*names])}."
-        if key == "selection_copies":
+        if key == "selection_copies" and not self.question.family.sees_everyone:
             do = f"{do[:-1]}, or name it with {option('selected')} if outcomes are never empty."
         options = {"exclude": tuple(names)}
         self.add(Finding(key, "problem", words, do, tuple(names), None, options))
@@ -477,7 +503,10 @@ class Walk:
             said.append(f"Few rows have {', '.join(some)}{more} in {quoted(name)}.")
         words, do = " ".join(said), f"Merge rare levels with {option('min_level_rows', _RARE)}."
         if is_split:
-            words += " One of them has only selected or only unselected rows, which stops a fit."
+            one, other = (words.lower() for words in self.question.family.words.rows)
+            if not self.question.family.sees_everyone:
+                one, other = "selected", "unselected"
+            words += f" One of them has only {one} or only {other} rows, which stops a fit."
         rows = sum(n for levels in rare.values() for n in levels.values())
         options = {"min_level_rows": _RARE} if is_split else {}
         how: Level = "problem" if is_split else "caution"

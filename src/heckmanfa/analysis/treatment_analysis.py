@@ -161,11 +161,10 @@ class TreatmentAnalysis(Analysis):
         rows = self.rows
         if not isinstance(rows, Loaded):
             return None
-        made = PictureRows(
+        return PictureRows(
             *(self.model.fit_, self._naming, rows.X, self.outcome, rows.selected, rows.weight),
             derived=self.derived_columns,
         )
-        return made
 
     @cached_property
     def _groups_of_rows(self) -> pd.DataFrame | None:

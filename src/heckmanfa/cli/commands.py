@@ -112,9 +112,21 @@ class PredictOptions:
             help="marginal (the outcome of anyone, or its probability if it is binary), selected "
             "or unselected (given that), expected (the outcome counted as 0 if not selected), "
             "selection (the probability of being selected), or joint (of a binary outcome: of the "
-            "class and of being selected)."
+            "class and of being selected). Of a treatment model: marginal (see --regime and "
+            "--given) or treatment (the probability of treatment)."
         ),
     ] = "marginal"
+    regime: Annotated[
+        int | None,
+        Option(
+            help="Of a treatment model: the outcome with treatment (1) or without (0); as observed "
+            "unless given."
+        ),
+    ] = None
+    given: Annotated[
+        int | None,
+        Option(help="Of a treatment model: of rows that are treated (1) or not (0)."),
+    ] = None
     interval: Annotated[
         str | None,
         Option(

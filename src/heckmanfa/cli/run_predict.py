@@ -26,6 +26,7 @@ from heckmanfa.analysis.predictions import (
     usual_interval,
 )
 from heckmanfa.analysis.request import refuse_text_options
+from heckmanfa.analysis.treatment_requests import is_treatment, words_of
 from heckmanfa.cli.commands import PredictOptions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.columns.encoding import Unknown
@@ -44,7 +45,8 @@ def run(options: PredictOptions, *, stream_above: float, **reading: Any) -> None
     ``reading`` is decimal, thousands, sheet and header_row.
     """
     kind, scale, out = options.kind, options.scale, options.out
-    request = Request(kind, options.interval, scale, extrapolation=True)
+    regimes = {"regime": options.regime, "given": options.given}
+    request = Request(kind, options.interval, scale, extrapolation=True, **regimes)
     check_request(request)
     if options.interval is not None and options.no_interval:
         raise InputError("--interval and --no-interval contradict each other; pass one of them")
@@ -59,7 +61,7 @@ def run(options: PredictOptions, *, stream_above: float, **reading: Any) -> None
     with saying() as say, outputs({"--out": out}, reads, force=options.force) as places:
         saved = load_model(options.model)
         if options.interval is None and not options.no_interval:
-            interval, why = usual_interval(saved.model, kind)
+            interval, why = usual_interval(saved.model, request)
             request = replace(request, interval=interval)
         # Models of earlier versions know one way only.
         unknown = options.unknown or getattr(saved.model, "unknown", "error")
@@ -68,6 +70,8 @@ def run(options: PredictOptions, *, stream_above: float, **reading: Any) -> None
         written, notes = _write(saved, options, places["--out"], request, say, most_bytes, reading)
     outcome, fitted = str(saved.about.get("outcome", "y")), getattr(saved.model, "fit_", None)
     scale_said = scale_words(fitted, outcome, kind, scale)
+    if is_treatment(saved.model):
+        scale_said = words_of(request, outcome)
     for sentence in (why, *notes, probability_words(fitted, outcome, kind), scale_said):
         if sentence:
             tell(sentence)
@@ -76,9 +80,12 @@ def run(options: PredictOptions, *, stream_above: float, **reading: Any) -> None
     if gaps.n_missing:
         tell(gaps.words())
     if outside:
+        what, whose = "being selected", "selected rows"
+        if is_treatment(saved.model):
+            what, whose = "treatment", "rows"
         tell(
-            f"{outside:,} of {gaps.n_rows:,} rows extrapolate: their chance of being selected is "
-            f"outside the range of the fit's selected rows (column {EXTRAPOLATES})"
+            f"{outside:,} of {gaps.n_rows:,} rows extrapolate: their chance of {what} is "
+            f"outside the range of the fit's {whose} (column {EXTRAPOLATES})"
         )
 
 

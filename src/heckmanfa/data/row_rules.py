@@ -360,11 +360,16 @@ def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, ...] | N
 
 
 def explain_known_only(
-    names: Sequence[object], counts: FeatureCounts, among: Mask | None = None
+    names: Sequence[object],
+    counts: FeatureCounts,
+    among: Mask | None = None,
+    *,
+    everyone: bool = False,
 ) -> str | None:
     """Say which columns are known only for selected rows; None if no column is.
 
-    ``names`` are those of all k columns; ``among`` (k,) restricts the answer to some of them.
+    ``names`` are those of all k columns; ``among`` (k,) restricts the answer to some of them. If
+    ``everyone`` has an outcome, the selected are the treated.
     """
     known = counts.known_only() if among is None else counts.known_only() & among
     positions = np.flatnonzero(known)
@@ -374,6 +379,12 @@ def explain_known_only(
     listed = quoted_list([names[position] for position in positions.tolist()], _SHOWN)
     are, look, they = ("is", "It looks", "it") if single else ("are", "They look", "they")
     most = int(np.atleast_1d(counts.gaps_selected)[positions].max())
+    if everyone:
+        return (
+            f"{listed} {are} missing in exactly the {counts.n_unselected} rows that are not "
+            f"treated{' (and in some that are)' if most else ''}. {look} like something that "
+            "follows from treatment, so nobody would be left to compare with."
+        )
     rows = f"exactly the {counts.n_unselected} rows that are not selected"
     if most:
         rows = (

@@ -12,7 +12,12 @@ from heckmanfa.report.programs import Programs, call, literal, programs_of
 
 _FIRST = "First save the rows as rows.csv: the Python code has the line."
 # Parameters that formulas stand for.
-_OF_FORMULAS = frozenset({"prediction_features", "selection_features", "feature_groups"})
+_OF_FORMULAS = frozenset(
+    {
+        *("prediction_features", "selection_features", "feature_groups"),
+        *("outcome_features", "treatment_features"),
+    }
+)
 
 
 def code_of_model(model: Any, outcome: str) -> Programs:
@@ -27,7 +32,8 @@ def code_of_model(model: Any, outcome: str) -> Programs:
 def _roles(fit: Fit, outcome: str, features: tuple[str, ...]) -> Roles:
     """Name columns for what was passed beside the features, as no feature is named."""
     wanted = {"outcome": outcome}
-    wanted |= {"selected": "selected"} if fit.origin.selected_given else {}
+    flags = _flags(fit)
+    wanted |= {"selected": flags} if fit.origin.selected_given else {}
     wanted |= {"weights": "sample_weight"} if fit.weighted else {}
     wanted |= {"cluster": "groups"} if fit.spec.cov_type == "cluster" else {}
     taken, named = {*features}, {}
@@ -37,6 +43,11 @@ def _roles(fit: Fit, outcome: str, features: tuple[str, ...]) -> Roles:
         taken.add(name)
         named[role] = name
     return Roles(**named)
+
+
+def _flags(fit: Fit) -> str:
+    """Name what `fit` takes to say who is selected, or treated."""
+    return "treated" if fit.family.sees_everyone else "selected"
 
 
 def _python(model: Any, roles: Roles, features: tuple[str, ...]) -> str:
@@ -51,7 +62,8 @@ def _python(model: Any, roles: Roles, features: tuple[str, ...]) -> str:
         made = call(f"{name}.from_formula", *map(repr, design.texts), "table", **kept, **given)
         fitting = [f"model = {made}"]
     else:
-        sources = {"selected": roles.selected, "sample_weight": roles.weights}
+        flags = _flags(fit)
+        sources = {flags: roles.selected, "sample_weight": roles.weights}
         sources |= {"groups": roles.cluster}
         also = {role: role for role, column in sources.items() if column is not None}
         made = call(name, **parameters)
@@ -67,7 +79,8 @@ def _python(model: Any, roles: Roles, features: tuple[str, ...]) -> str:
 
 def _saving(fit: Fit, roles: Roles, features: tuple[str, ...]) -> list[str]:
     """Return the lines that save the rows."""
-    columns = {roles.outcome: "y", roles.selected: "selected"}
+    flags = _flags(fit)
+    columns = {roles.outcome: "y", roles.selected: flags}
     columns |= {roles.weights: "sample_weight", roles.cluster: "groups"}
     pairs = [f"{name!r}: {value}" for name, value in columns.items() if name is not None]
     names = "" if fit.spec.columns.names else f", columns={list(features)!r}"

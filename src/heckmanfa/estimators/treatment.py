@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,27 +13,40 @@ import numpy as np
 from heckmanfa.data.arrays import host, on_host
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.files.outputs import check_format
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.sample import known_flags
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import with_fit
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.model_code import code_of_model
 from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, extrapolates
+from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.treatment_effects import average_effects, effect_picture
+from heckmanfa.inference.treatment_pictures import TreatmentPictures, treatment_evidence
 from heckmanfa.plots.effect_intervals import EffectIntervals
+from heckmanfa.report.of_model import report_of_treatment
+from heckmanfa.report.page import write_page
+from heckmanfa.report.treatment_page import ReportedTreatment
+from heckmanfa.results.labelling import given_codebook, labels_of, name_columns
+from heckmanfa.results.naming import Naming
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
 from heckmanfa.results.treatment_report import (
     TreatmentDiagnostics,
     diagnose_treatment,
     summarize_treatment,
+    treatment_name,
 )
+from heckmanfa.tables.codebook import Codebook
+from heckmanfa.text.labels import labelled
 from heckmanfa.text.option_types import CovType, Method, OnProblem, Regimes, WeightKind
 from heckmanfa.text.printable import quoted
 
@@ -266,6 +281,76 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
         `draw` for Matplotlib and `svg` for a page.
         """
         return effect_picture(self.fit_, X, treated, by, sample_weight, type(self).__name__)
+
+    def pictures(  # type: ignore[override]
+        self, X: Any = None, y: Any = None, *, treated: Any = None, sample_weight: Any = None
+    ) -> TreatmentPictures:
+        """Pictures as data with words: effects, overlap, people and coefficients.
+
+        Parameters
+        ----------
+        X, y, treated, sample_weight
+            As passed to `fit`. Without them, overlap and people are None.
+        """
+        fit = self.fit_
+        naming, name = Naming.of(fit), treatment_name(fit)
+        rows = None if X is None else PictureRows(fit, naming, X, y, treated, sample_weight)
+        return TreatmentPictures(treatment_evidence(fit, naming, name, rows), rows)
+
+    def report(  # type: ignore[override]
+        self,
+        path: str | Path,
+        X: Any = None,
+        y: Any = None,
+        *,
+        treated: Any = None,
+        sample_weight: Any = None,
+        by: Any = None,
+        title: str | None = None,
+        labels: Mapping[str, str] | str | PathLike[str] | Codebook | None = None,
+        brief: bool = False,
+        profiles: Sequence[Mapping[str, Any]] = (),
+        log_outcome: bool = False,
+        force: bool = False,
+    ) -> None:
+        """Write a report of the model: the effects, pictures and checks, in one HTML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        X, y, treated, sample_weight
+            As passed to `fit`. Without them, pictures of rows are left out, and the report says so.
+        by : str or array_like, optional
+            As in `effects`; needs X.
+        title, labels, brief, profiles, log_outcome, force
+            As in `Heckman.report`.
+        """
+        check_format(path, ".html", "report")
+        fit, name = self.fit_, type(self).__name__
+        match_rows({"X": X, "y": y, "treated": treated, "sample_weight": sample_weight})
+        naming = name_columns(fit, log_outcome=log_outcome)
+        column = treatment_name(fit)
+        words = given_codebook(labels)
+        outcome = fit.origin.outcome or naming.outcome
+        words.refuse_absent([*naming.sources, outcome, column], "labels: the model")
+        known = labels_of(words, fit, naming, outcome)
+        groups = None
+        if by is not None:
+            flags = treated if treated is not None or fit.origin.design is None else column
+            groups = self.effects(X, treated=flags, by=by, sample_weight=sample_weight)
+        by_name = by if isinstance(by, str) else "group"
+
+        @labelled(known)
+        def reported() -> ReportedTreatment:
+            rows = None
+            if X is not None:
+                rows = PictureRows(fit, naming, X, y, treated, sample_weight)
+            evidence = treatment_evidence(fit, naming, column, rows, groups, by_name)
+            programs = code_of_model(self, outcome)
+            return report_of_treatment(evidence, name, programs, rows, known, profiles)
+
+        write_page(reported, path, title=title, brief=brief, force=force)
 
     def of_regime(self, regime: int) -> Heckman:
         """Return a model of one regime: the outcome that everyone would have in it.

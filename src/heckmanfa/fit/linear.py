@@ -55,6 +55,7 @@ from heckmanfa.model.own_scale import (
     two_step_own_scale,
 )
 from heckmanfa.model.probit import Probit
+from heckmanfa.model.separation import SELECTION, Separated
 from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_step, solve_two_step
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
@@ -88,9 +89,15 @@ class LinearDetails(Details):
 
 
 def select_and_compress(
-    spec: Spec, sample: Sample, check_left: Callable[[Rows], None]
+    spec: Spec,
+    sample: Sample,
+    check_left: Callable[[Rows], None],
+    words: Separated = SELECTION,
 ) -> tuple[Selection, Moments]:
-    """Fit the selection equation, and compress the selected rows with lambda among them."""
+    """Fit the selection equation, and compress the selected rows with lambda among them.
+
+    ``words`` are those of columns that separate the selected from the others.
+    """
     selection = fit_selection(
         sample.rows,
         spec.selection,
@@ -98,6 +105,7 @@ def select_and_compress(
         on_collinear=spec.on_collinear,
         on_separation=spec.on_separation,
         check_left=check_left,
+        words=words,
     )
     prediction = [column for column in spec.prediction if column not in selection.separating]
     return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])

@@ -18,7 +18,6 @@ from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     ConstantOutcomeError,
     InputError,
-    SeparationError,
     TooFewRowsError,
 )
 from heckmanfa.fit.family import Equation, register
@@ -37,6 +36,7 @@ from heckmanfa.model.regimes import (
     TurnedRows,
     turned_probit,
 )
+from heckmanfa.model.separation import TREATMENT as SEPARATED
 from heckmanfa.text.option_words import option
 
 IMR1, IMR0 = replace(IMR, name="imr1"), replace(IMR, name="imr0")
@@ -63,12 +63,7 @@ def first_step(
                 f"{other} among the {n_used} rows with an outcome and a treatment: there is nobody "
                 "to compare with. Check the column that says who is treated."
             )
-    try:
-        selection, treated = select_and_compress(spec, sample, check_left)
-    except SeparationError as error:
-        raise SeparationError(
-            f"{error} Here the selected are the treated.", error.columns
-        ) from error
+    selection, treated = select_and_compress(spec, sample, check_left, SEPARATED)
     prediction = [column for column in spec.prediction if column not in selection.separating]
     probit, n_untreated = turned_probit(selection.probit), counts["unselected"]
     others = Selection(TurnedRows(selection.rows), probit)

@@ -33,6 +33,8 @@ from heckmanfa.model.linalg import (
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import (
+    SELECTION,
+    Separated,
     decided,
     find_separation,
     listed,
@@ -97,12 +99,13 @@ def fit_selection(
     on_separation: OnProblem = "error",
     suspects: Collection[int] = (),
     check_left: Callable[[Rows], None] = lambda rows: None,
+    words: Separated = SELECTION,
 ) -> Selection:
     """Fit the probit on columns ``features``, refusing or dropping collinear and separating ones.
 
     ``labels`` name every column of X. ``suspects`` are columns that are collinear because rows were
     left out before. ``check_left`` gets the rows that are left whenever separating columns decided
-    others, before anything is said about them.
+    others, before anything is said about them, in these ``words``.
     """
     if len(features) == 0:
         raise InputError(
@@ -141,14 +144,14 @@ def fit_selection(
         if separation is None:
             break
         if on_separation != "drop" or separation.complete:
-            refuse_separation(separation, count_rows(rows), features, labels)
+            refuse_separation(separation, count_rows(rows), features, labels, words)
         n_decided += separation.n_decided
         support = [features[place] for place in separation.columns]
         rows = rows.without(
             decided, coordinates.mean, coordinates.scale, separation.direction, columns=features
         )
         check_left(rows)
-        say_decided(separation.n_decided, support, labels)
+        say_decided(separation.n_decided, support, labels, words)
         suspects = support
     if not probit.converged:
         warn(

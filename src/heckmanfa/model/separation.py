@@ -206,6 +206,15 @@ SELECTION = Separated(
     + instead("", f", or name it with {option('selected')} if it says who is selected"),
     fewer=FEWER_SELECTING,
 )
+TREATMENT = Separated(
+    response="treatment",
+    equation="treatment",
+    between="treated from untreated rows",
+    among="{n:,} rows, of which {positive:,} are treated",
+    counts="{positive:,} are treated and {other:,} are not",
+    itself=f"Check for a column that is another form of the treatment, and leave it out{EXCLUDED}",
+    fewer=FEWER_SELECTING,
+)
 OUTCOME = Separated(
     response="outcome",
     equation="prediction",

@@ -11,6 +11,7 @@ from heckmanfa.inference.people import Profiles
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.prediction import missing_features
 from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.inference.treatment_pictures import TreatmentPictures
 from heckmanfa.report.programs import Programs
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.settings import (
@@ -20,15 +21,23 @@ from heckmanfa.report.settings import (
     versions,
     weight_words,
 )
+from heckmanfa.report.treatment_page import ReportedTreatment
 from heckmanfa.results.catalogue import TableFacts, facts_of_answer
+from heckmanfa.results.checks import checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.document import Paragraph
+from heckmanfa.results.effects import CONF_LEVEL
+from heckmanfa.results.estimates import tidy
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.funnel import LACKING, funnel_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.side_by_side import side_by_side
+from heckmanfa.results.treatment_answer import answer_of_treatment
+from heckmanfa.results.treatment_evidence import TreatmentEvidence
+from heckmanfa.results.treatment_facts import claims_of_treatment, facts_of_treatment
+from heckmanfa.results.treatment_sentences import may_write_of_treatment
 from heckmanfa.text.labels import Labels, said, with_name, with_names
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
@@ -109,6 +118,66 @@ def report_of_model(
         held_out=pictures.known("calibration"),
         labels=labels or Labels(),
     )
+
+
+def report_of_treatment(
+    evidence: TreatmentEvidence,
+    name: str,
+    programs: Programs,
+    rows: PictureRows | None,
+    labels: Labels,
+    profiles: Profiles = (),
+) -> ReportedTreatment:
+    """Return what the page of a fitted treatment model shows; see `report_of_model`."""
+    fit = evidence.fit
+    counts, outcome = fit.row_counts, fit.origin.outcome or evidence.outcome
+    in_memory = rows is not None and rows.in_memory
+    X = rows.X if rows is not None and in_memory else None
+    funnel = funnel_of(fit, counts, _lacking(fit, X), outcome)
+    facts = facts_of_treatment(evidence, TableFacts(funnel, filled=False))
+    checks = checks_of(facts, fit, evidence.outcome)
+    pictures = TreatmentPictures(evidence, rows, labels, profiles)
+    if profiles:
+        pictures.people  # noqa: B018
+    written = may_write_of_treatment(evidence, checks)
+    return ReportedTreatment(
+        evidence=evidence,
+        estimates=tidy(fit, CONF_LEVEL),
+        answer=answer_of_treatment(evidence, checks, written),
+        checks=checks,
+        claims=claims_of_treatment(facts),
+        caveats=[fact for fact in facts if fact.sentence or fact.claim],
+        pictures=pictures,
+        title=f"{said(evidence.outcome)}: {name}",
+        called=name,
+        outcome_column=evidence.outcome,
+        row_counts=counts,
+        funnel=funnel,
+        n_features=len({*fit.driving, *fit.features}),
+        settings=_treatment_settings(evidence, name),
+        rows=[rows_table(funnel, "All rows that were given")],
+        again=[programs.tabs(), Paragraph(versions(), "note")],
+        without_rows="" if in_memory else _NO_ROWS if rows is None else _NOT_IN_MEMORY,
+        labels=labels,
+    )
+
+
+def _treatment_settings(evidence: TreatmentEvidence, name: str) -> list[tuple[str, str]]:
+    """Return how the model was fitted, as pairs of a label and a sentence."""
+    fit = evidence.fit
+    facts = {
+        "Outcome": f"{with_name(evidence.outcome)}, of everyone.",
+        "Model": f"{name}: {fit.family.words.model}.",
+        "Treatment equation": f"{_named(fit, fit.driving)}.",
+        "Outcome equation": f"{_named(fit, fit.equation)}.",
+        **estimation_words(fit),
+    }
+    groups = shown(fit.origin.group_column or "group")
+    facts["Standard errors"] = errors_words(fit, groups, asked=True)
+    if fit.weighted:
+        column = shown(fit.origin.weight_column or "given")
+        facts["Weights"] = f"{column} {weight_words(fit.spec.weight_kind)}"
+    return list(facts.items())
 
 
 def _lacking(fit: Fit, X: Any) -> dict[str, int]:

@@ -17,6 +17,11 @@ from heckmanfa.text.option_types import CovType, Method, OutcomeTransform, Weigh
 _OF_REPORT = "the estimates and standard errors of this report"
 _OF_ALL = "what this report calls All features, the model with every feature that may predict"
 _NO_AVERAGE = "R and Stata have no average over sets of features."
+_OF_TREATMENT = (
+    "Code for treatment models is written in Python alone. With common regimes, etregress in Stata "
+    "and treatReg of R's sampleSelection fit the same model by maximum likelihood; with separate "
+    "ones, Stata's movestay does."
+)
 _NO_HALVES = "R and Stata have no search by halves of the rows."
 
 
@@ -161,6 +166,8 @@ def _cannot(fit: Fit, encoding: Encoding) -> str:
     """Say why no other program gives numbers of the report; empty if one does."""
     if fit.origin.design is not None:
         return "The columns of this model are made by formulas, which Python alone reads."
+    if fit.family.sees_everyone:
+        return _OF_TREATMENT
     if fit.probit is None and fit.family.has_classes:
         return "No outcome is missing, so this is an ordinary probit."
     if not fit.family.can("normal errors"):

@@ -148,6 +148,7 @@ def opening_html(*paragraphs: Passage) -> str:
 
 
 def note_html(words: str) -> str:
+    """Render a note; nothing without words."""
     return f'<p class="note">{escape(words)}</p>' if words else ""
 
 

@@ -136,8 +136,8 @@ def _matter_section(reported: ReportedTreatment, paper: Paper) -> Section:
         interval_of(evidence, effect) for effect in (evidence.least_squares, evidence.means)
     )
     plain = passage(
-        f"Least squares, with the same features, says {least}, and the difference of means {means}: "
-        "both take ",
+        f"Least squares, with the same features, says {least}, and the difference of means "
+        f"{means}: both take ",
         *(Name(evidence.treated), f" {BY_LOT}."),
     )
     both = join([naive_words(evidence), condition_of(evidence)])

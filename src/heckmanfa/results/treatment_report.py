@@ -75,6 +75,12 @@ class TreatmentDiagnostics(Printed):
         return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
 
 
+def treatment_name(fit: Fit) -> str:
+    """Return what the treatment is called: the left side of its formula, or "treatment"."""
+    design = fit.origin.design
+    return "treatment" if design is None else design.texts[1].split("~")[0].strip()
+
+
 def instruments_of(fit: Fit) -> list[int]:
     """Return the columns that drive treatment alone."""
     return [column for column in fit.driving if not fit.support[column]]
