@@ -109,8 +109,10 @@ class Options:
     predict_with: Annotated[
         Names,
         About(
-            "Columns that may predict; with --search none, those that do.",
+            "Columns that may predict; with --search none, those that do. compare has it for "
+            "treatments.",
             FEATURES,
+            COMPARE,
             brief="Columns that may predict.",
         ),
     ] = ()
@@ -118,8 +120,10 @@ class Options:
     select_only: Annotated[
         Names,
         About(
-            "Columns that drive selection and must not predict (exclusions).",
+            "Columns that drive selection, or treatment, and must not predict (exclusions). "
+            "compare has it for treatments.",
             FEATURES,
+            COMPARE,
             brief="Columns that must not predict (exclusions).",
         ),
     ] = ()

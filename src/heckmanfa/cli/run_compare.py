@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
 from heckmanfa.analysis.prepared import searched_equations
-from heckmanfa.analysis.request import question_of
+from heckmanfa.analysis.request import question_of, refuse_given
+from heckmanfa.analysis.treatment_comparison import (
+    CAUTION,
+    TreatmentComparison,
+    compare_treatments,
+)
 from heckmanfa.cli.commands import CompareOptions
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
@@ -19,7 +26,7 @@ from heckmanfa.data.missing_features import explain_lost
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.chances import BY
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, some, true_minus
+from heckmanfa.text.wording import effects, number, some, true_minus
 
 
 def run(options: CompareOptions, **asked: Any) -> None:
@@ -30,43 +37,97 @@ def run(options: CompareOptions, **asked: Any) -> None:
     reads = {"DATA": question.data}
     with saying() as say, outputs({"--out": out}, reads, force=options.force) as places:
         prepared = load(question, say)
-        rows, encoding = prepared.loaded, prepared.encoding
-        assert rows is not None
-        target = prepared.target
-        if options.ru and target.family.has_classes:
-            raise InputError("--ru is for amounts, and the outcome has two classes: leave it out")
-        groups = list(joint_groups(encoding).values())
-        equations = searched_equations(question, encoding)
-        estimators = comparison.methods(
-            groups, question.seed, options.ru, question.on_separation, target.family, equations
-        )
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            explain_lost(prepared.lost),
-            errors_in_sources(encoding),
-        ):
-            warnings.simplefilter("always", HeckmanfaWarning)
-            compared = comparison.compare_methods(
-                rows.X,
-                prepared.outcome,
-                selected=rows.selected,
-                sample_weight=rows.weight,
-                outcome_kind=target.family.name,
-                estimators=estimators,
-                n_folds=options.folds,
-                n_repeats=options.repeats,
-                random_state=question.seed,
-                say=say,
-            )
+        make = _of_treatments if prepared.target.family.sees_everyone else _of_features
+        table, show, verdict = make(prepared, options, say)
         if out is not None:
             with places["--out"].writing() as place:
-                write_table(compared.tidy(), place)
+                write_table(table, place)
     console = output()
-    messages = dict.fromkeys(str(warning.message) for warning in caught)
-    _show(prepared, compared, list(messages), console)
+    show(console)
     if out is not None:
         console.print(f"written to {shown(out)}")
-    console.print(f"\n{true_minus(str(compared.verdict))}", style="bold")
+    console.print(f"\n{true_minus(verdict)}", style="bold")
+
+
+Made = tuple[pd.DataFrame, Callable[[Console], None], str]
+"""the table of a comparison, how it is printed, and what it says"""
+
+
+def _of_features(prepared: Prepared, options: CompareOptions, say: Callable[[str], None]) -> Made:
+    """Compare methods by their predictions of held-out rows."""
+    question, rows, encoding = prepared.question, prepared.loaded, prepared.encoding
+    assert rows is not None
+    target = prepared.target
+    why = "is for treatments here: the methods that are compared choose among all features"
+    refuse_given(question, ("select_only", "predict_with"), why)
+    if options.ru and target.family.has_classes:
+        raise InputError("--ru is for amounts, and the outcome has two classes: leave it out")
+    groups = list(joint_groups(encoding).values())
+    equations = searched_equations(question, encoding)
+    estimators = comparison.methods(
+        groups, question.seed, options.ru, question.on_separation, target.family, equations
+    )
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        explain_lost(prepared.lost),
+        errors_in_sources(encoding),
+    ):
+        warnings.simplefilter("always", HeckmanfaWarning)
+        compared = comparison.compare_methods(
+            rows.X,
+            prepared.outcome,
+            selected=rows.selected,
+            sample_weight=rows.weight,
+            outcome_kind=target.family.name,
+            estimators=estimators,
+            n_folds=options.folds,
+            n_repeats=options.repeats,
+            random_state=question.seed,
+            say=say,
+        )
+    messages = dict.fromkeys(str(warning.message) for warning in caught)
+    show = partial(_show, prepared, compared, list(messages))
+    return compared.tidy(), show, str(compared.verdict)
+
+
+def _of_treatments(prepared: Prepared, options: CompareOptions, say: Callable[[str], None]) -> Made:
+    """Compare the effects of a treatment by several models."""
+    usual = CompareOptions()
+    for name in ("folds", "repeats", "ru"):
+        if getattr(options, name) != getattr(usual, name):
+            raise InputError(
+                f"--{name} is about held-out rows, which cannot judge effects of a treatment: "
+                "leave it out"
+            )
+    compared = compare_treatments(prepared, say)
+    return compared.tidy(), partial(_show_effects, prepared, compared), compared.verdict
+
+
+def _show_effects(prepared: Prepared, compared: TreatmentComparison, console: Console) -> None:
+    """Print the effects by model."""
+    left_out = prepared.encoding.explain_left_out(prepared.encoding.reasons)
+    for sentence in (prepared.target.words, *prepared.notes, *left_out):
+        if sentence:
+            console.print(sentence)
+    columns = [
+        *(Column("model", is_name=True), Column("effect"), Column("95% interval")),
+        *(Column("treated", spare=2), Column("untreated", spare=2), Column("rho", spare=1)),
+        *(Column("BIC", spare=3), Column("seconds", spare=4)),
+    ]
+    rows, records = [], compared.tidy().to_dict("records")
+    for row in records:
+        value, low, high, att, atu = effects(
+            *(row[name] for name in ("ate", "ci_low", "ci_high", "att", "atu"))
+        )
+        rho = row["rho"] if isinstance(row["rho"], str) else ""
+        ends = f"{low} to {high}" if low and high else ""
+        last = [number(row[name]) for name in ("bic", "seconds")]
+        rows.append([str(row["model"]), value, ends, att, atu, rho, *last])
+    print_table(console, "Effects of treatment by model", columns, rows)
+    for row in records:
+        if row["note"]:
+            console.print(f"{row['model']}: {in_sources(row['note'], prepared.encoding)}")
+    console.print(f"\nCaution. {CAUTION}", style="yellow")
 
 
 def _show(

@@ -53,8 +53,8 @@ class EffectRow:
 
     def drawn_by(self, drawn: Callable[[float], float], unit: str) -> Self:
         """Return the same in another unit."""
-        ends = {name: drawn(getattr(self, name)) for name in ("value", "low", "high")}
-        return replace(self, **ends, unit=unit)
+        value, low, high = (drawn(end) for end in (self.value, self.low, self.high))
+        return replace(self, value=value, low=low, high=high, unit=unit)
 
     @property
     def shape(self) -> Shape:
