@@ -70,7 +70,8 @@ class FittedQuestion(Prepared):
     @in_labels
     def evidence(self) -> Evidence:
         """The numbers behind the answer: chances, roles and effects of the table's columns."""
-        evidence = evidence_of(self.model.fit_, self._naming, never=self._never)
+        place = None if self.target.classes is None else self.target.place
+        evidence = evidence_of(self.model.fit_, self._naming, never=self._never, place=place)
         if not any(code.is_outcome for code in self.suspicions):
             return evidence
         why = f"{said(self.question.outcome)} has values that look like codes for missing"

@@ -16,9 +16,11 @@ from heckmanfa.analysis.outcome_models import (
     OUTCOME_MODELS,
     USUAL_KIND,
     OutcomeModel,
-    as_kind,
     asked_kind,
+    asking,
     called,
+    changed_to,
+    outcome_of,
     possible_kinds,
     words_asking,
 )
@@ -255,12 +257,6 @@ def check_question(question: Question) -> None:
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     _check_models(question)
-    if question.method == "series":
-        raise InputError(
-            f"answers about a table rest on rho, which {option('method', 'series')} does not "
-            "have: fit heckmanfa.Heckman(method='series') in Python, with the features named, "
-            "and read its summary()"
-        )
     if question.rho is not None:
         _check_rho(question)
     if question.errors != "normal":
@@ -353,6 +349,12 @@ def _check_start(question: Question) -> None:
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
     kinds, known = possible_kinds(question), question.asked_family is not None
+    if known and question.outcome_kind not in (None, outcome_of(kinds[0])):
+        how = " and ".join(option(*each) for each in asking(kinds[0]).items())
+        raise InputError(
+            f"{how} is for {outcome_of(kinds[0])} outcomes: leave out "
+            f"{option('outcome_kind', question.outcome_kind)}"
+        )
     some = {name for models in OUTCOME_MODELS.values() for name in models.has}
     for choice in OPTIONS.values():
         name, value = choice.name, getattr(question, choice.name)
@@ -367,7 +369,7 @@ def _check_models(question: Question) -> None:
         fitted = f": {called(kinds[0])} are fitted by a {model}{only}" if known else ""
         raise InputError(
             f"{option(name, value if words else None)} is for {listed([*map(called, others)])}"
-            f"{fitted}. Leave it out, or pass {as_kind(others[0], kinds[0])}"
+            f"{fitted}. Leave it out, or {changed_to(others[0], kinds[0])}"
         )
 
 
@@ -390,7 +392,8 @@ def _words(kind: str, name: str) -> Sequence[str]:
 
 def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, outcome_kind=family.name)
+    asked = asking(family.name)
+    known: Question = replace(question, **asked)
     check_question(known)
     return question if family.name == USUAL_KIND else known
 

@@ -356,8 +356,8 @@ class Walk:
                 named = (column.column,)
                 self.add(Finding("codes_as_amounts", "caution", words, do, named, None, options))
             encoding, X = learn(self.question, frame, names, columns, untyped=table.untyped)
-            outcome, _ = read_outcome(self.question, frame[self.question.outcome])
             selected, _, _ = read_roles(self.question, frame)
+            outcome, _ = read_outcome(self.question, frame[self.question.outcome], selected)
         except InputError as error:
             self.add(Finding("refused", "problem", error.words))
             return

@@ -150,7 +150,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
         "estimator": type(analysis.model).__name__,
         "outcome_transform": analysis.question.outcome_transform,
         "classes": None if classes is None else list(classes),
-        "positive": None if classes is None else classes[1],
+        "positive": analysis.target.positive,
         "effects_are_on": str(analysis.evidence.words.target),
         "percents_are_of": None if log is None else str(log.target),
         "words": analysis.target.words,

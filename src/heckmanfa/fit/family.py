@@ -84,10 +84,17 @@ class Details:
     class_counts: tuple[float, ...] | None = None
     """selected rows of each class of an ordered outcome, the lowest first"""
 
+    or_higher: bool = False
+    """whether the positive of two classes stands for higher ones of an ordered outcome, too"""
     left_out_errors: tuple[float, ...] = ()
     """mean squared leave-one-out errors of series of 1, 2, ... terms; empty unless these chose"""
     level_rows: float | None = None
     """selected rows that identify the intercept at infinity; None if it is not identified there"""
+
+    @property
+    def naive_errors(self) -> Mapping[str, float]:
+        """Error terms that the naive model has, too, by name."""
+        return {}
 
     def public(self, fit: Any) -> dict[str, Any]:
         """Return attributes of fitted models that only this family has."""
@@ -187,6 +194,11 @@ class Beginning:
     """the usual start"""
 
 
+def itself(fit: Any, place: int | None = None) -> Any:
+    """Return the fit: an answer about its outcome is about its own effects."""
+    return fit
+
+
 def log_not_selected(index: Floats, errors: Mapping[str, float]) -> Floats:
     """Log-likelihood of rows that are not selected, whose outcome says nothing."""
     return np.asarray(log_cdf(-index))
@@ -236,6 +248,9 @@ class Family:
     """whether outcomes are labels of two classes, so that expectations are probabilities"""
     is_ordered: bool = False
     """whether outcomes are labels of ordered classes, so that expectations are of a latent one"""
+    answered: Callable[..., Any] = itself
+    """(fit, place): the fit whose effects an answer is about; of ordered classes, that of reaching
+    the class at a place, the highest unless it is given"""
     of_number: Callable[[Family, int], Family] | None = None
     """(family, number): the family of so many classes of the outcome, or terms of a series, whose
     error terms vary by it; None if no number does"""

@@ -188,9 +188,9 @@ class Effects:
     rho: Effect
 
 
-def effects_of(fit: Fit) -> Effects:
-    """Collect the effects of a fit."""
-    table = tidy(fit, CONF_LEVEL)
+def effects_of(fit: Fit, whole: Fit | None = None) -> Effects:
+    """Collect the effects of a fit, which may be a view of the ``whole`` that was estimated."""
+    table = tidy(whole or fit, CONF_LEVEL)
     own = _own(fit, table)
     series, share = _least_squares(fit, own)
     return Effects(table, own, series, share, _errors_row(table, "imr"), rho_of(fit, table))
