@@ -10,7 +10,9 @@ from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.results.answer import in_percents
+from heckmanfa.results.cut_points import cut_points
 from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import BestAssignment
 from heckmanfa.results.search_report import inclusion_frame
 from heckmanfa.results.selection_numbers import rivals_of
@@ -83,6 +85,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "bic": model.bic_,
         **_likelihood(analysis),
         "held_out": _held_out(analysis.held_out),
+        **_by_class(analysis),
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
@@ -174,6 +177,32 @@ def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
         "transform_ratio": ratio[0],
         "transform_ratio_error": ratio[1],
         "transform_ratio_of": "model" if analysis.ratio_model is analysis.model else "best set",
+    }
+
+
+def _by_class(analysis: Analysis) -> dict[str, Any]:
+    """What only ordered classes have: cut points, effects on each class, and predicted shares."""
+    fit = analysis.model.fit_
+    if fit.ordered_classes is None:
+        return {}
+    pictures = analysis.pictures()
+    effects, shares = pictures.class_effects, pictures.class_shares
+    by_feature = () if effects is None else effects.effects
+    by_group = () if shares is None else shares.shares
+    return {
+        "cut_points": cut_points(fit, CONF_LEVEL).reset_index().to_dict("records"),
+        "effects_by_class": [
+            {
+                "feature": each.feature,
+                "change": each.change,
+                "class": each.named,
+                "points": each.value,
+                "ci_low": each.low,
+                "ci_high": each.high,
+            }
+            for each in by_feature
+        ],
+        "shares_of_classes": [dataclasses.asdict(each) for each in by_group],
     }
 
 

@@ -40,6 +40,7 @@ Capability = Literal[
     "single outcome equation",
     "single rho",
     "report",
+    "programs",
     "specification tests",
     "normal errors",
     "profile of df",
@@ -174,6 +175,10 @@ class FamilyWords:
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
     """what turns an effect into that unit"""
+    sources: tuple[str, ...] = ()
+    """what to cite for it, beside Heckman"""
+    estimation: str = ""
+    """how it is estimated, in a sentence; empty if its method says so"""
     selection: str = "probit"
     """what the selection equation is"""
     separates: str = "selection"
@@ -319,6 +324,7 @@ class Family:
             "single rho": self.correlation is not None,
             # What every family has that does not say that it lacks it.
             "report": "report" not in self.words.lacking,
+            "programs": "programs" not in self.words.lacking,
             "specification tests": "specification tests" not in self.words.lacking,
             "normal errors": self.shape is None,
         }

@@ -235,7 +235,7 @@ ORDERED = register(
         words=replace(
             REACHED.words,
             effect="An effect on the latent outcome",
-            changes="the latent outcome by its coefficient",
+            changes="the probabilities of the classes by its average marginal effects",
             unit="",
             factor=1.0,
             lacking={

@@ -144,6 +144,13 @@ REACHED = register(
             searches="HeckmanBestSubset and HeckmanProbitBestSubset, of other outcomes",
             weighing="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
             averages="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
+            sources=(
+                "G. De Luca and V. Perotti (2011). Estimation of ordered response models with "
+                "sample selection. Stata Journal 11(2), 213\u2013239.",
+            ),
+            estimation="Maximum likelihood of the Heckman ordered probit: a probit for who is "
+            "selected and an ordered probit of the outcome together, whose errors are correlated "
+            "by rho.",
             only_normality=BINARY.words.only_normality.replace("a binary", "an ordered"),
             lacking={
                 "residuals": "no residuals that could be normal: compare predict_proba with the "
@@ -156,6 +163,7 @@ REACHED = register(
             },
         ),
         error_terms=(RHO,),
+        supports=frozenset(),
         begin=None,
         refit=None,
         naive=naive_at_class,

@@ -24,6 +24,7 @@ from heckmanfa.data.rows import Rows, held
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
+from heckmanfa.inference.class_probabilities import predict_classes
 from heckmanfa.inference.probabilities import predict_with_limits
 from heckmanfa.inference.selection_moves import Product, means_of
 from heckmanfa.inference.typical_rows import SomeRows
@@ -31,7 +32,7 @@ from heckmanfa.plots.people_intervals import Expected, People, Person, Quantity
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.naming import Naming, said_class
 from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, passage
@@ -311,9 +312,11 @@ class _Finder:
             numbers["selection"] = prediction.predict_selection(
                 fit, X, "error", return_interval="confidence", conf_level=CONF_LEVEL
             )
+        by_class = self._by_class(X)
         return [
             replace(
                 person,
+                classes=by_class[place],
                 expected={
                     quantity: Expected(float(values[place]), *map(float, ends[place]))
                     for quantity, (values, ends) in numbers.items()
@@ -321,6 +324,15 @@ class _Finder:
             )
             for place, (_, person) in enumerate(people)
         ]
+
+    def _by_class(self, X: Any) -> list[tuple[tuple[str, float], ...]]:
+        """Return the probability of each class of an ordered outcome for anyone like each row."""
+        whole, outcome = self.evidence.whole, self.evidence.outcome
+        if whole.ordered_classes is None:
+            return [()] * len(X)
+        names = [said_class(outcome, label) for label in whole.ordered_classes]
+        shares = np.exp(np.asarray(predict_classes(_of_numbers(whole), X, "marginal", "error")))
+        return [tuple(zip(names, map(float, row), strict=True)) for row in shares]
 
     def about(self, *, described: bool) -> str:
         """Say what rows these are, and how to read what is expected of them."""

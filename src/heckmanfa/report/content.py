@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from heckmanfa.fit import Fit
+from heckmanfa.report.class_content import cut_blocks
 from heckmanfa.report.reported import Reported
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
@@ -63,11 +64,6 @@ _SOURCES = (
     "153–161.",
     f"heckmanfa {VERSION} (Python package).",
 )
-_PROBIT_SOURCE = (
-    "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles in private "
-    "health insurance: a probit model with sample selection. Journal of Econometrics 17(2), "
-    "229–252."
-)
 
 
 def details_html(reported: Reported, most: int) -> str:
@@ -75,6 +71,7 @@ def details_html(reported: Reported, most: int) -> str:
     folded = [
         ("Rows and columns", reported.rows, True),
         (_coefficients_title(reported.fit), coefficient_blocks(reported), False),
+        ("The cut points between classes", cut_blocks(reported), False),
         (_best_title(reported.fit), best_blocks(reported.evidence), False),
         ("The selection equation", selection_blocks(reported), False),
     ]
@@ -310,7 +307,6 @@ def selection_blocks(reported: Reported) -> list[PageBlock]:
 
 def citation_blocks(reported: Reported) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
-    sources: tuple[str, ...] = _SOURCES
-    if reported.fit.family.has_classes:
-        sources = (*_SOURCES[:-1], _PROBIT_SOURCE, _SOURCES[-1])
+    *first, last = _SOURCES
+    sources = (*first, *reported.fit.family.words.sources, last)
     return [Heading("Cite it"), Notes(sources), Heading("Run it again"), *reported.again]

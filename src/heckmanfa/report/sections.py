@@ -195,12 +195,13 @@ def which_section(reported: Reported, paper: Paper) -> Section:
     if columns:
         title = "The best sets of features, one by one"
         sets = fold(title, "".join(map(figure, columns)), on_paper=False)
-    drawn = "".join(map(figure, chances))
+    classes = paper.shown("class_effects")
+    drawn = "".join(map(figure, [*chances, *classes]))
     inner = "".join(f"<div>{part}</div>" for part in (words, rule, drawn, sets))
     # Beside a picture of few features there is room for the words; many need the whole width.
     across = any(scene.body.is_across for scene in chances)
     inner = f'<div class="pair {"told-over" if across else "told"}">{inner}</div>'
-    tables = _tables([*chances, *columns], paper)
+    tables = _tables([*chances, *columns, *classes], paper)
     return Section(
         "which", "Which features predict", inner if drawn else words + rule + sets, tables
     )
@@ -274,7 +275,7 @@ def trust_section(reported: Reported, paper: Paper) -> Section:
     held, note = paper.scene_of(reported.held_out), reported.held_out_note
     # How rows were held out stands under their picture; why they were not, alone.
     held = [_with_note(scene, note) for scene in held]
-    drawn = [*paper.shown("overlap"), *(paper.shown("residuals") or held)]
+    drawn = [*paper.shown("overlap"), *(paper.shown("residuals", "class_shares") or held)]
     rest = f'<ul class="checks">{items}</ul>{_laid_out(drawn)}{"" if held else _note(note)}'
     rest += _tables(drawn, paper) + _note(reported.without_rows)
     return Section("trust", "How far to trust it", head, rest)

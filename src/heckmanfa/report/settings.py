@@ -36,10 +36,6 @@ _HELD_TWO_STEP = (
     "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
     "that the rho held implies."
 )
-_OF_CLASSES = (
-    "Maximum likelihood of the Heckman probit: a probit for who is selected and a probit of the "
-    "outcome together, whose errors are correlated by rho."
-)
 _CLASSES_OBSERVED = "A probit: no outcome is missing, so there is nothing to correct."
 _OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
 _WEIGHTS = {
@@ -53,7 +49,7 @@ def estimation_words(fit: Fit) -> dict[str, str]:
     classes = fit.family.has_classes
     if fit.probit is None:
         return {"Estimation": _CLASSES_OBSERVED if classes else _OBSERVED}
-    said = {"Estimation": _OF_CLASSES if classes else _METHODS[fit.spec.method]}
+    said = {"Estimation": fit.family.words.estimation or _METHODS[fit.spec.method]}
     if fit.held_rho is not None:
         if fit.spec.method == "two-step":
             said["Estimation"] = _HELD_TWO_STEP
