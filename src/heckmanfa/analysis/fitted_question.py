@@ -114,7 +114,9 @@ class FittedQuestion(Prepared):
         A binary outcome is refitted at some values of rho, so its rows must be few enough. None if
         errors are not normal.
         """
-        if not (self.is_corrected and self.model.fit_.family.can("normal errors")):
+        family = self.model.fit_.family
+        bounded = family.can("normal errors") and family.can("single rho")
+        if not (self.is_corrected and bounded):
             return None
         if self._is_compressed:
             return uncertainty_or_why(self.model.uncertainty_interval)
@@ -134,6 +136,8 @@ class FittedQuestion(Prepared):
         """
         fit = self.model.fit_
         if not self.is_corrected or fit.way.is_average or fit.held_rho is not None:
+            return None
+        if not (self._is_compressed or fit.family.can("refits")):
             return None
         rows = self.loaded
         if self._is_compressed and (rows is None or not fit.spec.errors_differ):

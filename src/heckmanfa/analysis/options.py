@@ -101,6 +101,7 @@ class Options:
         About(
             "Columns that drive selection and must not predict (exclusions).",
             FEATURES,
+            COMPARE,
             brief="Columns that must not predict (exclusions).",
         ),
     ] = ()
@@ -357,7 +358,7 @@ class Options:
             "true and false, and two texts are binary; other numbers are amounts.",
             OUTCOME,
             COMPARE,
-            brief="linear (amounts), binary (two classes) or ordered (ratings).",
+            brief="linear (amounts), binary or ordered (ratings).",
         ),
     ] = None
     positive: Annotated[

@@ -77,8 +77,10 @@ def counted_ordered(
 ) -> Target:
     """Return what an outcome of files is, by its tally, made in a pass over them."""
     counts: Mapping[Any, int]
+    order: Sequence[str] = ()
     if isinstance(counted, TextTally):
         counts = counted.counts
+        order = [label for label in counted.declared or () if label in counts]
     else:
         assert isinstance(counted, NumberTally)
         if counted.few is None:
@@ -89,7 +91,7 @@ def counted_ordered(
             )
         as_label = bool if booleans else numeric_label
         counts = {as_label(value): n for value, n in counted.few.items()}
-    return _target(question, family, Counter(counts), ())
+    return _target(question, family, Counter(counts), order)
 
 
 def _order_of(series: pd.Series[Any]) -> list[str]:
@@ -153,8 +155,8 @@ def _declared(question: Question, labels: Sequence[Label]) -> tuple[Any, ...]:
         texts = [label_of(label) for label in unlisted]
         raise InputError(
             f"{option('classes')}: column {quoted(question.outcome)} does not hold "
-            f"{quoted(absent[0])}{nearest(label_of(absent[0]), texts)}; it holds "
-            f"{quoted_list(list(labels), MOST_CLASSES)}"
+            f"{quoted(absent[0])}; it holds {quoted_list(list(labels), MOST_CLASSES)}"
+            f"{nearest(label_of(absent[0]), texts)}"
         )
     return tuple(listed)
 

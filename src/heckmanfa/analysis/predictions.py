@@ -80,6 +80,8 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
         return None, ""
     if fit.family.has_classes or kind == "expected":
         return "confidence", ""
+    if not fit.family.can("single rho"):
+        return "confidence", ""
     known = fit.way.is_average or not fit.way.is_corrected or abs(fit.rho) < 1
     if kind != "marginal" and not known:
         return None, (

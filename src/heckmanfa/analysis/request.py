@@ -257,6 +257,9 @@ def check_question(question: Question) -> None:
         if value is not None and not abs(value) < 1:
             raise InputError(f"{option(name)} must be a rho inside (-1, 1); got {value:g}")
     _check_models(question)
+    if question.n_terms is not None:
+        # A series that is too long is refused.
+        family_named(question.family.name, question.n_terms)
     if question.rho is not None:
         _check_rho(question)
     if question.errors != "normal":

@@ -79,6 +79,8 @@ _SEARCHES: dict[str, Any] = {
     "rho": None,
     "start": None,
     "method": None,
+    "n_terms": None,
+    "intercept": None,
     "errors": "normal",
     "honest": False,
 }

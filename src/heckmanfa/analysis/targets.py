@@ -130,7 +130,8 @@ def _too_many(name: str, counts: Mapping[str, int]) -> str:
     start = "A binary outcome has two" + (f".{asked} Then " if spelled else ": ")
     return (
         f"{option('outcome')}: column {quoted(name)} holds {len(counts):,} different texts: "
-        f"{_held(counts)}. {start}{ways}; a linear model needs numbers"
+        f"{_held(counts)}. {start}{ways}; a linear model needs numbers, and classes with an order "
+        f"are fitted with {option('outcome_kind', 'ordered')} and {option('classes', [...])}"
     )
 
 

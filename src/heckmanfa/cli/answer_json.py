@@ -78,7 +78,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         ],
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
-        "rho": model.rho_,
+        "rho": getattr(model, "rho_", None),
         "rho_held": model.fit_.held_rho is not None,
         **_scale(analysis),
         "aic": model.aic_,
@@ -86,6 +86,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         **_likelihood(analysis),
         "held_out": _held_out(analysis.held_out),
         **_by_class(analysis),
+        **_series(analysis),
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
@@ -177,6 +178,23 @@ def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
         "transform_ratio": ratio[0],
         "transform_ratio_error": ratio[1],
         "transform_ratio_of": "model" if analysis.ratio_model is analysis.model else "best set",
+    }
+
+
+def _series(analysis: Analysis) -> dict[str, Any]:
+    """What only a series has: its terms, the test of all of them, and its correction."""
+    fit, curve = analysis.model.fit_, analysis.pictures().correction
+    if curve is None or fit.details is None:
+        return {}
+    test = analysis.evidence.judgement.test
+    return {
+        "series": {
+            "terms": curve.n_terms,
+            "left_out_errors": list(fit.details.left_out_errors),
+            "level_rows": fit.details.level_rows,
+            "test": None if test is None else dataclasses.asdict(test),
+            "correction": [dataclasses.asdict(point) for point in curve.points],
+        }
     }
 
 

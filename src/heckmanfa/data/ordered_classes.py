@@ -33,7 +33,7 @@ _FOR_AMOUNTS = instead(
 _HOW_TO_ORDER = instead(
     "pass an ordered category (pandas.Categorical(..., ordered=True), or an Enum of Polars), or "
     f"{option('classes', [...])} with the lowest first",
-    f"list all of them with {option('classes')}, the lowest first",
+    f"list all of them with {option('classes', [...])}, the lowest first",
 )
 MOST_CLASSES = 50
 """an outcome of more labels is an amount, or a name"""

@@ -175,6 +175,10 @@ class FamilyWords:
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
     """what turns an effect into that unit"""
+    test: str = "test of rho = 0"
+    """the test of whether a correction is needed"""
+    law: str = ""
+    """"t", or "series" if none is supposed: the law of its errors; empty if they are normal"""
     sources: tuple[str, ...] = ()
     """what to cite for it, beside Heckman"""
     estimation: str = ""
@@ -268,6 +272,10 @@ class Family:
     """whether there is something to correct only if outcomes are missing"""
     cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
     """covariances that it has, the usual one first"""
+    parameters: frozenset[str] = frozenset()
+    """parameters of its estimator that only it takes"""
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    """parameters of its estimator that it has no use for, and why, in a sentence"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
 

@@ -25,6 +25,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
 from heckmanfa.inference.class_probabilities import predict_classes
+from heckmanfa.inference.expectations import is_known
 from heckmanfa.inference.probabilities import predict_with_limits
 from heckmanfa.inference.selection_moves import Product, means_of
 from heckmanfa.inference.typical_rows import SomeRows
@@ -119,7 +120,7 @@ class _Finder:
         some, fit = self.some, self.evidence.fit
         if some is None:
             return []
-        expected = fit.intercept + some.features @ fit.coef
+        expected = fit.level + some.features @ fit.coef
         some = some.seen_by([expected, self._index(some.features)])
         outcome = said(self.evidence.fit.origin.outcome or self.evidence.outcome)
         people: list[tuple[Floats, Person]] = []
@@ -301,7 +302,7 @@ class _Finder:
             X = pd.DataFrame(X, columns=list(fit.spec.columns.encoded_labels))
         numbers: dict[Quantity, tuple[Floats, Floats]] = {}
         for quantity, kind in _KINDS.items():
-            if kind != "marginal" and fit.probit is None:
+            if (kind != "marginal" and fit.probit is None) or not is_known(fit, kind):
                 continue
             if fit.family.has_classes:
                 _, *found = predict_with_limits(fit, X, kind, "error", CONF_LEVEL)
@@ -353,6 +354,11 @@ class _Finder:
             sentences.append(f"Amounts are means of {said(self.log.of)}, not of its logarithm.")
         elif self.log is not None:
             sentences.append(f"{outcome} is a logarithm, and so is what is expected.")
+        if not is_known(self.fit, "marginal"):
+            sentences.append(
+                "What is expected of anyone, selected or not, needs the intercept, which a series "
+                f"does not identify; {option('intercept', 'at infinity')} does."
+            )
         if self.evidence.judgement.doubt:
             sentences.append(f"Read with care: {self.evidence.judgement.doubt}.")
         return " ".join(sentences)

@@ -30,6 +30,7 @@ from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
+from heckmanfa.plots.series_picture import SeriesCurve
 from heckmanfa.results.assignment_weights import AssignmentWeights, interval_of
 from heckmanfa.results.class_numbers import class_effects_of
 from heckmanfa.results.distribution import distribution_of
@@ -41,6 +42,7 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
+from heckmanfa.results.series_numbers import series_curve_of
 from heckmanfa.text.labels import Labels, in_labels
 
 _OF_ROWS = frozenset(
@@ -138,7 +140,8 @@ class Pictures:
         Those of a binary outcome need its rows, in memory. None if errors are not normal: at
         rho = 0 the equations are then not apart.
         """
-        if not self.evidence.fit.family.can("normal errors"):
+        family = self.evidence.fit.family
+        if not (family.can("normal errors") and family.can("single rho")):
             return None
         if "compressed data" not in self.evidence.fit.family.supports:
             self._needed("over_rho")
@@ -182,6 +185,12 @@ class Pictures:
         if "calibration" not in self.evidence.fit.family.supports:
             return None
         return self._needed("calibration").calibration()
+
+    @cached_property
+    @in_labels
+    def correction(self) -> SeriesCurve | None:
+        """The correction of a series beside that of normal errors; None for other models."""
+        return series_curve_of(self.evidence)
 
     @cached_property
     @in_labels

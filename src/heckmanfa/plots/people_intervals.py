@@ -131,13 +131,15 @@ class People(Picture):
 
     def sentence(self, person: Person) -> str:
         """Say what is expected of a person."""
-        anyone = self.words_of(person.expected["anyone"])
+        first, *rest = self.quantities
+        start = self.words_of(person.expected[first])
+        if first != "anyone":
+            start += f" {self.label_of(first)}"
         others = [
             f"{self.words_of(person.expected[quantity])} {self.label_of(quantity)}"
-            for quantity in self.quantities
-            if quantity != "anyone"
+            for quantity in rest
         ]
-        words = "; ".join([f"{self._what}: {anyone}", *others]) + "."
+        words = "; ".join([f"{self._what}: {start}", *others]) + "."
         if "selection" in person.expected:
             chance = self.words_of(person.expected["selection"], chance=True)
             words += f" {_start(self.label_of('selection'))}: {chance}."
@@ -171,7 +173,7 @@ class People(Picture):
     def _alt(self) -> str:
         start = f"{cut(self._what, 50)} with 95% intervals."
         found = [
-            f"{cut(person.name, 40)}: {self.words_of(person.expected['anyone'])}"
+            f"{cut(person.name, 40)}: {self.words_of(person.expected[self.quantities[0]])}"
             for person in self.people
         ]
         for many in range(len(found), 0, -1):

@@ -208,6 +208,11 @@ def _coefficient_notes(reported: Reported) -> list[str]:
             "rho is the correlation of the errors of both equations. The log-likelihood beside it "
             "is that of rho = 0: of the naive probit and the selection equation apart."
         )
+    elif reported.is_corrected and not fit.family.has_imr:
+        notes.append(
+            f"{fit.dependence_terms[0]} to {fit.dependence_terms[-1]} are the constant and the "
+            "coefficients of the series in the selection index, which stands in place of lambda."
+        )
     elif reported.is_corrected:
         notes.append(
             f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "

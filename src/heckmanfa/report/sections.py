@@ -248,7 +248,7 @@ def matter_section(reported: Reported, paper: Paper) -> Section:
     )
     rho = paper.pictures.known("rho")
     words += _note("" if rho is None else rho.one_number)
-    drawn = paper.shown("rho", "imr", "over_rho")
+    drawn = paper.shown("rho", "imr", "correction", "over_rho")
     tables = _tables(drawn, paper)
     assumed = None if "slider" in paper.without else paper.pictures.known("over_rho")
     assert assumed is None or isinstance(assumed, OverRho)

@@ -77,6 +77,8 @@ def why_robust(fit: Fit, *, asked: bool) -> str:
     if asked:
         return ""
     sampling = fit.spec.weight_kind == "sampling"
+    if not sampling and fit.family.cov_types[0] == "robust":
+        return ", as errors need not have one variance"
     return ", as sampling weights need" if sampling else ", the default of an average by two steps"
 
 
