@@ -185,6 +185,8 @@ def _in_table(fact: Fact, fitted: FittedQuestion) -> Fact:
 
 def _specification(fitted: FittedQuestion, missed: _Missed) -> list[Fact]:
     """Test what the model assumes, where its rows are in memory."""
+    if not fitted.model.fit_.family.can("specification tests"):
+        return []
     loaded, refitted = fitted.loaded, fitted.model.fit_.family.has_classes
     n_tests = _N_CLASS_TESTS if refitted else _N_TESTS
     if loaded is None:

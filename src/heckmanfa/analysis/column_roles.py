@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.analysis.ordered_targets import counted_ordered, read_ordered
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.targets import (
     AS_AMOUNTS,
@@ -57,8 +58,18 @@ _SHORT = 30
 _FEW_WORDS, _FEW_LEVELS = 3, 20
 
 
-def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Target]:
-    """Return the outcome, and what it is; a missing one is NaN, and two classes are 0 and 1."""
+def read_outcome(
+    question: Question, series: pd.Series[Any], selected: Mask | None = None
+) -> tuple[Floats, Target]:
+    """Return the outcome, and what it is; a missing one is NaN, and classes are numbered from 0.
+
+    Of rows that are not ``selected``, if that is given, the classes say nothing.
+    """
+    asked = question.asked_family
+    if asked is not None and asked.is_ordered:
+        outcome, target = read_ordered(question, asked, series, selected)
+        _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
+        return outcome, target
     name, booleans = question.outcome, bool(pd.api.types.is_bool_dtype(series))
     if not is_plain_number(series) and time_in(series) is None:
         booleans = pd.api.types.infer_dtype(series, skipna=True) == "boolean"
@@ -192,6 +203,11 @@ def _text_of(role: str, name: str, bad: Mapping[str, int], numbers: NotNumbers) 
 
 def counted_target(question: Question, counted: Tally, *, booleans: bool) -> Target:
     """Return what the outcome is, by its tally, made in a pass over files."""
+    asked = question.asked_family
+    if asked is not None and asked.is_ordered:
+        n_given = counted.n_given if isinstance(counted, TextTally) else counted.n + counted.gaps
+        _check_gaps(question, counted.gaps, n_given)
+        return counted_ordered(question, asked, counted, booleans=booleans)
     if isinstance(counted, TextTally):
         if _may_be_classes(question, counted.counts) and not counted.more:
             _check_gaps(question, counted.gaps, counted.n_given)

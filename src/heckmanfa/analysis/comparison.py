@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from heckmanfa.analysis.method_scores import (
     AMOUNTS,
     CLASSES,
+    ORDERED_CLASSES,
     HeldFold,
     Measure,
     MethodVerdict,
@@ -25,6 +26,7 @@ from heckmanfa.analysis.model_classes import class_named
 from heckmanfa.analysis.outcome_models import OUTCOME_MODELS, USUAL_KIND
 from heckmanfa.analysis.prepared import EXTRACTIONS
 from heckmanfa.data.arrays import Floats, is_dask
+from heckmanfa.data.ordered_classes import OrderedClasses
 from heckmanfa.data.row_labels import match_rows
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
@@ -48,6 +50,17 @@ from heckmanfa.text.wording import CRITERIA, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class AtZero(BaseEstimator):
+    """A selection model with rho held at zero: its equations are then apart."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: pd.DataFrame, y: Floats, **passed: Any) -> Any:
+        """Return the model, fitted to all rows."""
+        return clone(self.model).set_params(rho=0.0).fit(X, y, **passed)
 
 
 class Uncorrected(BaseEstimator):
@@ -141,13 +154,15 @@ def methods(
     on_separation: OnProblem = "error",
     family: Family | None = None,
     equations: Mapping[str, Any] | None = None,
+    predicting: Sequence[Any] | None = None,
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
     left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. The
     ``family`` of the outcome says which methods there are. The best subset and the averages take
-    ``equations``: ``search_in``, ``selection_always`` and ``selection_never``.
+    ``equations``: ``search_in``, ``selection_always`` and ``selection_never``. Only the columns
+    ``predicting`` may predict; None is all, and leaves out the series, which needs an exclusion.
     """
     family = family or family_named(USUAL_KIND)
     estimators = OUTCOME_MODELS[family.name].estimators
@@ -158,6 +173,8 @@ def methods(
     compared: dict[str, Any] = {}
     if family.has_classes:
         compared[family.words.naive_short] = Uncorrected(made["none"](on_collinear="drop"))
+    elif family.is_ordered:
+        compared[family.words.naive_short] = AtZero(made["none"](**common))
     else:
         compared["naive OLS"] = NaiveOLS(on_collinear="drop")
         compared["IPW"] = InverseProbabilityWeighted(**common)
@@ -169,18 +186,26 @@ def methods(
     if "errors" in OUTCOME_MODELS[family.name].has:
         heavy = made["none"](method="ml", errors="t", **common)
         compared["ML with t errors, all features"] = heavy
+        if predicting is not None:
+            compared["series, all features"] = made["none"](method="series", **common)
     if "lasso" in made and not feature_groups:
         compared["Heckman lasso"] = made["lasso"](**common)
     for search, name in _TRAINED.items():
         if search in made:
             compared[name] = made[search](EXTRACTIONS[search], random_state=seed, **groups)
-    compared["best subset"] = made["best-subset"](**either)
-    for weights in ("aic", "bic"):
+    if "best-subset" in made:
+        compared["best subset"] = made["best-subset"](**either)
+    for weights in ("aic", "bic") if "average" in made else ():
         compared[f"average by {CRITERIA[weights]}"] = made["average"](weights, **either)
     if ru is None:
         ru = importlib.util.find_spec("torch") is not None
-    if ru and not family.has_classes:
+    if ru and not family.reads_labels:
         compared["RU"] = RURegressor(random_state=seed)
+    if predicting is None:
+        return compared
+    for estimator in compared.values():
+        own = estimator.get_params(deep=False).get("model", estimator)
+        own.set_params(prediction_features=list(predicting))
     return compared
 
 
@@ -203,6 +228,8 @@ class _FoldedRows:
     """the repeat, the rows to fit and the held-out rows of each fold"""
     n_folds: int
     n_repeats: int
+    n_classes: int = 0
+    """of an ordered outcome, which the rows have as codes from 0"""
 
     def fit(self, estimator: Any, chosen: Any = slice(None)) -> _Fitted:
         """Fit a clone to all rows, or to some of them."""
@@ -228,11 +255,21 @@ class _FoldedRows:
         test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
         weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
         kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
-        if hasattr(model, "predict_proba"):
+        if self.n_classes:
+            predicted = _every_class(model, self.X.iloc[test], self.n_classes)
+        elif hasattr(model, "predict_proba"):
             predicted = np.asarray(model.predict_proba(self.X.iloc[test], **kind))[:, 1]
         else:
             predicted = np.asarray(model.predict(self.X.iloc[test], **kind))
         return HeldFold(repeat, rows.outcome[test], predicted, weight)
+
+
+def _every_class(model: Any, X: pd.DataFrame, n_classes: int) -> Floats:
+    """Return the probability of every class given selection; zero if a fit did not have it."""
+    known = np.asarray(model.predict_proba(X, kind="selected"))
+    predicted = np.zeros((len(X), n_classes))
+    predicted[:, np.asarray(model.classes_, dtype=np.intp)] = known
+    return predicted
 
 
 def compare_methods(
@@ -246,6 +283,7 @@ def compare_methods(
     search_in: SearchIn = "prediction",
     selection_always: Any = (),
     selection_never: Any = (),
+    never: Sequence[Any] = (),
     n_folds: int = 5,
     n_repeats: int = 3,
     random_state: int = 0,
@@ -258,13 +296,17 @@ def compare_methods(
     X : DataFrame
     y, selected, sample_weight
         As in `Heckman.fit`; weights are frequencies.
-    outcome_kind : {"linear", "binary"}
-        Whether outcomes are amounts, or two classes as in `HeckmanProbit.fit`.
+    outcome_kind : {"linear", "binary", "ordered"}
+        Whether outcomes are amounts, two classes as in `HeckmanProbit.fit`, or ordered classes as
+        in `HeckmanOrdered.fit`.
     estimators : dict, optional
         Estimators by name; by default, all methods of the package.
     search_in, selection_always, selection_never
         As in `HeckmanAverage`, for the best subset and the averages of the package. Estimators
         that are given have their own.
+    never : sequence, optional
+        Columns of X that drive selection and must not predict, for the methods of the package. The
+        series, which needs one, is compared only if there is any.
     n_folds, n_repeats : int
         Each repeat is another partition into folds.
     say : callable, optional
@@ -280,14 +322,15 @@ def compare_methods(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
     family, own = family_named(outcome_kind), estimators is None
-    rows = _read(X, y, selected, sample_weight, has_classes=family.has_classes)
+    rows = _read(X, y, selected, sample_weight, family)
     if estimators is None:
         equations = {
             "search_in": search_in,
             "selection_always": selection_always,
             "selection_never": selection_never,
         }
-        estimators = methods(seed=random_state, family=family, equations=equations)
+        may = [name for name in X.columns if name not in {*never}] if len(never) else None
+        estimators = methods(seed=random_state, family=family, equations=equations, predicting=may)
     elif search_in != "prediction":
         raise InputError(
             "search_in is for the methods of the package: set it in the estimators that are given"
@@ -302,7 +345,8 @@ def compare_methods(
             n_folds, shuffle=True, random_state=random_state + repeat
         ).split(X, rows.outcome, selected=rows.status.selected)
     ]
-    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats)
+    n_classes = len(rows.classes or ()) if family.is_ordered else 0
+    folded = _FoldedRows(X, rows, splits, n_folds, n_repeats, n_classes)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
         name: folded.fit(estimator)
@@ -322,6 +366,8 @@ def _compare(
 ) -> Comparison:
     """Judge every method by its folds; ``wholes`` are the selection models, fitted to all rows."""
     measure = CLASSES if family.has_classes else AMOUNTS
+    if family.is_ordered:
+        measure = ORDERED_CLASSES
     records: list[dict[str, Any]] = []
     fitted, errors = {}, {}
     for name, estimator in estimators.items():
@@ -330,7 +376,9 @@ def _compare(
         model = whole.model
         records.append({"method": name, "seconds": whole.seconds, "note": str(whole.error or "")})
         if model is not None:
-            fitted[name], rho = model, getattr(model, "rho_", np.nan)
+            # What is not a selection model corrects for nothing.
+            fitted[name] = model
+            rho = getattr(model, "rho_", np.nan) if name in wholes else np.nan
             held = [folded.held(estimator, *split) for split in folded.splits]
             errors[name], judged = measure.judge(held, folded.n_repeats)
             records[-1] |= {"n_features": len(model.prediction_features_), "rho": rho, **judged}
@@ -362,7 +410,7 @@ def _table(records: list[dict[str, Any]], verdict: MethodVerdict, measure: Measu
 
 
 def _read(
-    X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, *, has_classes: bool
+    X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, family: Family
 ) -> DecidedRows:
     arguments = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in arguments.items():
@@ -372,7 +420,8 @@ def _read(
                 f"{type(values).__name__}: call {name}.compute() first"
             )
     match_rows(arguments)
-    rows = read_rows(y, len(X), selected, sample_weight, binary=has_classes)
+    learn = OrderedClasses().of if family.is_ordered else None
+    rows = read_rows(y, len(X), selected, sample_weight, binary=family.has_classes, learn=learn)
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
         check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)

@@ -70,7 +70,8 @@ class FittedQuestion(Prepared):
     @in_labels
     def evidence(self) -> Evidence:
         """The numbers behind the answer: chances, roles and effects of the table's columns."""
-        evidence = evidence_of(self.model.fit_, self._naming, never=self._never)
+        place = None if self.target.classes is None else self.target.place
+        evidence = evidence_of(self.model.fit_, self._naming, never=self._never, place=place)
         if not any(code.is_outcome for code in self.suspicions):
             return evidence
         why = f"{said(self.question.outcome)} has values that look like codes for missing"
@@ -113,7 +114,9 @@ class FittedQuestion(Prepared):
         A binary outcome is refitted at some values of rho, so its rows must be few enough. None if
         errors are not normal.
         """
-        if not (self.is_corrected and self.model.fit_.family.can("normal errors")):
+        family = self.model.fit_.family
+        bounded = family.can("normal errors") and family.can("single rho")
+        if not (self.is_corrected and bounded):
             return None
         if self._is_compressed:
             return uncertainty_or_why(self.model.uncertainty_interval)
@@ -133,6 +136,8 @@ class FittedQuestion(Prepared):
         """
         fit = self.model.fit_
         if not self.is_corrected or fit.way.is_average or fit.held_rho is not None:
+            return None
+        if not (self._is_compressed or fit.family.can("refits")):
             return None
         rows = self.loaded
         if self._is_compressed and (rows is None or not fit.spec.errors_differ):

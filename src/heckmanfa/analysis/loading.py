@@ -265,9 +265,9 @@ def _encode(
     read = blanked(question, table, names, columns)
     frame, counts = read.frame, table.blanked | read.counts
     notes = notes_on_codes(question.na_values, columns, counts)
-    outcome, target = read_outcome(question, frame[question.outcome])
-    question = question_of_family(question, target.family)
     selected, weight, groups = read_roles(question, frame)
+    outcome, target = read_outcome(question, frame[question.outcome], selected)
+    question = question_of_family(question, target.family)
     tell(f"encoding {len(names)} columns")
     encoding, X = learn(question, frame, names, columns, untyped=table.untyped)
     if question.dates is not None and not encoding.dates:
@@ -279,7 +279,7 @@ def _encode(
         percent=tuple(name for name in encoding.sources if name in table.percent),
         money={name: table.money[name] for name in encoding.sources if name in table.money},
     )
-    suspicions, coded = find_codes(question, encoding, X, outcome)
+    suspicions, coded = find_codes(question, encoding, X, target.amounts(outcome))
     totals = find_total_rows(table.frame)
     gaps = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~gaps.any(axis=1))

@@ -25,6 +25,7 @@ class HeldFold:
     repeat: int
     outcome: Floats
     predicted: Floats
+    """amounts or the probability of the positive class, (n,), or of J ordered classes, (n, J)"""
     weight: Floats
 
 
@@ -100,6 +101,33 @@ def _of_classes(folds: Sequence[HeldFold]) -> tuple[float, ...]:
     )
 
 
+def _ranked(predicted: Floats, outcome: Floats, weight: Floats) -> float:
+    """Return the ranked probability score: squared errors of the chances of at most each class."""
+    below = np.cumsum(predicted, axis=1)[:, :-1]
+    happened = outcome[:, None] <= np.arange(below.shape[1])
+    return float(np.average(np.sum((below - happened) ** 2, axis=1), weights=weight))
+
+
+def _ranked_error(fold: HeldFold) -> float:
+    return _ranked(fold.predicted, fold.outcome, fold.weight)
+
+
+def _of_ordered(folds: Sequence[HeldFold]) -> tuple[float, ...]:
+    """Return ranked probability score, accuracy and log loss of all rows of a repeat."""
+    predicted, outcome, weight = (
+        np.concatenate([getattr(fold, name) for fold in folds])
+        for name in ("predicted", "outcome", "weight")
+    )
+    right = np.argmax(predicted, axis=1) == outcome
+    likely = predicted[np.arange(len(outcome)), outcome.astype(np.intp)]
+    losses = -np.log(np.maximum(likely, float(np.finfo(np.float64).eps)))
+    return (
+        _ranked(predicted, outcome, weight),
+        float(np.average(right, weights=weight)),
+        float(np.average(losses, weights=weight)),
+    )
+
+
 AMOUNTS = Measure(
     error="held-out error",
     columns=("mse", "r2"),
@@ -130,6 +158,24 @@ CLASSES = Measure(
     ),
 )
 """of a binary outcome"""
+
+
+ORDERED_CLASSES = Measure(
+    error="held-out ranked probability score",
+    columns=("rps", "accuracy", "log_loss"),
+    titles=("RPS", "accuracy", "log loss"),
+    errors=_ranked_error,
+    scores=_of_ordered,
+    caution=(
+        "These scores are of rows whose outcome is observed: how well probabilities given "
+        "selection fit their classes. If outcomes are missing not at random, they say nothing "
+        "about the others: a method whose probabilities are wrong for everyone can be the best "
+        "for the selected. An ordered probit of the rows with an outcome alone is made for "
+        "exactly this measure, and a selection model is not. Do not choose a method by this table "
+        "alone."
+    ),
+)
+"""of an ordered outcome"""
 
 
 _ROUNDING = 1e-12

@@ -67,7 +67,7 @@ PARTS = {
     "LinearDetails": "heckmanfa.fit.linear",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
-    "OrderedOutcome": "heckmanfa.fit.ordered",
+    "OrderedOutcome": "heckmanfa.fit.ordered_cut",
     "Origin": "heckmanfa.fit.fitted",
     "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
@@ -214,7 +214,8 @@ Moments: columns @K >k; n_features =K; factor [k + 3, k + 3]; factor_delta [k + 
     index_range ~
 Network: centre [j]; scale [j]; weights [64, j] [64] [64, 64] [64] [1, 64] [1]
 OrderedOutcome: class_counts; independent_log_likelihood ~; naive_coef [z] ~;
-    naive_steps [c] ~
+    naive_steps [c] ~; naive_covariance [v, v] ~; mean_slopes [2, g] ~;
+    mean_slope_gradients [2, g, z] ~
 Origin: classes -
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];

@@ -27,6 +27,7 @@ from heckmanfa.analysis.option_help import (
 from heckmanfa.text.option_types import (
     Criterion,
     Errors,
+    InterceptAt,
     Method,
     Missing,
     OnProblem,
@@ -120,8 +121,7 @@ class Options:
     select_only: Annotated[
         Names,
         About(
-            "Columns that drive selection, or treatment, and must not predict (exclusions). "
-            "compare has it for treatments.",
+            "Columns that drive selection, or treatment, and must not predict (exclusions).",
             FEATURES,
             COMPARE,
             brief="Columns that must not predict (exclusions).",
@@ -175,9 +175,26 @@ class Options:
     method: Annotated[
         Method | None,
         About(
-            "two-step (unless given) or ml; a binary outcome is fitted by ml.",
+            "two-step (unless given), ml, or series (Newey: slopes that need no normal errors), "
+            "with features that are given; classes are fitted by ml.",
             MODEL,
-            brief="two-step or ml.",
+            brief="two-step, ml or series.",
+        ),
+    ] = None
+    n_terms: Annotated[
+        int | None,
+        About(
+            "With --method series: its number of terms; cross-validation chooses it unless given.",
+            MODEL,
+            least=1,
+        ),
+    ] = None
+    intercept: Annotated[
+        InterceptAt | None,
+        About(
+            'With --method series: "at infinity" identifies the intercept by the rows that are '
+            "almost surely selected. Unless given, it is not identified.",
+            MODEL,
         ),
     ] = None
     regimes: Annotated[
@@ -371,24 +388,35 @@ class Options:
     outcome_kind: Annotated[
         str | None,
         About(
-            "linear (amounts) or binary (two classes: a Heckman probit of the probability of one "
-            "of them). Unless given, 0 and 1, true and false, and two texts are binary; other "
-            "numbers are amounts.",
+            "linear (amounts), binary (two classes: a Heckman probit of the probability of one of "
+            "them) or ordered (classes with an order, such as ratings). Unless given, 0 and 1, "
+            "true and false, and two texts are binary; other numbers are amounts.",
             OUTCOME,
             COMPARE,
-            brief="linear (amounts) or binary (two classes).",
+            brief="linear (amounts), binary or ordered (ratings).",
         ),
     ] = None
     positive: Annotated[
         str | float | None,
         About(
             "Class of a binary outcome whose probability is modelled (unless given: 1, true, yes, "
-            "or the second in order).",
+            "or the second in order); of an ordered one, the class that effects are on the "
+            "probability of reaching: this class or a higher one (unless given, the highest).",
             OUTCOME,
             COMPARE,
             brief="Class whose probability is modelled.",
         ),
     ] = None
+    classes: Annotated[
+        Names,
+        About(
+            "All classes of an ordered outcome, separated by commas, the lowest first; numbers and "
+            "ordered categories of typed files know their order.",
+            OUTCOME,
+            COMPARE,
+            brief="Classes of an ordered outcome, the lowest first.",
+        ),
+    ] = ()
     outcome_transform: Annotated[
         OutcomeTransform | None,
         About(

@@ -13,9 +13,12 @@ from typing import Any, get_args
 from heckmanfa.text.option_types import Criterion, Search
 from heckmanfa.text.option_words import option
 
-# Options of searches, and of any model of an outcome that only selected rows have.
+# Options of any model of an outcome that only selected rows have; of those with a rho; of searches;
+# and of models whose features can be searched for.
+_OF_SELECTION = frozenset({"selected", "profile", "step"})
+_OF_RHO = _OF_SELECTION | {"rho", "start"}
 _OF_SEARCHES = frozenset({"always", "honest", "search_in", "selection_always", "selection_never"})
-_OF_SELECTION = _OF_SEARCHES | {"selected", "profile", "rho", "start", "step"}
+_OF_SEARCH = _OF_RHO | _OF_SEARCHES
 _OF_TREATMENT = frozenset({"model", "treated", "regimes", "by", "profile", "log_outcome"})
 _TREATED = {"treated": "the column of 0 and 1 that says who is treated"}
 
@@ -32,6 +35,10 @@ class OutcomeModel:
     """options of a question that it has and some other kind lacks"""
     asked: Mapping[str, str] = field(default_factory=dict)
     """options that ask for it; empty if its name as the outcome kind does"""
+    outcome: str = ""
+    """the kind of outcome that it is fitted to; empty if its name is that kind"""
+    decides: bool = False
+    """whether the outcome may decide for it, where no option does"""
     plural: str = ""
     """what it is fitted to, in messages; by default "outcomes" after its name"""
     needs: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +61,8 @@ OUTCOME_MODELS = {
             "lasso": "HeckmanLasso",
             "none": "Heckman",
         },
-        has=_OF_SELECTION | {"rho_range", "outcome_transform", "log_outcome", "errors"},
+        has=_OF_SEARCH | {"rho_range", "outcome_transform", "log_outcome", "errors"},
+        decides=True,
     ),
     "binary": OutcomeModel(
         {
@@ -63,7 +71,19 @@ OUTCOME_MODELS = {
             "none": "HeckmanProbit",
         },
         criteria=("bic", "ebic", "aic"),
-        has=_OF_SELECTION | {"positive"},
+        has=_OF_SEARCH | {"positive"},
+        decides=True,
+    ),
+    "ordered": OutcomeModel(
+        {"none": "HeckmanOrdered"}, criteria=(), has=_OF_RHO | {"positive", "classes"}
+    ),
+    "series": OutcomeModel(
+        {"none": "Heckman"},
+        criteria=(),
+        has=_OF_SELECTION | {"log_outcome", "n_terms", "intercept"},
+        asked={"method": "series"},
+        outcome="linear",
+        plural="outcomes with a series",
     ),
     "treatment": OutcomeModel(
         {"none": "TreatmentModel"},
@@ -92,10 +112,19 @@ def asking(kind: str) -> Mapping[str, str]:
     return OUTCOME_MODELS[kind].asked or {"outcome_kind": kind}
 
 
+def outcome_of(kind: str) -> str:
+    """Return the kind of outcome that a kind of model is fitted to, as options name it."""
+    return OUTCOME_MODELS[kind].outcome or kind
+
+
 def asked_kind(asked: Any) -> str | None:
     """Return the kind that options ask for; None if that is left to the outcome."""
-    # Of several, the one that needs most options.
-    return max(_all_asked(asked), key=lambda kind: len(asking(kind)), default=None)
+    # Of several, the one that needs most options, and more than the kind of outcome.
+    return max(
+        _all_asked(asked),
+        key=lambda kind: (len(asking(kind)), "outcome_kind" not in asking(kind)),
+        default=None,
+    )
 
 
 def _all_asked(asked: Any) -> list[str]:
@@ -111,7 +140,10 @@ def rival_kinds(asked: Any) -> tuple[str, str] | None:
     """Return two kinds that options ask for at once, though no model is of both; usually none."""
     kind = asked_kind(asked)
     for other in _all_asked(asked):
-        if kind is not None and not asking(other).items() <= asking(kind).items():
+        if kind is None or asking(other).items() <= asking(kind).items():
+            continue
+        # A model of its own may ask for an outcome of its kind as well.
+        if asking(other) != {"outcome_kind": outcome_of(kind)}:
             return kind, other
     return None
 
@@ -121,12 +153,7 @@ def possible_kinds(asked: Any) -> list[str]:
     kind = asked_kind(asked)
     if kind is not None:
         return [kind]
-    return [
-        kind
-        for kind in OUTCOME_MODELS
-        # An outcome tells its own kind alone.
-        if {*asking(kind)} == {"outcome_kind"} and asked.outcome_kind in (None, kind)
-    ]
+    return [kind for kind, models in OUTCOME_MODELS.items() if models.decides]
 
 
 def words_asking(name: str) -> list[str]:
@@ -140,6 +167,14 @@ def as_kind(kind: str, instead_of: str = USUAL_KIND) -> str:
     before = {**asking(instead_of), "outcome_kind": ""}
     wanted = asking(kind).items()
     return " and ".join(option(name, value) for name, value in wanted if before.get(name) != value)
+
+
+def changed_to(kind: str, instead_of: str) -> str:
+    """Say how to ask for a kind in place of another, in an imperative."""
+    drop = [option(*each) for each in asking(instead_of).items() if each[0] not in asking(kind)]
+    if drop and outcome_of(instead_of) == kind:
+        return f"leave out {' and '.join(drop)}"
+    return f"pass {as_kind(kind, instead_of)}"
 
 
 def called(kind: str) -> str:

@@ -23,11 +23,12 @@ from heckmanfa.analysis.treatment_requests import (
 )
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding, Unknown
-from heckmanfa.data.columns.values import to_numbers
+from heckmanfa.data.columns.values import label_of, to_numbers
 from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.estimators.fitting import encoded_model
 from heckmanfa.fit import Fit
+from heckmanfa.inference.class_probabilities import check_class_kind
 from heckmanfa.inference.log_means import check_scale
 from heckmanfa.inference.prediction import check_interval, check_kind, extrapolates
 from heckmanfa.inference.probabilities import predict_probability
@@ -92,7 +93,11 @@ def usual_interval(model: Any, request: Request) -> tuple[str | None, str]:
     if not hasattr(model, "predict_selection"):
         return None, f"No interval is given: {type(model).__name__} has none."
     fit = model.fit_
+    if fit.family.is_ordered:
+        return None, ""
     if fit.family.has_classes or kind == "expected":
+        return "confidence", ""
+    if not fit.family.can("single rho"):
         return "confidence", ""
     known = fit.way.is_average or not fit.way.is_corrected or abs(fit.rho) < 1
     if kind != "marginal" and not known:
@@ -121,10 +126,13 @@ def check_model(model: Any, request: Request) -> None:
     if kind == "selection":
         return
     if model.fit_.family.is_ordered:
-        raise InputError(
-            f"predictions of {type(model).__name__} are not written to files: classes have a "
-            "probability each. Read the rows and use predict_proba, or kind 'selection'"
-        )
+        check_class_kind(model.fit_, kind)
+        if interval is not None or scale != "response":
+            raise InputError(
+                "probabilities of ordered classes have no intervals and no scale: leave out "
+                f"{option('return_interval' if interval is not None else 'scale')}"
+            )
+        return
     if model.fit_.family.has_classes:
         if kind == "expected":
             raise InputError(
@@ -176,8 +184,14 @@ _GIVEN = {
 
 def probability_words(fit: Fit | None, outcome: str, kind: str) -> str:
     """Say which class the column of probabilities is about; empty if there is no such column."""
-    if fit is None or not fit.family.has_classes or kind == "selection":
+    if fit is None or not fit.family.reads_labels or kind == "selection":
         return ""
+    if fit.ordered_classes is not None:
+        columns = [class_column(kind, label) for label in fit.ordered_classes]
+        return (
+            f"{columns[0]} to {columns[-1]} are the probabilities of the classes of "
+            f"{shown(outcome)}, {_GIVEN[kind]}; predicted_{kind} is the likeliest class."
+        )
     about = EffectWords.of(fit, outcome).target
     if kind == "joint":
         return f"probability_joint is {about} and that the row is selected."
@@ -191,6 +205,17 @@ def _has_classes(model: Any, kind: str) -> bool:
     """Whether predictions are classes and their probabilities."""
     selects = kind != "selection" and hasattr(model, "predict_selection")
     return selects and model.fit_.family.has_classes
+
+
+def class_column(kind: str, label: Any) -> str:
+    """Return the name of the column with the probability of an ordered class."""
+    return f"probability_{kind}_{label_of(label)}"
+
+
+def _ordered(model: Any, kind: str) -> Sequence[Any]:
+    """Return the classes whose probabilities are predicted; empty unless they are ordered."""
+    selects = kind != "selection" and hasattr(model, "predict_selection")
+    return (model.fit_.ordered_classes or ()) if selects else ()
 
 
 def _class_type(labels: Sequence[Any]) -> str:
@@ -212,15 +237,20 @@ def prediction_columns(model: Any, request: Request) -> dict[str, str]:
 
     First comes ``predicted_<kind>``, NaN where a feature is missing, and with an interval ``low``
     and ``high``. For an outcome of two classes, ``probability_<kind>`` of the positive class comes
-    first, the interval is that of the probability, and ``predicted_<kind>`` is the class. With
+    first, the interval is that of the probability, and ``predicted_<kind>`` is the class. For
+    ordered classes, ``probability_<kind>_<class>`` of each comes first, then the likeliest. With
     ``extrapolation``, ``extrapolates`` says whether a row's selection index lies outside the range
     of the fit's selected rows; a model without a selection equation has no such column.
     """
     kind, has_classes = request.kind, _has_classes(model, request.kind)
     name = f"{'probability' if has_classes else 'predicted'}_{kind}"
     columns = {column_of(request) if is_treatment(model) else name: "float64"}
+    ordered = _ordered(model, kind)
     if request.interval is not None:
         columns |= {"low": "float64", "high": "float64"}
+    if ordered:
+        columns = {class_column(kind, label): "float64" for label in ordered}
+        columns[f"predicted_{kind}"] = _class_type(ordered)
     if has_classes and kind != "joint":
         columns[f"predicted_{kind}"] = _class_type(model.fit_.classes)
     return columns | (
@@ -260,6 +290,11 @@ def predict_table(
     values, ends = (made, None) if request.interval is None else made
     columns = [values] if ends is None else [values, ends[:, 0], ends[:, 1]]
     types = prediction_columns(model, request)
+    ordered = _ordered(model, kind)
+    if ordered:
+        unknown = np.isnan(values).any(axis=1)
+        codes = np.where(unknown, len(ordered), np.argmax(values, axis=1))
+        columns = [*values.T, np.array([*ordered, None], dtype=object)[codes]]
     if f"predicted_{kind}" in types and _has_classes(model, kind):
         # The last label is for rows without a probability.
         codes = np.where(np.isnan(values), 2, values > 0.5)
@@ -288,6 +323,8 @@ def _predict(model: Any, X: pd.DataFrame, request: Request) -> Any:
         return predict_of_treatment(model, X, request)
     if not hasattr(model, "predict_selection"):
         return model.predict(X, missing="nan", **rule)
+    if _ordered(model, kind):
+        return np.asarray(model.predict_proba(X, kind=kind, missing="nan", **rule))
     if _has_classes(model, kind):
         fit = model.fit_.reading(request.unknown)
         if kind != "joint":

@@ -389,6 +389,8 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "feature_groups": groups or None,
         "method": question.estimated,
         "errors": question.errors,
+        "n_terms": question.n_terms,
+        "intercept": question.intercept,
         "outcome_transform": question.outcome_transform,
         "rho": question.rho,
         "rho_range": question.rho_range,

@@ -16,10 +16,11 @@ from heckmanfa.analysis.outcome_models import (
     OUTCOME_MODELS,
     USUAL_KIND,
     OutcomeModel,
-    as_kind,
     asked_kind,
     asking,
     called,
+    changed_to,
+    outcome_of,
     possible_kinds,
     rival_kinds,
     words_asking,
@@ -275,12 +276,9 @@ def check_question(question: Question) -> None:
     _check_rivals(question)
     _check_models(question)
     _check_needs(question)
-    if question.method == "series":
-        raise InputError(
-            f"answers about a table rest on rho, which {option('method', 'series')} does not "
-            "have: fit heckmanfa.Heckman(method='series') in Python, with the features named, "
-            "and read its summary()"
-        )
+    if question.n_terms is not None:
+        # A series that is too long is refused.
+        family_named(question.family.name, question.n_terms)
     if question.rho is not None:
         _check_rho(question)
     if question.errors != "normal":
@@ -391,6 +389,12 @@ def _check_start(question: Question) -> None:
 def _check_models(question: Question) -> None:
     """Refuse options and values that the estimators of the kind of outcome do not have."""
     kinds, known = possible_kinds(question), question.asked_family is not None
+    if known and question.outcome_kind not in (None, outcome_of(kinds[0])):
+        how = " and ".join(option(*each) for each in asking(kinds[0]).items())
+        raise InputError(
+            f"{how} is for {outcome_of(kinds[0])} outcomes: leave out "
+            f"{option('outcome_kind', question.outcome_kind)}"
+        )
     some = {name for models in OUTCOME_MODELS.values() for name in models.has}
     for choice in OPTIONS.values():
         name, value = choice.name, getattr(question, choice.name)
@@ -406,16 +410,8 @@ def _check_models(question: Question) -> None:
         fitted = f": {called(kinds[0])} are fitted by a {model}{only}" if known else ""
         raise InputError(
             f"{option(name, value if words else None)} is for {listed([*those])}"
-            f"{fitted}. Leave it out, or {_change_to(others[0], kinds[0])}"
+            f"{fitted}. Leave it out, or {changed_to(others[0], kinds[0])}"
         )
-
-
-def _change_to(kind: str, before: str) -> str:
-    """Say how to ask for another kind of outcome."""
-    surplus = [name for name in asking(before) if name not in (*asking(kind), "outcome_kind")]
-    if surplus:
-        return f"leave out {option(surplus[0], asking(before)[surplus[0]])}"
-    return f"pass {as_kind(kind, before)}"
 
 
 def _takes(kind: str, name: str, value: Any) -> bool:
@@ -437,7 +433,8 @@ def _words(kind: str, name: str) -> Sequence[str]:
 
 def question_of_family(question: Question, family: Family) -> Question:
     """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
-    known = replace(question, **asking(family.name))
+    asked = asking(family.name)
+    known: Question = replace(question, **asked)
     check_question(known)
     return question if family.name == USUAL_KIND else known
 

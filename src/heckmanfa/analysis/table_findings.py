@@ -79,6 +79,8 @@ _SEARCHES: dict[str, Any] = {
     "rho": None,
     "start": None,
     "method": None,
+    "n_terms": None,
+    "intercept": None,
     "errors": "normal",
     "honest": False,
 }
@@ -356,8 +358,8 @@ class Walk:
                 named = (column.column,)
                 self.add(Finding("codes_as_amounts", "caution", words, do, named, None, options))
             encoding, X = learn(self.question, frame, names, columns, untyped=table.untyped)
-            outcome, _ = read_outcome(self.question, frame[self.question.outcome])
             selected, _, _ = read_roles(self.question, frame)
+            outcome, _ = read_outcome(self.question, frame[self.question.outcome], selected)
         except InputError as error:
             self.add(Finding("refused", "problem", error.words))
             return

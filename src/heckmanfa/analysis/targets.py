@@ -30,11 +30,12 @@ from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, plural
 
 Label = str | int | float | bool
-Classes = tuple[Label, Label]
+Classes = tuple[Label, ...]
+"""the negative and the positive class, or all classes of an ordered outcome, the lowest first"""
 
 
 def _first(*, classes: bool) -> Family:
-    families = map(family_named, OUTCOME_MODELS)
+    families = [family_named(kind) for kind, models in OUTCOME_MODELS.items() if models.decides]
     return next(family for family in families if family.has_classes is classes)
 
 
@@ -62,9 +63,23 @@ class Target:
     family: Family
     """the model of such outcomes"""
     classes: Classes | None = None
-    """the two classes of an outcome that has some; the model is of the probability of the second"""
+    """the classes of an outcome that has some, two or more"""
     words: str = ""
     """which model is fitted, and how to get another; empty if the outcome leaves no choice"""
+    place: int = 1
+    """of the class that effects are about: they are on the probability of it or a higher one"""
+
+    @property
+    def positive(self) -> Label | None:
+        """The class that effects are about; None if the outcome is an amount."""
+        return None if self.classes is None else self.classes[self.place]
+
+    def amounts(self, codes: Floats) -> Floats:
+        """Return the numbers that an outcome holds, codes where its classes are texts."""
+        if self.classes is None or any(isinstance(label, str) for label in self.classes):
+            return codes
+        places = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+        return np.array([*map(float, self.classes), np.nan])[places]
 
     def codes(self, values: Floats) -> Floats:
         """Return 1 for the class that the model is about, 0 for the other, and NaN for missing."""
@@ -115,7 +130,8 @@ def _too_many(name: str, counts: Mapping[str, int]) -> str:
     start = "A binary outcome has two" + (f".{asked} Then " if spelled else ": ")
     return (
         f"{option('outcome')}: column {quoted(name)} holds {len(counts):,} different texts: "
-        f"{_held(counts)}. {start}{ways}; a linear model needs numbers"
+        f"{_held(counts)}. {start}{ways}; a linear model needs numbers, and classes with an order "
+        f"are fitted with {option('outcome_kind', 'ordered')} and {option('classes', [...])}"
     )
 
 

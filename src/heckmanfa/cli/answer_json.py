@@ -12,7 +12,9 @@ from heckmanfa.analysis import Analysis
 from heckmanfa.analysis.refits import HeldOut
 from heckmanfa.analysis.treatment_analysis import TreatmentAnalysis
 from heckmanfa.results.answer import in_percents
+from heckmanfa.results.cut_points import cut_points
 from heckmanfa.results.distribution import distribution_of
+from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import BestAssignment
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.search_report import inclusion_frame
@@ -135,13 +137,15 @@ def _of_features(analysis: Analysis) -> dict[str, Any]:
         "caveats": _caveats(analysis),
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
-        "rho": model.rho_,
+        "rho": getattr(model, "rho_", None),
         "rho_held": model.fit_.held_rho is not None,
         **_scale(analysis),
         "aic": model.aic_,
         "bic": model.bic_,
         **_likelihood(analysis),
         "held_out": _held_out(analysis.held_out),
+        **_by_class(analysis),
+        **_series(analysis),
         **_errors(analysis),
         "diagnostics": _diagnostics(analysis.diagnostics.checks()),
         "warnings": list(analysis.warnings),
@@ -256,7 +260,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
         "estimator": type(analysis.model).__name__,
         "outcome_transform": analysis.question.outcome_transform,
         "classes": None if classes is None else list(classes),
-        "positive": None if classes is None else classes[1],
+        "positive": analysis.target.positive,
         "effects_are_on": str(analysis.evidence.words.target),
         "percents_are_of": None if log is None else str(log.target),
         "words": analysis.target.words,
@@ -280,6 +284,49 @@ def _mean_ratio(analysis: Analysis) -> dict[str, Any]:
         "transform_ratio": ratio[0],
         "transform_ratio_error": ratio[1],
         "transform_ratio_of": "model" if analysis.ratio_model is analysis.model else "best set",
+    }
+
+
+def _series(analysis: Analysis) -> dict[str, Any]:
+    """What only a series has: its terms, the test of all of them, and its correction."""
+    fit, curve = analysis.model.fit_, analysis.pictures().correction
+    if curve is None or fit.details is None:
+        return {}
+    test = analysis.evidence.judgement.test
+    return {
+        "series": {
+            "terms": curve.n_terms,
+            "left_out_errors": list(fit.details.left_out_errors),
+            "level_rows": fit.details.level_rows,
+            "test": None if test is None else dataclasses.asdict(test),
+            "correction": [dataclasses.asdict(point) for point in curve.points],
+        }
+    }
+
+
+def _by_class(analysis: Analysis) -> dict[str, Any]:
+    """What only ordered classes have: cut points, effects on each class, and predicted shares."""
+    fit = analysis.model.fit_
+    if fit.ordered_classes is None:
+        return {}
+    pictures = analysis.pictures()
+    effects, shares = pictures.class_effects, pictures.class_shares
+    by_feature = () if effects is None else effects.effects
+    by_group = () if shares is None else shares.shares
+    return {
+        "cut_points": cut_points(fit, CONF_LEVEL).reset_index().to_dict("records"),
+        "effects_by_class": [
+            {
+                "feature": each.feature,
+                "change": each.change,
+                "class": each.named,
+                "points": each.value,
+                "ci_low": each.low,
+                "ci_high": each.high,
+            }
+            for each in by_feature
+        ],
+        "shares_of_classes": [dataclasses.asdict(each) for each in by_group],
     }
 
 

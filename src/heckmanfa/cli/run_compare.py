@@ -59,13 +59,16 @@ def _of_features(prepared: Prepared, options: CompareOptions, say: Callable[[str
     assert rows is not None
     target = prepared.target
     why = "is for treatments here: the methods that are compared choose among all features"
-    refuse_given(question, ("select_only", "predict_with"), why)
-    if options.ru and target.family.has_classes:
-        raise InputError("--ru is for amounts, and the outcome has two classes: leave it out")
+    refuse_given(question, ("predict_with",), why)
+    if options.ru and target.family.reads_labels:
+        raise InputError("--ru is for amounts, and the outcome has classes: leave it out")
     groups = list(joint_groups(encoding).values())
     equations = searched_equations(question, encoding)
+    never = {dummy for name in question.select_only for dummy in encoding.columns_of(name)}
+    predicting = [name for name in encoding.columns if name not in never] if never else None
     estimators = comparison.methods(
-        groups, question.seed, options.ru, question.on_separation, target.family, equations
+        *(groups, question.seed, options.ru, question.on_separation),
+        *(target.family, equations, predicting),
     )
     with (
         warnings.catch_warnings(record=True) as caught,

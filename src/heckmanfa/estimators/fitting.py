@@ -211,13 +211,11 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
 def _check_method(estimator: Any) -> None:
     """Refuse a method that the model does not have, or options that the method does not take."""
     family: Family = estimator._family
-    name, method = type(estimator).__name__, _method(estimator)
-    if getattr(estimator, "method", None) == "series":
-        method = "series"
+    method = getattr(estimator, "method", family.methods[0])
     if method not in family.methods:
         raise InputError(
-            f"{name} has no {option('method', method)}: that is a method of Heckman, whose "
-            f"features are named. Use {option('method', family.methods[0])}."
+            f"{type(estimator).__name__} has no {option('method', method)}: that is a method of "
+            f"Heckman, whose features are named. Use {option('method', family.methods[0])}."
         )
     if estimator.cov_type not in (None, *family.cov_types):
         raise InputError(
@@ -225,18 +223,16 @@ def _check_method(estimator: Any) -> None:
             f"{option('cov_type', 'robust')}, as its errors need not have one variance, or "
             f"{option('cov_type', 'cluster')}"
         )
-    if method != "series":
-        for only in ("n_terms", "intercept"):
+    for other in getattr(estimator, "_by_method", {}).values():
+        for only in other.parameters - family.parameters:
             if getattr(estimator, only, None) is not None:
                 raise InputError(
-                    f"{option(only)} is about a series: use it with {option('method', 'series')}"
+                    f"{option(only)} is about {other.words.correction}: use it with "
+                    f"{option('method', other.methods[0])}"
                 )
-    elif getattr(estimator, "outcome_transform", None) is not None:
-        raise InputError(
-            f"{option('method', 'series')} has no {option('outcome_transform')}: means on the "
-            "outcome's own scale need the distribution of its errors. Fit the logarithm as the "
-            "outcome."
-        )
+    for parameter, why in family.refuses.items():
+        if getattr(estimator, parameter, None) is not None:
+            raise InputError(why)
 
 
 def _check_errors(estimator: Any) -> None:
@@ -245,12 +241,6 @@ def _check_errors(estimator: Any) -> None:
         raise InputError(
             f"{option('errors', 't')} needs {option('method', 'ml')}: two steps rest on lambda of "
             "a normal error, and a series on no distribution"
-        )
-    if estimator.outcome_transform is not None:
-        raise InputError(
-            f"{option('errors', 't')} takes no {option('outcome_transform')}: the exponential of "
-            "an outcome with t errors has no mean on its own scale. Fit the logarithm itself as "
-            "the outcome, and read effects in percent."
         )
 
 

@@ -310,6 +310,13 @@ BINARY = register(
             unit="percentage points",
             factor=100.0,
             separates="selection or the outcome",
+            sources=(
+                "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles "
+                "in private health insurance: a probit model with sample selection. Journal of "
+                "Econometrics 17(2), 229\u2013252.",
+            ),
+            estimation="Maximum likelihood of the Heckman probit: a probit for who is selected and "
+            "a probit of the outcome together, whose errors are correlated by rho.",
         ),
         equations=BOTH,
         error_terms=(RHO,),

@@ -40,6 +40,7 @@ Capability = Literal[
     "single outcome equation",
     "single rho",
     "report",
+    "programs",
     "specification tests",
     "normal errors",
     "profile of df",
@@ -84,10 +85,17 @@ class Details:
     class_counts: tuple[float, ...] | None = None
     """selected rows of each class of an ordered outcome, the lowest first"""
 
+    or_higher: bool = False
+    """whether the positive of two classes stands for higher ones of an ordered outcome, too"""
     left_out_errors: tuple[float, ...] = ()
     """mean squared leave-one-out errors of series of 1, 2, ... terms; empty unless these chose"""
     level_rows: float | None = None
     """selected rows that identify the intercept at infinity; None if it is not identified there"""
+
+    @property
+    def naive_errors(self) -> Mapping[str, float]:
+        """Error terms that the naive model has, too, by name."""
+        return {}
 
     def public(self, fit: Any) -> dict[str, Any]:
         """Return attributes of fitted models that only this family has."""
@@ -167,6 +175,14 @@ class FamilyWords:
     """what effects are in, after a number and a blank; empty in units of the outcome"""
     factor: float = 1.0
     """what turns an effect into that unit"""
+    test: str = "test of rho = 0"
+    """the test of whether a correction is needed"""
+    law: str = ""
+    """"t", or "series" if none is supposed: the law of its errors; empty if they are normal"""
+    sources: tuple[str, ...] = ()
+    """what to cite for it, beside Heckman"""
+    estimation: str = ""
+    """how it is estimated, in a sentence; empty if its method says so"""
     selection: str = "probit"
     """what the selection equation is"""
     separates: str = "selection"
@@ -185,6 +201,11 @@ class Beginning:
     starts: StartsByRho
     usual: Floats
     """the usual start"""
+
+
+def itself(fit: Any, place: int | None = None) -> Any:
+    """Return the fit: an answer about its outcome is about its own effects."""
+    return fit
 
 
 def log_not_selected(index: Floats, errors: Mapping[str, float]) -> Floats:
@@ -236,6 +257,9 @@ class Family:
     """whether outcomes are labels of two classes, so that expectations are probabilities"""
     is_ordered: bool = False
     """whether outcomes are labels of ordered classes, so that expectations are of a latent one"""
+    answered: Callable[..., Any] = itself
+    """(fit, place): the fit whose effects an answer is about; of ordered classes, that of reaching
+    the class at a place, the highest unless it is given"""
     of_number: Callable[[Family, int], Family] | None = None
     """(family, number): the family of so many classes of the outcome, or terms of a series, whose
     error terms vary by it; None if no number does"""
@@ -248,6 +272,10 @@ class Family:
     """whether there is something to correct only if outcomes are missing"""
     cov_types: tuple[CovType, ...] = ("classical", "robust", "cluster")
     """covariances that it has, the usual one first"""
+    parameters: frozenset[str] = frozenset()
+    """parameters of its estimator that only it takes"""
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    """parameters of its estimator that it has no use for, and why, in a sentence"""
     is_bounded: bool = False
     """whether the likelihood is bounded: only its highest point is then the estimate"""
 
@@ -304,6 +332,7 @@ class Family:
             "single rho": self.correlation is not None,
             # What every family has that does not say that it lacks it.
             "report": "report" not in self.words.lacking,
+            "programs": "programs" not in self.words.lacking,
             "specification tests": "specification tests" not in self.words.lacking,
             "normal errors": self.shape is None,
         }

@@ -60,9 +60,8 @@ from heckmanfa.model.two_step import LARGEST_RHO, fit_least_squares, fit_two_ste
 from heckmanfa.text.option_words import instead, option
 from heckmanfa.text.wording import ONLY_NORMALITY, capitalised
 
-_BY_SERIES = instead(
-    "Name the features and use Heckman(method='series'), whose slopes need no normal errors.",
-    "In Python, Heckman(method='series') has slopes that need no normal errors.",
+_BY_SERIES = (
+    f"Name the features and use {option('method', 'series')}, whose slopes need no normal errors."
 )
 
 

@@ -8,7 +8,7 @@ number of classes, `Spec.number`, once the data have told it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,9 +26,10 @@ from heckmanfa.errors import (
 )
 from heckmanfa.fit.binary import BINARY
 from heckmanfa.fit.classes import ClassLikelihood
-from heckmanfa.fit.family import Details, Family, register
+from heckmanfa.fit.family import Family, register
 from heckmanfa.fit.fitted import Fit, Spec
 from heckmanfa.fit.making import Inputs, count, fit_of_maximum
+from heckmanfa.fit.ordered_cut import REACHED, OrderedOutcome, at_class, cuts_by
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.error_terms import RHO
@@ -43,6 +44,7 @@ from heckmanfa.model.ordered_likelihood import (
     sides_of,
     step_terms,
 )
+from heckmanfa.model.ordered_slopes import naive_covariance, slopes_at_cuts
 from heckmanfa.model.outcome_probit import OutcomeRows, independent_columns
 from heckmanfa.model.probit import Probit, fit_probit
 from heckmanfa.model.rectangles import log_strip_probability
@@ -52,20 +54,6 @@ from heckmanfa.text.option_words import FEWER_PREDICTING
 from heckmanfa.text.wording import plural
 
 _ONLY_HECKMAN_PROBIT = "HeckmanProbit has, for an outcome of two classes"
-
-
-@dataclass(frozen=True, eq=False)
-class OrderedOutcome(Details):
-    """An ordered outcome among the selected rows, and the models that ignore selection."""
-
-    independent_log_likelihood: float
-    """of both equations apart, which is the model with rho = 0"""
-    naive_coef: Floats
-    """(1 + J,) ordered probit of the selected rows, intercept first"""
-    naive_steps: Floats
-    """its steps between cut points, the first of them first"""
-    class_counts: tuple[float, ...] | None = None
-    """selected rows of each class, the lowest first"""
 
 
 # The first step. -----------------------------------------------------------------------------
@@ -174,14 +162,26 @@ def fit_ordered(inputs: Inputs) -> Fit:
             ConvergenceWarning,
         )
     maximum = likelihood_of(spec.number).maximum_of(inputs, apart)
+    fit = fit_of_maximum(inputs, maximum)
+    own = np.array([fit.intercept, *fit.coef[fit.equation]])
+    slopes = [
+        slopes_at_cuts(rows, inputs.features, coef, cuts)
+        for coef, cuts in (
+            (own, cuts_by(fit.error_values)),
+            (apart.coef, cuts_of(apart.steps)),
+        )
+    ]
     counts = zip(*_count_rows(rows, spec.number), strict=True)
     details = OrderedOutcome(
         class_counts=tuple(float(count(weight, int(n), kind)) for n, weight in counts),
         independent_log_likelihood=apart.log_likelihood,
         naive_coef=apart.coef,
         naive_steps=apart.steps,
+        naive_covariance=naive_covariance(apart, kind, rows),
+        mean_slopes=np.array([each.mean for each in slopes]),
+        mean_slope_gradients=np.array([each.gradient for each in slopes]),
     )
-    return replace(fit_of_maximum(inputs, maximum), details=details)
+    return replace(fit, details=details)
 
 
 def _refuse_complete(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
@@ -200,12 +200,6 @@ def apart(fit: Fit) -> tuple[Floats, float]:
     """Coefficients of the ordered probit, and the log-likelihood of both equations apart."""
     assert isinstance(fit.details, OrderedOutcome)
     return fit.details.naive_coef, fit.details.independent_log_likelihood
-
-
-def cuts_by(errors: Mapping[str, float]) -> Floats:
-    """Return cut points, the first of them zero, given the estimates of the errors by name."""
-    steps = [errors[term.name] for term in step_terms(MOST_CLASSES) if term.name in errors]
-    return cuts_of(np.array(steps))
 
 
 def ordered_log_density(
@@ -239,35 +233,13 @@ ORDERED = register(
         BINARY,
         name="ordered",
         words=replace(
-            BINARY.words,
-            model="Heckman ordered probit",
-            title="Ordered probit with sample selection",
-            short="Heckman ordered probit",
-            all_features_model="Heckman ordered probit",
-            naive="an ordered probit of the rows with an outcome alone",
-            naive_short="naive ordered probit",
-            naive_of="an ordered probit of",
-            plain="an ordered probit",
-            plain_short="ordered probit",
-            by_naive="By an ordered probit",
-            searches="HeckmanBestSubset and HeckmanProbitBestSubset, of other outcomes",
-            weighing="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
-            averages="HeckmanAverage and HeckmanProbitAverage, of other outcomes",
+            REACHED.words,
             effect="An effect on the latent outcome",
-            changes="the latent outcome by its coefficient",
-            only_normality=BINARY.words.only_normality.replace("a binary", "an ordered"),
+            changes="the probabilities of the classes by its average marginal effects",
             unit="",
             factor=1.0,
             lacking={
-                "residuals": "no residuals that could be normal: compare predict_proba with the "
-                "shares of the classes",
-                "lambda": "no coefficient of lambda: use profile_rho, which shows what the data "
-                "say of rho",
-                "two steps": "no two-step estimates: use method='ml'",
-                "report": "no report and no pictures, whose sentences are about amounts or two "
-                "classes: use summary(), cut_points(), margins() and predict_proba()",
-                "specification tests": "no specification tests: compare predict_proba with the "
-                "shares of the classes, and the estimates with those of fewer classes",
+                **REACHED.words.lacking,
                 "calibration": f"no calibration picture, which {_ONLY_HECKMAN_PROBIT}: compare "
                 "predict_proba with the shares of the classes",
             },
@@ -280,6 +252,7 @@ ORDERED = register(
         has_classes=False,
         is_ordered=True,
         of_number=of_classes,
+        answered=at_class,
         first_step=select_and_check,
         estimate=fit_ordered,
         estimate_alone=_refuse_complete,

@@ -165,6 +165,14 @@ SERIES = register(
             if_not_normal="Nothing to do: the series does not suppose that they are.",
             other_estimates=f"use {option('method', 'two-step')}",
             other_test="Do not take it as evidence for selection, or against it.",
+            test="joint test of the terms of the series",
+            law="series",
+            sources=(
+                "W. K. Newey (2009). Two-step series estimation of sample selection models. "
+                "Econometrics Journal 12, S217\u2013S229.",
+            ),
+            estimation="Two steps: a probit for who is selected, then least squares with a series "
+            "in its index among the features, in place of lambda.",
             lacking={
                 "compressed data": "no compressed data that would give it at another rho: it has "
                 "no rho",
@@ -175,6 +183,9 @@ SERIES = register(
                 "lambda": "no coefficient of lambda, but a series: use method='two-step'",
                 "profiles": "no likelihood to profile: use method='ml'",
                 "refits": "no likelihood to maximise again: use method='ml'",
+                "specification tests": "no specification tests, which are about normal errors: "
+                f"compare its slopes with those of {option('method', 'two-step')}",
+                "programs": "R and Stata have no series estimator of a selection model.",
                 "single rho": "no rho, since it supposes no joint distribution of the errors: use "
                 "method='two-step' or method='ml'",
             },
@@ -193,5 +204,11 @@ SERIES = register(
         log_missing=refuse_likelihood,
         of_number=of_terms,
         cov_types=("robust", "cluster"),
+        parameters=frozenset({"n_terms", "intercept"}),
+        refuses={
+            "outcome_transform": f"{_METHOD} has no {option('outcome_transform')}: means on the "
+            "outcome's own scale need the distribution of its errors. Fit the logarithm as the "
+            "outcome."
+        },
     )
 )

@@ -141,6 +141,7 @@ SELECTION_T: Family = register(
             title="Heckman selection-t model",
             short="selection-t",
             selection="robit",
+            law="t",
             likelihood_cure=f"use {_NORMAL}, or predict with fewer features",
             if_not_normal="t errors have heavier tails, but no skewness. If the outcome is skewed, "
             "transform it, and report the range over rho.",
@@ -171,5 +172,11 @@ SELECTION_T: Family = register(
         log_missing=student_log_missing,
         link=student_link,
         shape="df",
+        refuses={
+            "outcome_transform": f"{option('errors', 't')} takes no "
+            f"{option('outcome_transform')}: the exponential of an outcome with t errors has no "
+            "mean on its own scale. Fit the logarithm itself as the outcome, and read effects in "
+            "percent."
+        },
     )
 )

@@ -147,6 +147,13 @@ _WORDS = replace(
     "the outcome, look for a stronger instrument, and compare with the two-step estimates.",
     separates="treatment",
     rows=("Treated", "Untreated"),
+    sources=(
+        "G. S. Maddala (1983). Limited-dependent and qualitative variables in econometrics. "
+        "Cambridge University Press.",
+        "L.-F. Lee (1978). Unionism and wage rates: a simultaneous equations model with "
+        "qualitative and limited dependent variables. International Economic Review 19(2), "
+        "415\u2013433.",
+    ),
 )
 
 COMMON = register(

@@ -39,7 +39,7 @@ def is_quick(fit: Fit) -> bool:
 
 def answer_of_facts(evidence: Evidence, facts: Iterable[Fact]) -> tuple[tuple[Check, ...], Answer]:
     """Return the checks of a fitted model, and its answer in sentences."""
-    fit = evidence.fit
+    fit = evidence.whole
     checks = checks_of(facts, fit, evidence.outcome)
     asked = evidence.no_exclusion and "bounds of rho" in fit.family.supports
     bounds = bounds_of(fit, evidence.naming) if asked else None

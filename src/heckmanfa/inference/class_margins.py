@@ -16,7 +16,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.fit.ordered import cuts_by
+from heckmanfa.fit.ordered_cut import cuts_by
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.model.expectation_parts import probability_parts
 

@@ -15,7 +15,7 @@ from heckmanfa.data.arrays import Array, explain_out_of_memory, namespace
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.fit.ordered import cuts_by
+from heckmanfa.fit.ordered_cut import cuts_by
 from heckmanfa.inference.prediction import prediction_index, read_rows, selection_index
 from heckmanfa.inference.rows_of_fit import probit_of
 from heckmanfa.model.bivariate_normal import log_between

@@ -263,16 +263,25 @@ def refuse_unknown(fit: Fit, kind: str, *, level: bool = True) -> None:
         return
     if kind == "unselected":
         raise NotIdentifiedError(
-            "kind='unselected' needs the mean error of rows that are not selected, which the "
-            f"{fit.family.words.model} does not suppose and the data do not show: use "
-            "kind='selected' or 'expected'"
+            f"{option('kind', 'unselected')} needs the mean error of rows that are not selected, "
+            f"which the {fit.family.words.model} does not suppose and the data do not show: use "
+            f"{option('kind', 'selected')} or 'expected'"
         )
     if level and kind == "marginal" and np.isnan(fit.intercept):
         raise NotIdentifiedError(
-            "kind='marginal' needs the intercept, which a series in the selection index does not "
-            "identify: use kind='selected' or 'expected', or fit with "
+            f"{option('kind', 'marginal')} needs the intercept, which a series in the selection "
+            f"index does not identify: use {option('kind', 'selected')} or 'expected', or fit with "
             f"{option('intercept', 'at infinity')}"
         )
+
+
+def is_known(fit: Fit, kind: str) -> bool:
+    """Whether the level of an expectation is identified."""
+    try:
+        refuse_unknown(fit, kind)
+    except NotIdentifiedError:
+        return False
+    return True
 
 
 def with_ones(columns: Floats) -> Floats:

@@ -24,6 +24,8 @@ from heckmanfa.data.rows import Rows, held
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
+from heckmanfa.inference.class_probabilities import predict_classes
+from heckmanfa.inference.expectations import is_known
 from heckmanfa.inference.probabilities import predict_with_limits
 from heckmanfa.inference.selection_moves import Product, means_of
 from heckmanfa.inference.typical_rows import SomeRows
@@ -31,7 +33,7 @@ from heckmanfa.plots.people_intervals import Expected, People, Person, Quantity
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.naming import Naming
+from heckmanfa.results.naming import Naming, said_class
 from heckmanfa.text.labels import said, said_level, switch_levels, with_unit
 from heckmanfa.text.option_words import option
 from heckmanfa.text.passage import Name, passage
@@ -118,7 +120,7 @@ class Finder:
         some, fit = self.some, self.evidence.fit
         if some is None:
             return []
-        expected = fit.intercept + some.features @ fit.coef
+        expected = fit.level + some.features @ fit.coef
         some = some.seen_by([expected, self._index(some.features)])
         people: list[tuple[Floats, Person]] = []
         shown = self._that_matter()
@@ -302,10 +304,11 @@ class Finder:
         X: Any = np.array([row for row, _ in people])
         if self.fit.spec.columns.names is not None:
             X = pd.DataFrame(X, columns=list(self.fit.spec.columns.encoded_labels))
-        numbers = self._numbers(X)
+        numbers, by_class = self._numbers(X), self._by_class(X)
         return [
             replace(
                 person,
+                classes=by_class[place],
                 expected={
                     quantity: Expected(float(values[place]), *map(float, ends[place]))
                     for quantity, (values, ends) in numbers.items()
@@ -319,7 +322,7 @@ class Finder:
         fit = self.fit
         numbers: dict[Quantity, tuple[Floats, Floats]] = {}
         for quantity, kind in _KINDS.items():
-            if kind != "marginal" and fit.probit is None:
+            if (kind != "marginal" and fit.probit is None) or not is_known(fit, kind):
                 continue
             if fit.family.has_classes:
                 _, *found = predict_with_limits(fit, X, kind, "error", CONF_LEVEL)
@@ -331,6 +334,15 @@ class Finder:
                 fit, X, "error", return_interval="confidence", conf_level=CONF_LEVEL
             )
         return numbers
+
+    def _by_class(self, X: Any) -> list[tuple[tuple[str, float], ...]]:
+        """Return the probability of each class of an ordered outcome for anyone like each row."""
+        whole, outcome = self.evidence.whole, self.evidence.outcome
+        if whole.ordered_classes is None:
+            return [()] * len(X)
+        names = [said_class(outcome, label) for label in whole.ordered_classes]
+        shares = np.exp(np.asarray(predict_classes(_of_numbers(whole), X, "marginal", "error")))
+        return [tuple(zip(names, map(float, row), strict=True)) for row in shares]
 
     def about(self, *, described: bool) -> str:
         """Say what rows these are, and how to read what is expected of them."""
@@ -351,6 +363,11 @@ class Finder:
             sentences.append(f"Amounts are means of {said(self.log.of)}, not of its logarithm.")
         elif self.log is not None:
             sentences.append(f"{outcome} is a logarithm, and so is what is expected.")
+        if not is_known(self.fit, "marginal"):
+            sentences.append(
+                "What is expected of anyone, selected or not, needs the intercept, which a series "
+                f"does not identify; {option('intercept', 'at infinity')} does."
+            )
         if self.evidence.judgement.doubt:
             sentences.append(f"Read with care: {self.evidence.judgement.doubt}.")
         return " ".join(sentences)

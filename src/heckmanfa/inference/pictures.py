@@ -22,6 +22,7 @@ from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
 from heckmanfa.plots.chance_bars import Chances, SelectionChances
+from heckmanfa.plots.class_pictures import ClassEffects, ClassShares
 from heckmanfa.plots.correction_pictures import ImrEstimate, ImrEstimates, RhoByAssignment
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars
 from heckmanfa.plots.forest_intervals import Forest
@@ -29,7 +30,9 @@ from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.people_intervals import People
 from heckmanfa.plots.picture import Picture
 from heckmanfa.plots.selection_rows import SelectionMargins, SelectionProfiles
+from heckmanfa.plots.series_picture import SeriesCurve
 from heckmanfa.results.assignment_weights import AssignmentWeights, interval_of
+from heckmanfa.results.class_numbers import class_effects_of
 from heckmanfa.results.distribution import distribution_of
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
@@ -39,9 +42,12 @@ from heckmanfa.results.evidence_pictures import (
     forest_of,
     selection_chances_of,
 )
+from heckmanfa.results.series_numbers import series_curve_of
 from heckmanfa.text.labels import Labels, in_labels
 
-_OF_ROWS = frozenset({"margins", "profiles", "overlap", "residuals", "calibration", "people"})
+_OF_ROWS = frozenset(
+    {"margins", "profiles", "overlap", "residuals", "calibration", "class_shares", "people"}
+)
 
 
 class Pictures:
@@ -134,7 +140,8 @@ class Pictures:
         Those of a binary outcome need its rows, in memory. None if errors are not normal: at
         rho = 0 the equations are then not apart.
         """
-        if not self.evidence.fit.family.can("normal errors"):
+        family = self.evidence.fit.family
+        if not (family.can("normal errors") and family.can("single rho")):
             return None
         if "compressed data" not in self.evidence.fit.family.supports:
             self._needed("over_rho")
@@ -178,6 +185,29 @@ class Pictures:
         if "calibration" not in self.evidence.fit.family.supports:
             return None
         return self._needed("calibration").calibration()
+
+    @cached_property
+    @in_labels
+    def correction(self) -> SeriesCurve | None:
+        """The correction of a series beside that of normal errors; None for other models."""
+        return series_curve_of(self.evidence)
+
+    @cached_property
+    @in_labels
+    def class_effects(self) -> ClassEffects | None:
+        """Effects on the probability of each class; None without three ordered classes."""
+        return class_effects_of(self.evidence)
+
+    @cached_property
+    @in_labels
+    def class_shares(self) -> ClassShares | None:
+        """Predicted shares of ordered classes beside those observed, in sample.
+
+        None if rows are not in memory, or without ordered classes.
+        """
+        if self.evidence.whole.ordered_classes is None:
+            return None
+        return self._needed("class_shares").class_shares()
 
     def known(self, name: str) -> Picture | None:
         """Return a picture by its name; None if it needs rows that were not given."""

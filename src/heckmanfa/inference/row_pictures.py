@@ -19,6 +19,7 @@ from heckmanfa.data.sample import read_weights
 from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.calibration import calibration_of
+from heckmanfa.inference.class_shares import class_shares_of
 from heckmanfa.inference.effect_cells import Where
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.formula_changes import formula_rows
@@ -43,6 +44,7 @@ from heckmanfa.inference.selection_moves import (
 )
 from heckmanfa.model.expectation_parts import probability_parts
 from heckmanfa.model.normal import inverse_mills
+from heckmanfa.plots.class_pictures import ClassShares
 from heckmanfa.plots.fit_checks import CalibrationPicture, ResidualBars, residual_bars
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
 from heckmanfa.plots.people_intervals import People
@@ -201,6 +203,15 @@ class PictureRows:
             outcome=self.naming.outcome,
             source="least squares" if fit.probit is None else source,
         )
+
+    def class_shares(self) -> ClassShares | None:
+        """Return predicted shares of ordered classes beside those observed.
+
+        None if the rows are not in memory.
+        """
+        if not self.in_memory:
+            return None
+        return class_shares_of(self.fit, self._read[0], self.naming.outcome)
 
     def calibration(self) -> CalibrationPicture | None:
         """Return predicted probabilities of the selected rows beside their outcomes.

@@ -180,6 +180,10 @@ class OrderedApart(Apart):
 
     steps: Floats
     """(J - 2,) distances between its neighbouring cut points, the first of them first"""
+    theta: Floats
+    """its parameters and those of selection, at rho = 0"""
+    inverse: Floats
+    """minus the inverse Hessian of its own parameters; NaN if it has none"""
 
 
 def ordered_apart(
@@ -209,17 +213,20 @@ def ordered_apart(
     state, _, converged = newton(rows, problem, theta, free=free)
     beta, log_steps = state.theta[p : p + j], state.theta[p + j : -1]
     back, inverse = problem.prediction_back, inverse_definite(-state.hessian[p:-1, p:-1])
-    covariance = np.full((j, j), np.nan) if inverse is None else inverse[:j, :j]
+    if inverse is None:
+        inverse = np.full((problem.size - 1 - p, problem.size - 1 - p), np.nan)
     linear = ProfileStarts.build(moments, probit, features, problem)
     return OrderedApart(
         problem,
         OrderedStarts(linear.gamma, beta, log_steps, linear.of_lambda, linear.shrinkage),
         tuple(features),
         back @ beta,
-        back @ covariance @ back.T,
+        back @ inverse[:j, :j] @ back.T,
         state.log_likelihood,
         converged,
         np.exp(log_steps[::-1]),
+        state.theta,
+        inverse,
     )
 
 

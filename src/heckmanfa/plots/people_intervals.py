@@ -58,6 +58,20 @@ class Person:
     expected: dict[Quantity, Expected]
     beyond: tuple[str, ...] = ()
     """values outside the range of the fit, in words"""
+    classes: tuple[tuple[str, float], ...] = ()
+    """ordered classes, as readers know them, with their probabilities for anyone like this"""
+
+    @property
+    def every(self) -> dict[str, Expected]:
+        """All that is expected, by quantity; the probability of a class has no interval."""
+        nan = float("nan")
+        shares = {f"class {named}": Expected(share, nan, nan) for named, share in self.classes}
+        return {**self.expected, **shares}
+
+    @property
+    def by_class(self) -> str:
+        """Write the probability of each class: "poor 34%, fair 41%, good 26%"."""
+        return ", ".join(f"{named} {percent(share, 0)}" for named, share in self.classes)
 
     @property
     def name(self) -> str:
@@ -133,6 +147,8 @@ class People(Picture):
         if "selection" in person.expected:
             chance = self.words_of(person.expected["selection"], chance=True)
             words += f" {_start(self.label_of('selection'))}: {chance}."
+        if person.classes:
+            words += f" By class, for anyone like this: {person.by_class}."
         return " ".join([words, *person.beyond])
 
     @property
@@ -184,6 +200,8 @@ class People(Picture):
         if "selection" in self.people[0].expected:
             shown = ("selection", *shown)
         columns += [Column(_start(self.label_of(quantity))) for quantity in shown]
+        named = [named for named, _ in self.people[0].classes]
+        columns += [Column(name, group="Of anyone like this") for name in named]
         lines = [
             (
                 _start(person.name),
@@ -192,6 +210,7 @@ class People(Picture):
                     self.words_of(person.expected[quantity], chance=quantity == "selection")
                     for quantity in shown
                 ),
+                *(percent(share, 0) for _, share in person.classes),
             )
             for person in self.people
         ]
@@ -215,6 +234,7 @@ class People(Picture):
             if "selection" in person.expected:
                 chance = self.words_of(person.expected["selection"], chance=True)
                 lines.append(f"{chance}: {self.label_of('selection')}")
+            lines += [person.by_class] if person.classes else []
             features = tuple(_holds(name, value) for name, value in person.features)
             tip, head = "\n".join(lines), _start(person.group)
             name = _start(person.half) or "All"
@@ -275,7 +295,7 @@ def people_frame(people: Sequence[Person]) -> pd.DataFrame:
                 "ci_high": expected.high,
             }
             for person in people
-            for quantity, expected in person.expected.items()
+            for quantity, expected in person.every.items()
         ],
         columns=["person", "described", "quantity", "estimate", "ci_low", "ci_high"],
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from heckmanfa.fit import Fit
+from heckmanfa.report.class_content import cut_blocks
 from heckmanfa.report.reported import Reported, ReportedAnswer
 from heckmanfa.report.settings import VERSION
 from heckmanfa.results.average_tables import all_features_terms
@@ -70,17 +71,6 @@ _SOURCES = (
     "153–161.",
     f"heckmanfa {VERSION} (Python package).",
 )
-_TREATMENT_SOURCES = (
-    "G. S. Maddala (1983). Limited-dependent and qualitative variables in econometrics. Cambridge "
-    "University Press.",
-    "L.-F. Lee (1978). Unionism and wage rates: a simultaneous equations model with qualitative "
-    "and limited dependent variables. International Economic Review 19(2), 415–433.",
-)
-_PROBIT_SOURCE = (
-    "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles in private "
-    "health insurance: a probit model with sample selection. Journal of Econometrics 17(2), "
-    "229–252."
-)
 
 
 Folded = Sequence[tuple[str, Sequence[PageBlock], bool]]
@@ -92,6 +82,7 @@ def details_html(reported: Reported, most: int) -> str:
     folded = [
         ("Rows and columns", reported.rows, True),
         (_coefficients_title(reported.fit), coefficient_blocks(reported), False),
+        ("The cut points between classes", cut_blocks(reported), False),
         (_best_title(reported.fit), best_blocks(reported.evidence), False),
         ("The selection equation", selection_blocks(reported), False),
     ]
@@ -233,6 +224,11 @@ def _coefficient_notes(reported: Reported) -> list[str]:
             "rho is the correlation of the errors of both equations. The log-likelihood beside it "
             "is that of rho = 0: of the naive probit and the selection equation apart."
         )
+    elif reported.is_corrected and not fit.family.has_imr:
+        notes.append(
+            f"{fit.dependence_terms[0]} to {fit.dependence_terms[-1]} are the constant and the "
+            "coefficients of the series in the selection index, which stands in place of lambda."
+        )
     elif reported.is_corrected:
         notes.append(
             f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "
@@ -348,9 +344,6 @@ def equation_table(reported: ReportedAnswer, tidy: pd.DataFrame, title: str, nam
 
 def citation_blocks(reported: ReportedAnswer) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
-    sources: tuple[str, ...] = _SOURCES
-    if reported.fit.family.has_classes:
-        sources = (*_SOURCES[:-1], _PROBIT_SOURCE, _SOURCES[-1])
-    if reported.fit.family.sees_everyone:
-        sources = (*_TREATMENT_SOURCES, *_SOURCES[1:])
+    *first, last = _SOURCES
+    sources = (*first, *reported.fit.family.words.sources, last)
     return [Heading("Cite it"), Notes(sources), Heading("Run it again"), *reported.again]

@@ -78,7 +78,7 @@ def report_of_model(
     profiles : sequence of mapping, optional
         Rows to predict for in place of typical ones, each a value by column.
     """
-    fit = evidence.fit
+    fit = evidence.whole
     counts = fit.row_counts
     in_memory = rows is not None and rows.in_memory
     weight = rows.sample_weight if rows is not None and in_memory else None

@@ -85,8 +85,10 @@ class PlainModel:
     instead: str = ""
     """why not those of the fit, in a sentence; empty if it does"""
     transform: OutcomeTransform | None = None
-    classes: tuple[str, str] | None = None
+    classes: tuple[str, ...] | None = None
     """of a binary outcome: the class coded 0 and the class coded 1"""
+    ordered: bool = False
+    """whether classes are all of an ordered outcome, the lowest first"""
     start: float | None = None
     """the rho that maximum likelihood starts from"""
     fills: Mapping[str, float] = field(default_factory=dict)
@@ -148,6 +150,7 @@ def plain_model(fit: Fit, encoding: Encoding, roles: Roles) -> PlainModel | str:
         instead=_NO_HALVES if halves else _NO_AVERAGE if whole else "",
         transform=fit.spec.outcome_transform,
         classes=_labels(fit),
+        ordered=fit.family.is_ordered,
         start=fit.spec.start if isinstance(fit.spec.start, float | int) else None,
         fills=fills,
         merged=encoding.merged,
@@ -155,11 +158,9 @@ def plain_model(fit: Fit, encoding: Encoding, roles: Roles) -> PlainModel | str:
     )
 
 
-def _labels(fit: Fit) -> tuple[str, str] | None:
-    if fit.classes is None:
-        return None
-    negative, positive = map(label_of, fit.classes)
-    return negative, positive
+def _labels(fit: Fit) -> tuple[str, ...] | None:
+    classes = fit.classes if fit.ordered_classes is None else fit.ordered_classes
+    return None if classes is None else tuple(map(label_of, classes))
 
 
 def _cannot(fit: Fit, encoding: Encoding) -> str:
@@ -170,6 +171,8 @@ def _cannot(fit: Fit, encoding: Encoding) -> str:
         return _OF_TREATMENT
     if fit.probit is None and fit.family.has_classes:
         return "No outcome is missing, so this is an ordinary probit."
+    if not fit.family.can("programs"):
+        return fit.family.words.lacking["programs"]
     if not fit.family.can("normal errors"):
         return "The errors are t here, and the programs of a report have normal ones."
     if fit.held_rho is not None:

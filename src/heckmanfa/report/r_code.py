@@ -152,6 +152,9 @@ def _byte(character: str) -> str:
 
 def r_code(model: PlainModel, reading: Reading) -> str:
     """Return a program in R that fits a model."""
+    if model.ordered:
+        why = "sampleSelection, R's package for selection models, fits no ordered outcome."
+        return f"# {why}"
     names = plain_names([*reading.columns, *model.used], _is_name, most=None)
     equations = {"X": model.prediction, "Z": model.selection}
     sides = {

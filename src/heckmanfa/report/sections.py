@@ -195,12 +195,13 @@ def which_section(reported: Reported, paper: Paper) -> Section:
     if columns:
         title = "The best sets of features, one by one"
         sets = fold(title, "".join(map(figure, columns)), on_paper=False)
-    drawn = "".join(map(figure, chances))
+    classes = paper.shown("class_effects")
+    drawn = "".join(map(figure, [*chances, *classes]))
     inner = "".join(f"<div>{part}</div>" for part in (words, rule, drawn, sets))
     # Beside a picture of few features there is room for the words; many need the whole width.
     across = any(scene.body.is_across for scene in chances)
     inner = f'<div class="pair {"told-over" if across else "told"}">{inner}</div>'
-    tables = tables_html([*chances, *columns], paper)
+    tables = tables_html([*chances, *columns, *classes], paper)
     return Section(
         "which", "Which features predict", inner if drawn else words + rule + sets, tables
     )
@@ -252,7 +253,7 @@ def matter_section(reported: Reported, paper: Paper) -> Section:
     )
     rho = paper.pictures.known("rho")
     words += note_html("" if rho is None else rho.one_number)
-    drawn = paper.shown("rho", "imr", "over_rho")
+    drawn = paper.shown("rho", "imr", "correction", "over_rho")
     tables = tables_html(drawn, paper)
     assumed = None if "slider" in paper.without else paper.pictures.known("over_rho")
     assert assumed is None or isinstance(assumed, OverRho)
@@ -269,7 +270,7 @@ def trust_section(reported: Reported, paper: Paper) -> Section:
     held, note = paper.scene_of(reported.held_out), reported.held_out_note
     # How rows were held out stands under their picture; why they were not, alone.
     held = [_with_note(scene, note) for scene in held]
-    drawn = [*paper.shown("overlap"), *(paper.shown("residuals") or held)]
+    drawn = [*paper.shown("overlap"), *(paper.shown("residuals", "class_shares") or held)]
     return checks_section(reported, paper, drawn, "" if held else note)
 
 

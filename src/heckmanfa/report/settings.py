@@ -41,10 +41,6 @@ _HELD_TWO_STEP = (
     "Two-step: a probit for who is selected, then least squares, corrected for the selection bias "
     "that the rho held implies."
 )
-_OF_CLASSES = (
-    "Maximum likelihood of the Heckman probit: a probit for who is selected and a probit of the "
-    "outcome together, whose errors are correlated by rho."
-)
 _CLASSES_OBSERVED = "A probit: no outcome is missing, so there is nothing to correct."
 _OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
 _WEIGHTS = {
@@ -60,7 +56,7 @@ def estimation_words(fit: Fit) -> dict[str, str]:
         return {"Estimation": _OF_TREATMENT[fit.spec.method]}
     if fit.probit is None:
         return {"Estimation": _CLASSES_OBSERVED if classes else _OBSERVED}
-    said = {"Estimation": _OF_CLASSES if classes else _METHODS[fit.spec.method]}
+    said = {"Estimation": fit.family.words.estimation or _METHODS[fit.spec.method]}
     if fit.held_rho is not None:
         if fit.spec.method == "two-step":
             said["Estimation"] = _HELD_TWO_STEP
@@ -88,6 +84,8 @@ def why_robust(fit: Fit, *, asked: bool) -> str:
     if asked:
         return ""
     sampling = fit.spec.weight_kind == "sampling"
+    if not sampling and fit.family.cov_types[0] == "robust":
+        return ", as errors need not have one variance"
     return ", as sampling weights need" if sampling else ", the default of an average by two steps"
 
 

@@ -158,11 +158,15 @@ def _rows(model: PlainModel, names: dict[str, str]) -> list[str]:
     outcome = names[roles.outcome]
     if model.classes is None:
         made = _TRANSFORMS[model.transform].format(outcome)
+    elif model.ordered:
+        made = "."
     else:
         is_one = f"strtrim({outcome}) == {text(model.classes[1])}"
         known = f"inlist(strtrim({outcome}), {text(model.classes[0])}, {text(model.classes[1])})"
         made = f"{is_one} if {known}"
     lines.append(f"generate double outcome = {made}")
+    for place, label in enumerate(model.classes or () if model.ordered else (), start=1):
+        lines.append(f"replace outcome = {place} if strtrim({outcome}) == {text(label)}")
     if roles.selected is None:
         lines.append("generate byte selected = !missing(outcome)")
     else:
@@ -206,6 +210,8 @@ def _fit(model: PlainModel, names: dict[str, str]) -> list[str]:
     if model.selection is None:
         return [_command(f"regress outcome{regressors}")]
     command = "heckman" if model.classes is None else "heckprobit"
+    if model.ordered:
+        command = "heckoprobit"
     weight = ""
     if roles.weights is not None:
         kind = "pweight" if model.weight_kind == "sampling" else "fweight"
@@ -217,7 +223,10 @@ def _fit(model: PlainModel, names: dict[str, str]) -> list[str]:
         options.append(f"vce(cluster {names[str(roles.cluster)]})")
     elif model.errors == "robust" and not weight.startswith(" [p"):
         options.append("vce(robust)")
-    return [_command(f"{command} outcome{regressors}{weight}, {' '.join(options)}")]
+    fitted = _command(f"{command} outcome{regressors}{weight}, {' '.join(options)}")
+    # Its intercept is zero, and minus ours its first cut point.
+    cuts = "heckoprobit has no intercept: its first cut point is minus that of this report."
+    return [*(_comment(cuts) if model.ordered else ()), fitted]
 
 
 def _command(words: str) -> str:

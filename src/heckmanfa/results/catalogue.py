@@ -124,8 +124,7 @@ def facts_of_answer(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> li
         facts.append(tell(fit, "filled_in", "caution"))
     if fit.probit is not None:
         facts += [tell(fit, "selected_scores", "caution")] if fit.family.has_classes else []
-        case = "" if fit.family.can("normal errors") else "t"
-        facts.append(tell(fit, "normal_law", "caution", case=case))
+        facts.append(tell(fit, "normal_law", "caution", case=fit.family.words.law))
     return [*facts, tell(fit, "not_causal", "caution")]
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.fit.ordered import cuts_by
+from heckmanfa.fit.ordered_cut import cuts_by
 from heckmanfa.results.distribution import check_level, distribution_of
 from heckmanfa.results.document import Section
 

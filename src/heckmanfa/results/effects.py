@@ -188,9 +188,9 @@ class Effects:
     rho: Effect
 
 
-def effects_of(fit: Fit) -> Effects:
-    """Collect the effects of a fit."""
-    table = tidy(fit, CONF_LEVEL)
+def effects_of(fit: Fit, whole: Fit | None = None) -> Effects:
+    """Collect the effects of a fit, which may be a view of the ``whole`` that was estimated."""
+    table = tidy(whole or fit, CONF_LEVEL)
     own = _own(fit, table)
     series, share = _least_squares(fit, own)
     return Effects(table, own, series, share, _errors_row(table, "imr"), rho_of(fit, table))
@@ -199,6 +199,8 @@ def effects_of(fit: Fit) -> Effects:
 def rho_of(fit: Fit, table: pd.DataFrame) -> Effect:
     """Return rho with its interval, given the table of estimates."""
     rho = _errors_row(table, "rho")
+    if not fit.family.can("single rho"):
+        return rho
     of_two_steps = not fit.way.is_average and fit.atanh_rho is None and fit.family.has_imr
     if of_two_steps and not fit.rho_is_conditioned and fit.held_rho is None:
         return Effect(rho.estimate, *rho_ends(fit.moments, _errors_row(table, "imr"), fit.sigma))

@@ -72,6 +72,9 @@ class Evidence:
     """The numbers behind an answer. K is the number of columns of X."""
 
     fit: Fit = field(repr=False)
+    """what the answer is about: of an ordered outcome, the model of reaching one of its classes"""
+    whole: Fit = field(repr=False)
+    """what was fitted"""
     naming: Naming = field(repr=False)
     effects: Effects = field(repr=False)
     weights: AssignmentWeights | str | None = field(repr=False)
@@ -253,6 +256,7 @@ def evidence_of(
     *,
     never: Sequence[str] = (),
     effort: Effort = "rough",
+    place: int | None = None,
 ) -> Evidence:
     """Collect the numbers of a first screen from a fit, which are about one outcome equation.
 
@@ -265,17 +269,22 @@ def evidence_of(
         Columns that must not predict, as far as the fit does not know it.
     effort : {"quick", "rough", "full"}
         How long weighing the sets of features behind a search may take.
+    place : int, optional
+        The class of an ordered outcome that effects are about, the lowest being 0; by default the
+        highest.
     """
     fit.family.require("single outcome equation")
     fit.family.require("report")
     naming = naming or Naming.of(fit)
-    effects, weights = effects_of(fit), weights_of(fit, effort)
+    whole_fit, fit = fit, fit.family.answered(fit, place)
+    effects, weights = effects_of(fit, whole_fit), weights_of(fit, effort)
     whole = all_features_of(fit, effects, never)
     units = _units(fit, naming)
     share = _least_squares_share(fit, effects, weights)
     features = Features(fit, naming, effects, weights, whole, share)
     common = Evidence(
         fit=fit,
+        whole=whole_fit,
         naming=naming,
         effects=effects,
         weights=weights,

@@ -53,6 +53,15 @@ def rho_wald(fit: Fit) -> Wald:
     return distribution_of(fit).wald([estimate], np.array([[variance]]), why_untested(fit))
 
 
+def series_wald(fit: Fit) -> Wald:
+    """Test that all terms of a series are zero, so its correction is a constant."""
+    names = fit.dependence_terms[1:]
+    places = [fit.terms.index(("errors", name)) for name in names]
+    values = [fit.errors[name].value for name in names]
+    covariance = fit.covariance[np.ix_(places, places)]
+    return distribution_of(fit).wald(values, covariance, why_untested(fit))
+
+
 def has_ratio(fit: Fit) -> bool:
     """Whether a likelihood-ratio test of rho = 0 can be reported for a fitted model."""
     return (

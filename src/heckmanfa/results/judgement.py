@@ -27,7 +27,7 @@ from heckmanfa.results.distribution import LEVEL, Wald, distribution_of
 from heckmanfa.results.effects import separating_columns
 from heckmanfa.results.facts import Fact
 from heckmanfa.results.fit_facts import problems_of
-from heckmanfa.results.fit_tests import is_crowded, rho_lr, rho_wald
+from heckmanfa.results.fit_tests import is_crowded, rho_lr, rho_wald, series_wald
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.form import Form
 from heckmanfa.text.chances import CHANCES_BY, Says, says
@@ -60,7 +60,7 @@ class Judgement:
     """whether a feature was kept out of the prediction before these rows were seen; otherwise only
     the normality of the errors tells the correction from the features"""
     test: Wald | None = None
-    """of rho = 0, where features were named beforehand"""
+    """of rho = 0, or of the terms of a series, where features were named beforehand"""
     all_features: AllFeaturesTest | None = None
     """the test with all features; None if sets of features were not weighed"""
     doubt: str = ""
@@ -138,15 +138,20 @@ def clause_of(problem: Fact) -> str:
     return f"{problem.name}: {problem.short or problem.value}"
 
 
-def rho_test(fit: Fit) -> Wald:
-    """Test rho = 0 for features named beforehand: by likelihood ratio if that is all there is."""
+def correction_test(fit: Fit) -> Wald:
+    """Test whether a correction is needed, for features named beforehand.
+
+    It is of rho = 0, by likelihood ratio if that is all there is, or of all terms of a series.
+    """
+    if not fit.family.can("single rho"):
+        return series_wald(fit)
     ratio = None if "two steps" in fit.family.supports else rho_lr(fit)
     return rho_wald(fit) if ratio is None or ratio.note else ratio
 
 
 def _by_test(fit: Fit) -> Judgement:
     """Judge a model of features that were named beforehand."""
-    test = rho_test(fit)
+    test = correction_test(fit)
     if lacks_exclusion(fit):
         return Judgement("unknown", test=test)
     return Judgement("yes" if test.p_value < LEVEL else "unknown", test=test)

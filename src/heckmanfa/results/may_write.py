@@ -329,7 +329,7 @@ def _selection(evidence: Evidence) -> Passage:
         numbers = f"chance {chance_text(judged.chance)} by {BY} weights; {numbers}"
     test = judged.test
     if test is not None and not test.note:
-        numbers += f"; test of rho = 0: {p_equals(test.p_value)}"
+        numbers += f"; {evidence.fit.family.words.test}: {p_equals(test.p_value)}"
     match judged.kind:
         case "nothing missing":
             return lede(evidence)

@@ -311,11 +311,14 @@ class EffectWords:
     log: Logarithm | None = None
     """what the outcome is the logarithm of; effects are then in percent of that"""
     family: FamilyWords = LINEAR.words
+    or_higher: bool = False
+    """whether the positive class stands for higher ones, too"""
 
     @classmethod
     def of(cls, fit: Fit, outcome: str, log: Logarithm | None = None) -> EffectWords:
         """Return the words for a fit with this outcome."""
-        return cls(outcome, fit.classes, log, fit.family.words)
+        higher = fit.details is not None and fit.details.or_higher
+        return cls(outcome, fit.classes, log, fit.family.words, higher)
 
     @property
     def changed(self) -> str:
@@ -334,7 +337,8 @@ class EffectWords:
         label = self.classes[which]
         if not isinstance(label, str) and label == 1 and _COMPARISON.search(self.outcome):
             return passage("P(", Name(self.outcome), ")")
-        return passage("P(", Name(self.outcome), f" = {said_class(self.outcome, label)})")
+        more = " or higher" if self.or_higher else ""
+        return passage("P(", Name(self.outcome), f" = {said_class(self.outcome, label)}{more})")
 
     def numbers(self, *values: float) -> list[str]:
         """Format effects for a sentence, all with one number of decimals; NaN is empty."""

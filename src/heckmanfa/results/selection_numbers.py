@@ -17,6 +17,7 @@ from heckmanfa.text.wording import (
     chance_text,
     effects,
     p_equals,
+    plural,
     true_minus,
     typeset,
     window_text,
@@ -86,12 +87,20 @@ def _tested_interval(evidence: Evidence) -> tuple[str, Effect, str, bool]:
 
 def correction_words(evidence: Evidence) -> str:
     """Give the estimate that carries the correction, with its interval, as a clause."""
+    if not evidence.fit.family.can("single rho"):
+        return series_words(evidence)
     what, effect, interval, _ = _tested_interval(evidence)
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     of = {"lambda": "coefficient of lambda"}.get(what, what)
     if not effect.has_interval:
         return f"{of} {value}"
     return f"{of} {value}, {interval} {low} to {high}"
+
+
+def series_words(evidence: Evidence) -> str:
+    """Say what corrects in place of lambda, as a clause."""
+    n_terms = len(evidence.fit.dependence_terms) - 1
+    return f"a series of {plural(n_terms, 'term')} in the selection index"
 
 
 def selection_numbers(evidence: Evidence) -> Passage:
@@ -121,6 +130,13 @@ def selection_numbers(evidence: Evidence) -> Passage:
 
 def _correction(evidence: Evidence) -> Passage:
     """Give the estimate of the correction, and of which sets it is."""
+    test, words = evidence.judgement.test, evidence.fit.family.words
+    judged = passage()
+    if test is not None and not test.note:
+        judged = passage(f"The {words.test} has {p_equals(test.p_value)}.")
+    if not evidence.fit.family.can("single rho"):
+        said = passage(f"{capitalised(series_words(evidence))} corrects; it has no rho.")
+        return join([said, judged])
     what, effect, interval, allows_for_search = _tested_interval(evidence)
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     name = "The coefficient of lambda" if what == "lambda" else what
@@ -134,10 +150,7 @@ def _correction(evidence: Evidence) -> Passage:
         said = passage(f"{name} is {value}, {interval} {low} to {high}{how}.")
         if held and not effect.excludes_zero:
             said = join([said, passage("Its sign cannot be told.")])
-    test = evidence.judgement.test
-    if test is None or test.note:
-        return said
-    return join([said, passage(f"The test of rho = 0 has {p_equals(test.p_value)}.")])
+    return join([said, judged])
 
 
 def _rho(evidence: Evidence) -> Passage:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from heckmanfa.fit import Fit
+from heckmanfa.results.distribution import LEVEL
 from heckmanfa.results.fact_words import tell
-from heckmanfa.results.facts import Fact
-from heckmanfa.text.wording import number, plural
+from heckmanfa.results.facts import UNTESTED, Fact
+from heckmanfa.results.fit_tests import series_wald
+from heckmanfa.text.wording import number, p_equals, plural
 
 
 def series_facts(fit: Fit) -> list[Fact]:
@@ -20,8 +22,18 @@ def series_facts(fit: Fit) -> list[Fact]:
         series = tell(fit, "series", "note", plural(n, "term"), how=how)
     else:
         series = tell(fit, "series", "note", plural(n, "term"), case="given")
+    series = [series, _test(fit)]
     rows = fit.details.level_rows
     if rows is None:
-        return [series, tell(fit, "series_intercept", "note", "not identified")]
+        return [*series, tell(fit, "series_intercept", "note", "not identified")]
     level = tell(fit, "series_intercept", "caution", f"{rows:,.10g} rows", case="at infinity")
-    return [series, level]
+    return [*series, level]
+
+
+def _test(fit: Fit) -> Fact:
+    """Judge whether the series is flat."""
+    test = series_wald(fit)
+    if test.note:
+        return tell(fit, "series_test", "caution", str(test), case=UNTESTED)
+    case = "" if test.p_value < LEVEL else "not rejected"
+    return tell(fit, "series_test", "ok", str(test), case=case, p=p_equals(test.p_value))

@@ -172,8 +172,14 @@ def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
         coef, apart = fit.family.naive(fit)
         height = nan if fit.log_likelihood is None else fit.log_likelihood
         last = [("fit", "log_likelihood", height, apart), ("fit", "bic", fit.bic, nan)]
-        rho = [("errors", "rho", fit.rho, nan)] if fit.probit is not None else []
-        return coef, [*rho, *last]
+        values = fit.error_values if fit.probit is not None else {}
+        known = {} if fit.details is None else fit.details.naive_errors
+        errors = [
+            ("errors", name, values[name], known.get(name, nan))
+            for name in fit.spec.error_terms
+            if name in values
+        ]
+        return coef, [*errors, *last]
     naive = fit_least_squares(fit.moments, fit.equation)
     bic = naive.bic
     if fit.log_likelihood is not None and fit.probit is not None:

@@ -370,6 +370,15 @@ NUMBERS: dict[str, FactWords] = {
         sentence="Series of {value}. {meaning}",
     ),
     "series_intercept": FactWords(
+        "intercept",
+        {
+            "": "The intercept is not identified.",
+            "at infinity": "The intercept is that of rows that are almost surely selected.",
+        },
+        {
+            "": f"Where levels matter, {option('intercept', 'at infinity')} identifies it.",
+            "at infinity": "Do not lean on levels: effects do not need the intercept.",
+        },
         line="intercept",
         meaning={
             "": "A series does not tell the intercept from its own constant, s0, which has both. "
@@ -418,12 +427,19 @@ NUMBERS: dict[str, FactWords] = {
         sentence={
             "": "The correction for selection assumes normal errors.",
             "t": "The correction for selection assumes t errors.",
+            "series": "The correction for selection assumes a probit of who is selected, and no "
+            "distribution of the outcome's error.",
         },
-        claim="That the correction works for errors of any shape",
+        claim={
+            "": "That the correction works for errors of any shape",
+            "series": "That the correction needs no assumption",
+        },
         because={
             "": "it assumes that they are normal.",
             "t": "it assumes that they are t, with one number of degrees of freedom for both "
             "equations.",
+            "series": "the chance of being selected must depend on the features through a probit's "
+            "index, and so must the error of the selected rows.",
             "rejected": "it rests on their being normal, and that is rejected here ({value}).",
         },
     ),

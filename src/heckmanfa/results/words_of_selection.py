@@ -200,6 +200,22 @@ IDENTIFICATION: dict[str, FactWords] = {
         why="It rests on the same likelihood as the estimates.",
         line="LR test of rho = 0",
     ),
+    "series_test": FactWords(
+        "joint test of the series",
+        {UNTESTED: "Whether selection mattered was not tested."},
+        line="joint test of the series",
+        meaning={
+            "": "Without selection on what was not observed, the series would be flat. Such a "
+            "series would be rare.",
+            "not rejected": "Without selection on what was not observed, the series would be flat. "
+            "The data do not contradict that.",
+            UNTESTED: "The covariance of the series is not known.",
+        },
+        claim={"not rejected": "That selection did not matter"},
+        because="the joint test of the terms of the series does not reject that it is flat ({p}), "
+        "which does not show that it is.",
+        levels=("caution", "note"),
+    ),
     "condition": FactWords(
         "condition number",
         "Some prediction columns are nearly collinear.",

@@ -224,7 +224,13 @@ def learn_streamed(
     # An outcome or a weight that is declared as a category is still a number.
     columns |= {name: stored_column(table.schema, name, "number") for name in roles}
     counting = partial(NumberTally, few=True)
-    starts |= {name: TextTally if columns[name].stored == "text" else counting for name in roles}
+    starts |= {
+        # The levels of an ordered category are ordered classes as well.
+        name: partial(TextTally, declared=getattr(table.schema.field(name).type, "ordered", False))
+        if columns[name].stored == "text"
+        else counting
+        for name in roles
+    }
     starts |= dict.fromkeys(groups, GapTally)
     counted = count_columns(table.engine, columns, starts, tell)
     learned = [

@@ -156,6 +156,11 @@ def label_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
+def numeric_label(value: float) -> int | float:
+    """Return a number as a class: 2.0 as 2."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
 def one_case(label: str) -> str:
     """Return a level without case and blanks; levels that agree in this may mean the same."""
     return "".join(label.split()).casefold()
