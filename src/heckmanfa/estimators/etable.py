@@ -22,7 +22,6 @@ from heckmanfa.results.etable import (
     STARS,
     ModelTable,
     Shape,
-    Under,
     refuse_unknown,
     side_by_side_table,
 )
@@ -30,6 +29,7 @@ from heckmanfa.results.labelling import given_codebook, labels_in
 from heckmanfa.results.model_columns import ERRORS, ModelColumn, TermMaker, column_of_fit
 from heckmanfa.tables.codebook import Codebook
 from heckmanfa.text.labels import labelled
+from heckmanfa.text.option_types import Under
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import count, plural

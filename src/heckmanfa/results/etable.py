@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -20,13 +20,12 @@ from heckmanfa.results.render_latex import latex_models
 from heckmanfa.results.render_text import markdown_models, render_models
 from heckmanfa.results.render_xlsx import write_xlsx
 from heckmanfa.results.table_files import FORMATS
+from heckmanfa.text.option_types import Under
 from heckmanfa.text.option_words import option
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.table import INDENT, Column, Table
 from heckmanfa.text.wording import listed, nearest, number, p_value
 
-Under = Literal["se", "interval", "t", "p"]
-"""what stands under an estimate"""
 STARS = (0.05, 0.01, 0.001)
 """what p-values with one star, two and three are below, unless the user says so"""
 
