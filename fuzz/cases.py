@@ -443,6 +443,10 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--rho": ("0.5", "1", "2", "nan"),
     "--sigma": ("0", "-1", "nan", "1e300"),
     "--truth": ("truth.json", "p.csv"),
+    "--names": ("a", "a,b", "a,a", "1,\x1b[2J"),
+    "--digits": ("0", "3", "99"),
+    "--under": ("t", "none", "sd"),
+    "--stars": ("0.05", "0.1,0.05", "5", "x"),
 }
 _FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-interval", "--no-such-option")
 _COMMANDS: dict[str, tuple[str, ...]] = {
@@ -450,6 +454,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ("t.csv", "no.csv"),
     "predict": ("m.heckmanfa t.csv", "t.csv t.csv", "m.heckmanfa", "m.heckmanfa m.heckmanfa"),
     "simulate": ("s.csv", "s.parquet", "t.csv", "s.xyz", "."),
+    "table": ("m.heckmanfa", "m.heckmanfa m.heckmanfa", "t.csv", "m.heckmanfa no.heckmanfa"),
 }
 
 
@@ -460,7 +465,7 @@ def _options(source: Source, folder: Path) -> None:
     table(source).to_csv(folder / "t.csv", index=False)
     # A comparison takes as long as fifty fits.
     command = pick(source, [*_COMMANDS, *["fit", "predict", "simulate"] * 8])
-    if command == "predict":
+    if command in ("predict", "table"):
         _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.heckmanfa"])
     arguments = [command, *pick(source, _COMMANDS[command]).split(" ")]
     if source.random() < 0.7:

@@ -1,4 +1,4 @@
-"""Summaries as LaTeX and Markdown, and models in tables of maketables: the numbers come back."""
+"""Summaries as LaTeX and Markdown: the numbers come back."""
 
 import re
 
@@ -273,80 +273,3 @@ def test_least_squares_is_exported_too(mroz):
     tables = markdown_tables(model.summary().to_markdown())
     assert EQUATIONS["selection"] not in tables
     assert tables["Errors"]["term"].tolist() == ["sigma"]
-
-
-# maketables. ------------------------------------------------------------------------------------
-
-
-def test_the_table_of_coefficients_is_as_maketables_asks(model):
-    table = model.__maketables_coef_table__
-    assert isinstance(table, pd.DataFrame)
-    assert table.index.name == "Coefficient"
-    assert table.index.is_unique
-    assert table.columns.tolist() == ["b", "se", "t", "p", "ci95l", "ci95u"]
-    expected = model.tidy()
-    expected = expected[~expected["term"].isin(["rho", "sigma"])]
-    prefix = expected["equation"].map({"selection": "selection."}).fillna("")
-    assert table.index.tolist() == (prefix + expected["term"]).tolist()
-    np.testing.assert_array_equal(table, expected[NUMBERS])
-    assert table["se"].notna().all()
-
-
-def test_statistics_are_those_of_the_model(model, mroz):
-    expected = {
-        "N": 753,
-        "n_selected": 428,
-        "rho": model.rho_,
-        "sigma": model.sigma_,
-        "adj_r2": model.adjusted_r2_,
-        "aic": model.aic_,
-        "bic": model.bic_,
-        "ll": model.log_likelihood_,
-        "method": "ML" if model.method == "ml" else "two-step",
-        "se_type": None,
-        "r2": None,
-    }
-    assert {key: model.__maketables_stat__(key) for key in expected} == expected
-    keys = model.__maketables_default_stat_keys__
-    assert isinstance(keys, list)
-    assert ("ll" in keys) == (model.method == "ml")
-    assert set(keys) <= {*expected}
-    assert set(model.__maketables_stat_labels__) <= set(keys)
-    assert model.__maketables_vcov_info__ == {"vcov_type": "classical", "clustervar": None}
-    assert model.__maketables_depvar__ == "outcome"
-
-
-def test_a_formula_names_the_outcome(mroz):
-    model = Heckman.from_formula(
-        "log(wage) ~ educ + exper", "lfp ~ educ + exper + age", mroz, cov_type="robust"
-    )
-    assert model.__maketables_depvar__ == "log(wage)"
-    assert model.__maketables_vcov_info__["vcov_type"] == "robust"
-
-
-def test_a_model_that_is_not_fitted_offers_no_table():
-    assert not hasattr(Heckman(), "__maketables_coef_table__")
-
-
-def test_no_star_where_rho_was_conditioned_on(searched):
-    table = searched.__maketables_coef_table__
-    assert np.isnan(table.loc["imr", "p"])
-    assert table.drop("imr")["p"].notna().all()
-
-
-def test_maketables_sets_models_side_by_side(model, searched, mroz):
-    maketables = pytest.importorskip("maketables")
-    table = maketables.ETable([model, searched]).df
-    coefficients = table.loc["coef"]
-    assert set(coefficients.index) >= {"educ", "selection.educ", "imr", "Intercept"}
-    cell = coefficients.loc["educ"].iloc[0]
-    row = model.__maketables_coef_table__.loc["educ"]
-    assert re.match(rf"{row['b']:.3f}\*\*\*", cell)
-    assert f"({row['se']:.3f})" in cell
-    stats = table.loc["stats"]
-    assert stats.loc["Observations"].tolist() == ["753", "753"]
-    assert stats.loc["Selected"].tolist() == ["428", "428"]
-    assert float(stats.loc["rho"].iloc[0]) == pytest.approx(model.rho_, abs=6e-4)
-    assert stats.loc["S.E. type"].tolist() == ["classical", "classical"]
-    dropped = maketables.ETable([model], drop="selection").df.loc["coef"]
-    assert not dropped.index.str.startswith("selection").any()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+    from heckmanfa.estimators.etable import etable
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "assignment",
     "compress",
+    "etable",
     "load",
     "predict_batches",
     "predict_parquet",
@@ -68,6 +70,7 @@ _MODULES = {
     "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
+    "etable": "heckmanfa.estimators.etable",
     "load": "heckmanfa.analysis.model_file",
     "predict_batches": "heckmanfa.analysis.prediction_batches",
     "predict_parquet": "heckmanfa.analysis.prediction_batches",

@@ -69,6 +69,7 @@ def test_simulate_names_the_option_that_is_out_of_range(shell, option, value, ra
         ("fit", "base.csv", "--outcome", "wage", "--save", "-"),
         ("predict", "a.heckmanfa", "base.csv", "--out", "-"),
         ("compare", "base.csv", "--outcome", "wage", "--out", "-"),
+        ("table", "a.heckmanfa", "--out", "-"),
         ("simulate", "-"),
         ("simulate", "-", "--files", "2"),
         ("demo", "-"),

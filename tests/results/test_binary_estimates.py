@@ -13,7 +13,6 @@ from heckmanfa.model.probit_likelihood import average_slopes
 from heckmanfa.results.effects import effects_of, naive_slopes, own_slopes
 from heckmanfa.results.fit_facts import events_per_coefficient
 from heckmanfa.results.fit_tests import rho_lr, rho_wald
-from heckmanfa.results.maketables import coef_table, default_keys, outcome_name, statistic
 from heckmanfa.results.side_by_side import side_by_side
 
 
@@ -153,17 +152,6 @@ def test_the_naive_probit_has_the_covariance_that_was_asked_for(rows):
     robust = fitted(HeckmanProbit(PREDICT, SELECT, cov_type="robust"), *rows).fit_.details
     np.testing.assert_allclose(plain.naive_coef, robust.naive_coef)
     assert not np.allclose(plain.naive_covariance, robust.naive_covariance)
-
-
-def test_maketables_has_rho_with_an_error_and_nothing_of_a_linear_model(model):
-    table = coef_table(model.fit_)
-    assert table.loc["rho", "se"] > 0.0
-    assert "selection.kids5" in table.index
-    assert outcome_name(model.fit_) == "P(wage4 = 1)"
-    assert statistic(model.fit_, "sigma") is None
-    assert statistic(model.fit_, "adj_r2") is None
-    assert statistic(model.fit_, "ll") == model.log_likelihood_
-    assert not {"sigma", "adj_r2"} & {*default_keys(model.fit_)}
 
 
 def test_events_are_rows_of_the_rarer_class(model, rows):

@@ -185,7 +185,6 @@ def test_few_clusters_warn_and_are_counted_everywhere():
     line = next(one for one in model.diagnostics().lines() if one[0] == "clusters")
     assert line[1].startswith("39;")
     assert line[2] == "caution"
-    assert model.__maketables_stat_labels__["ll"] == "Log pseudolikelihood"
 
 
 def test_no_more_clusters_than_parameters_is_a_problem_and_too_many_restrictions_are_refused():

@@ -188,7 +188,7 @@ def question_of(options: Mapping[str, Any]) -> Question:
     for field in fields(Question):
         # An empty tuple is the default of those that list columns.
         if field.default == () and field.name in values and field.name != "profile":
-            values[field.name] = _split_names(values[field.name])
+            values[field.name] = split_names(values[field.name])
     return Question(**values)
 
 
@@ -250,7 +250,7 @@ def _options_of(rows: ArrowRows) -> dict[str, Any]:
     return options | {_ROLES[role]: name for role, name in rows.roles.items()}
 
 
-def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
+def split_names(values: Sequence[str] | None) -> tuple[str, ...]:
     """Split lists of columns at commas; a name with a comma goes in double quotes."""
     return tuple(
         name.strip()

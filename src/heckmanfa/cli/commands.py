@@ -184,6 +184,51 @@ class CompareOptions:
 
 @command
 @dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Set saved models side by side in a table for a paper, and print it.
+
+    A row goes by its term, as in educ or selection.educ, or by a category's column.
+
+    Example: heckmanfa table first.heckmanfa second.heckmanfa --out models.tex
+    """
+
+    models: Annotated[list[Path], Argument(help="Model files that fit --save wrote.")]
+    names: Annotated[
+        list[str] | None,
+        Option(help="What stands above the columns, separated by commas; the files' names."),
+    ] = None
+    labels: Annotated[
+        str | None, Option(help="A codebook: what readers call columns, and what levels mean.")
+    ] = None
+    equations: Annotated[
+        list[str] | None,
+        Option(help="Which to show, in this order, such as prediction,errors; all unless given."),
+    ] = None
+    keep: Annotated[list[str] | None, Option(help="Terms to show; all unless given.")] = None
+    drop: Annotated[
+        list[str] | None, Option(help="Terms, and rows of the lower part, to leave out.")
+    ] = None
+    order: Annotated[list[str] | None, Option(help="Rows that come first, in this order.")] = None
+    digits: Annotated[int, Option(help="Significant digits.")] = 4
+    under: Annotated[
+        str, Option(help="What stands under an estimate: se, interval, t, p or none.")
+    ] = "se"
+    stars: Annotated[
+        str | None,
+        Option(
+            help="What p-values with stars are below, such as 0.05,0.01; no stars unless given."
+        ),
+    ] = None
+    conf_level: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95
+    out: Annotated[
+        Path | None,
+        Option(help="Write the table here: .tex, .docx, .xlsx, .md, .html, .txt or .csv."),
+    ] = None
+    force: Force = False
+
+
+@command
+@dataclass(frozen=True, kw_only=True)
 class SimulateOptions:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 

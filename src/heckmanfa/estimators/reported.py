@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -34,7 +34,6 @@ from heckmanfa.plots.overlap_bars import MillsRatios
 from heckmanfa.report.of_model import report_of_model
 from heckmanfa.report.page import write_page
 from heckmanfa.report.reported import Reported as ReportedFit
-from heckmanfa.results import maketables
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.catalogue import facts_of_fit
 from heckmanfa.results.diagnostics import Diagnostics
@@ -44,9 +43,6 @@ from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary, summarize
 from heckmanfa.tables.codebook import Codebook
 from heckmanfa.text.labels import labelled
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Reported:
@@ -397,31 +393,6 @@ class Reported:
             return report_of_model(evidence, name, programs, X, rows, reports, known, profiles)
 
         write_page(reported, path, title=title, brief=brief, force=force)
-
-    # The plug-in format of the package maketables. --------------------------------------------
-
-    @property
-    def __maketables_coef_table__(self) -> pd.DataFrame:
-        return maketables.coef_table(self.fit_)
-
-    def __maketables_stat__(self, key: str) -> Any:
-        return maketables.statistic(self.fit_, key)
-
-    @property
-    def __maketables_depvar__(self) -> str:
-        return maketables.outcome_name(self.fit_)
-
-    @property
-    def __maketables_vcov_info__(self) -> dict[str, Any]:
-        return {"vcov_type": self.fit_.spec.cov_type or "classical", "clustervar": None}
-
-    @property
-    def __maketables_stat_labels__(self) -> dict[str, str]:
-        return maketables.labels(self.fit_)
-
-    @property
-    def __maketables_default_stat_keys__(self) -> list[str]:
-        return maketables.default_keys(self.fit_)
 
 
 def _reports_of_rows(

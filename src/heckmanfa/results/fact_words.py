@@ -85,6 +85,12 @@ def tell(
     )
 
 
+def note_of(fact: Fact) -> str:
+    """Return what a table for a paper says of a fact."""
+    words = FACT_WORDS.get(fact.key, FactWords())
+    return chosen(words.note, fact.case, fact.level).format(**fact.values or {}) or fact.sentence
+
+
 def chosen(text: Text, case: str, level: Level) -> str:
     """Return the words of a case, or else of a level, or else those of all others."""
     if isinstance(text, str):

@@ -53,6 +53,8 @@ class FactWords:
     """what its value means; empty takes ``sentence``"""
     sentence: Text = ""
     """what a summary says of it; empty if it says nothing"""
+    note: Text = ""
+    """what a table for a paper says of it; empty takes ``sentence``"""
     claim: Text = ""
     """what may not be claimed, from "That" on"""
     because: Text = ""
@@ -87,7 +89,7 @@ class Fact:
     names: tuple[str, ...] = ()
     """the features that it is about"""
     values: Mapping[str, str] | None = None
-    """words that its title and its advice hold"""
+    """words that its title, its advice and its note hold"""
 
     @property
     def verdict(self) -> Level:

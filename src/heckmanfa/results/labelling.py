@@ -72,18 +72,8 @@ def name_columns(
     return naming.with_steps(fit, given, log=log_outcome) if given or log_outcome else naming
 
 
-def labels_of(codebook: Codebook, fit: Fit, naming: Naming, outcome: str) -> Labels:
-    """Return the labels of an answer.
-
-    Parameters
-    ----------
-    codebook : Codebook
-    fit : Fit
-    naming : Naming
-        What the columns of X are made from, and what is fitted.
-    outcome : str
-        The column of the outcome, on whatever scale it is fitted.
-    """
+def labels_in(codebook: Codebook) -> Labels:
+    """Return what a codebook says, whatever model it is about."""
     words = codebook.columns
     names = {name: known.label for name, known in words.items() if known.label}
     # What several columns are called tells none of them from the others.
@@ -96,6 +86,23 @@ def labels_of(codebook: Codebook, fit: Fit, naming: Naming, outcome: str) -> Lab
         for name, known in words.items()
         for level, meaning in known.levels.items()
     }
+    return Labels(names, levels, {name: known.unit for name, known in words.items() if known.unit})
+
+
+def labels_of(codebook: Codebook, fit: Fit, naming: Naming, outcome: str) -> Labels:
+    """Return the labels of an answer.
+
+    Parameters
+    ----------
+    codebook : Codebook
+    fit : Fit
+    naming : Naming
+        What the columns of X are made from, and what is fitted.
+    outcome : str
+        The column of the outcome, on whatever scale it is fitted.
+    """
+    plain = labels_in(codebook)
+    names, levels = {**plain.names}, plain.levels
     for column, source, level in zip(fit.labels, naming.sources, naming.levels, strict=True):
         if level and (source in names or (source, level) in levels):
             meaning = levels.get((source, level), level)
@@ -105,5 +112,4 @@ def labels_of(codebook: Codebook, fit: Fit, naming: Naming, outcome: str) -> Lab
         names[log.of] = unlogged(names[outcome])
     if outcome in names:
         names[naming.outcome] = name_on_scale(names[outcome], fit.spec.outcome_transform)
-    units = {name: known.unit for name, known in words.items() if known.unit}
-    return Labels(names, levels, units)
+    return Labels(names, levels, plain.units)

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape as escape_xml
 
 from heckmanfa.results.document import Block, Facts, Heading, Notes, Paragraph
 from heckmanfa.text.printable import printable
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.table import INDENT, Column, Table
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -187,6 +187,7 @@ def _cell(
     wide = f'<w:gridSpan w:val="{len(widths)}"/>' if len(widths) > 1 else ""
     side = "right" if is_number else "center" if is_centred else ""
     aligned = f'<w:jc w:val="{side}"/>' if side else ""
+    aligned = '<w:ind w:left="240"/>' + aligned if text.startswith(INDENT) else aligned
     whole = "<w:noWrap/>" if is_number else ""
     words = _paragraph(text, "Cell", aligned, run)
     return f"<w:tc><w:tcPr>{size}{wide}{whole}</w:tcPr>{words}</w:tc>"

@@ -56,6 +56,27 @@ def render_notebook(parts: Iterable[Part], kind: str) -> str:
     return f'<div class="heckmanfa-{kind}">{"".join(blocks)}</div>'
 
 
+_MODELS_STYLE = (
+    "body{font:15px/1.4 Georgia,serif;margin:2em}"
+    "table{border-collapse:collapse;border-top:2px solid;border-bottom:2px solid}"
+    "thead,tbody{border-bottom:1px solid}th,td{padding:.1em .8em;text-align:center}"
+    "tbody th{text-align:left;font-weight:normal}tr.part th{font-style:italic}"
+    "ul{list-style:none;padding:0;font-size:85%;max-width:60em}"
+)
+
+
+def models_page(table: Table, notes: Sequence[str], *, whole: bool) -> str:
+    """Render a table of models: as a page with a style, or as an element to put into one."""
+    inner = _notebook_block(table) + (_notebook_block(Notes(tuple(notes))) if notes else "")
+    inner = f'<div class="heckmanfa-etable">{inner}</div>'
+    if not whole:
+        return inner
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Models</title>'
+        f"<style>{_MODELS_STYLE}</style></head><body>{inner}</body></html>\n"
+    )
+
+
 def _notebook_block(block: Block) -> str:
     match block:
         case Heading():

@@ -19,7 +19,8 @@ from heckmanfa.results.document import (
     Section,
 )
 from heckmanfa.text.printable import printable
-from heckmanfa.text.table import Table
+from heckmanfa.text.table import INDENT, Table
+from heckmanfa.text.wording import true_minus
 
 _GREEK = ("chi", "lambda", "rho", "sigma", "beta")
 _SPECIAL_TEXT = {
@@ -67,6 +68,14 @@ def render_latex(
         title = f"{caption}: {_escape(title)}" if title else caption
         floats.append(_float(body, title, _add(label, str(number)), notes))
     return "\n\n".join("\n".join(lines) for lines in floats) + "\n"
+
+
+def latex_models(table: Table, notes: Sequence[str], caption: str | None, label: str | None) -> str:
+    """Render a table of models as one float; ``caption`` is LaTeX."""
+    head = " & ".join(_title(column.title) for column in table.columns)
+    alignment = "".join("c" if column.is_number else "l" for column in table.columns)
+    body = _tabular(alignment, head, _headed(table))
+    return "\n".join(_float(body, caption, label, [*map(true_minus, notes)])) + "\n"
 
 
 def latex_tables(blocks: Iterable[Block]) -> str:
@@ -195,7 +204,7 @@ def _tabular(columns: str, head: str, groups: Sequence[Sequence[str]]) -> list[s
 def _rows(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = []
     for name, *cells in rows:
-        first = _escape(name)
+        first = r"\quad " * name.startswith(INDENT) + _escape(name)
         # At the start of a line, LaTeX would read these as an argument of the line break before.
         first = "{}" + first if first.startswith(("[", "*")) else first
         filled = [first, *map(_number, cells), *[""] * (width - 1 - len(cells))]
@@ -204,9 +213,10 @@ def _rows(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 
 def _float(
-    body: Sequence[str], caption: str, label: str | None, notes: Sequence[str] = ()
+    body: Sequence[str], caption: str | None, label: str | None, notes: Sequence[str] = ()
 ) -> list[str]:
-    lines = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}"]
+    lines = [r"\begin{table}[htbp]", r"\centering"]
+    lines += [] if caption is None else [rf"\caption{{{caption}}}"]
     lines += [] if label is None else [rf"\label{{{label}}}"]
     lines += body
     if notes:
@@ -221,15 +231,29 @@ def _escape(text: str) -> str:
     return _SPECIAL.sub(lambda match: _SPECIAL_TEXT[match.group()], line)
 
 
+# A number or an interval in brackets, and a number with stars.
+_BRACKETED = re.compile(r"([(\[])([^\s,]+(?:,\d{3})*)(?:, ([^\s]+))?([)\]])()")
+_STARRED = re.compile(r"()([^\s*]+)()()(\*+)")
+
+
 def _number(text: str) -> str:
     """Format a number with a minus sign and powers of ten; anything else as text."""
     plain = text.replace("\N{MINUS SIGN}", "-")
     try:
         float(plain.replace(",", "").removeprefix("<"))
     except ValueError:
-        return _escape(text)
+        around = _BRACKETED.fullmatch(text) or _STARRED.fullmatch(text)
+        return _escape(text) if around is None else _around(*around.groups(default=""))
     text = plain
     digits, _, power = text.partition("e")
     if power:
         return rf"${digits}\times10^{{{int(power)}}}$"
     return f"${text}$" if text.startswith(("-", "<")) else text
+
+
+def _around(opens: str, number: str, second: str, closes: str, stars: str) -> str:
+    """Format a number or two, in what is around them."""
+    inner = ", ".join(_number(one) for one in (number, second) if one)
+    if stars:
+        return f"${inner.strip('$')}^{{{stars}}}$"
+    return f"{opens}{inner}{closes}"

@@ -16,8 +16,8 @@ from heckmanfa.results.document import (
     Part,
     RegressionTable,
 )
-from heckmanfa.text.printable import printable
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.printable import cells, printable
+from heckmanfa.text.table import INDENT, Column, Table
 
 WIDTH = 88
 _LONGEST_CELL = 56
@@ -136,6 +136,59 @@ def _heads(columns: Sequence[Column]) -> str:
 def _row(row: Sequence[str], label: int, columns: Sequence[Column]) -> str:
     cells = (f"{cell:>{column.width}}" for cell, column in zip(row[1:], columns, strict=True))
     return _join([f"{row[0]:<{label}}", *cells], "")
+
+
+# The end of a cell that stands to the right of where numbers end: stars, and what closes.
+_TAIL = re.compile(r"[)\]*]*$")
+
+
+def render_models(table: Table, notes: Sequence[str]) -> str:
+    """Render a table of models: numbers end below each other, whatever is around them."""
+    lines: list[Sequence[str]] = [[column.title for column in table.columns]]
+    lines += [row for _, rows in table.parts() for row in rows]
+    columns = [[printable(cell, None) for cell in column] for column in zip(*lines, strict=True)]
+    names = [name.replace(INDENT, "  ") for name in columns[0]]
+    label = max(_LABEL_WIDTH, *map(cells, names))
+    laid_out = [[name + " " * (label - cells(name)) for name in names]]
+    laid_out += [_ended(column) for column in columns[1:]]
+    made = iter([_join(row, "  ") for row in zip(*laid_out, strict=True)])
+    width = label + sum(2 + cells(column[0]) for column in laid_out[1:])
+    text = ["=" * width, next(made)]
+    for title, rows in table.parts():
+        text += ["-" * width, *([printable(title, None)] if title else [])]
+        text += [next(made) for _ in rows]
+    return "\n".join([*text, "=" * width, *_notes(notes, max(width, WIDTH))])
+
+
+def _ended(column: Sequence[str]) -> list[str]:
+    """Let the numbers of a column end below each other, and make its cells equally wide."""
+    tails = [_tail(cell) for cell in column]
+    tail = max(len(text) for text in tails)
+    bodies = [cell[: len(cell) - len(end)] for cell, end in zip(column, tails, strict=True)]
+    body = max(map(cells, bodies))
+    return [
+        " " * (body - cells(own)) + own + end.ljust(tail)
+        for own, end in zip(bodies, tails, strict=True)
+    ]
+
+
+def _tail(cell: str) -> str:
+    found = _TAIL.search(cell) if cell[:1] in "([-0123456789" else None
+    return "" if found is None else found[0]
+
+
+def markdown_models(table: Table, notes: Sequence[str]) -> str:
+    """Render a table of models as one table of Markdown, with headings among its rows."""
+    empty = [""] * (len(table.columns) - 1)
+    lines = [[_escape_markdown(_full_title(column)) for column in table.columns]]
+    lines.append(["---:" if column.is_number else ":---" for column in table.columns])
+    for title, rows in table.parts():
+        lines += [[_bold(title), *empty]] if title else []
+        for name, *numbers in rows:
+            first = "&emsp;" * name.startswith(INDENT) + _escape_markdown(name)
+            lines.append([first, *map(_escape_markdown, numbers)])
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join([text, *_markdown_block(Notes(tuple(notes)))]) + "\n"
 
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")

@@ -91,6 +91,7 @@ SEARCH: dict[str, FactWords] = {
             "both": "Standard errors, intervals and p-values ignore the search of both equations: "
             f"{_TOO_SMALL}",
         },
+        note=f"Standard errors, intervals and p-values ignore the search: {_TOO_SMALL}",
     ),
     "near_ties": FactWords(
         "sets nearly as good",
@@ -237,6 +238,8 @@ SEARCH: dict[str, FactWords] = {
             "honest estimates. The two-step rho of that fit is {rho}"
             + instead("; what_if() uses it.", "."),
         },
+        note="{criteria} are those of these features fitted to all rows, not of the honest "
+        "estimates.",
     ),
     "honest_window": FactWords(
         sentence="In the halves that choose, only assignments whose two-step rho is in {window} "
@@ -249,6 +252,9 @@ SEARCH: dict[str, FactWords] = {
         sentence="Estimates are {averaged}. Intervals are quantiles of the mixture of their "
         "distributions, and allow for the choice of features. {coverage} There is no p-value of an "
         "average.",
+        note="Estimates are {averaged}. Standard errors are the standard deviations of mixtures of "
+        "their distributions, and intervals the quantiles; both allow for the choice of features. "
+        "There is no p-value of an average.",
         claim="That exactly 95 of 100 such intervals hold the true effect",
         because="they allow for the choice of features. {coverage}",
     ),

@@ -29,6 +29,8 @@ SearchIn = Literal["prediction", "both"]
 """which equations a search may leave features out of"""
 Standardize = bool | Literal["features"]
 """whether to centre and scale features and outcome, only the features, or nothing"""
+Under = Literal["se", "interval", "t", "p"]
+"""what stands under an estimate in a table of models"""
 Unit = Literal["days", "years"]
 """unit of dates that become numbers"""
 WeightKind = Literal["frequency", "sampling"]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 MOST_LINES = 500
 """Rows of a picture's table at most."""
+INDENT = "\N{EM SPACE}"
+"""what the name of a row below a heading inside its part begins with"""
 
 
 @dataclass(frozen=True)
