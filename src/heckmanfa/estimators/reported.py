@@ -477,6 +477,7 @@ def _reports_of_rows(
         makers += [partial(model.uncertainty_interval, X, y, groups=groups, **status), with_groups]
     elif fit.spec.errors_differ:
         makers.append(with_groups)
+    makers.append(partial(model.bounds, X, y, groups=groups, **status))
     reports = []
     for make in makers:
         with suppress(HeckmanfaError):

@@ -17,6 +17,7 @@ from heckmanfa.results.facts import Fact
 from heckmanfa.results.render_latex import latex_tables
 from heckmanfa.results.render_text import render_markdown
 from heckmanfa.results.reports import Report
+from heckmanfa.text.labels import said
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, percent
 
@@ -198,29 +199,29 @@ class Bounds(Report):
     def _assumed(self) -> list[str]:
         """Say what the bounds rest on."""
         known = self.assumptions
-        said = [
+        lines = [
             f"Assumed{f' ({name})' if len(known) > 1 else ''}: {words}."
             for name, words in known.items()
         ]
         if self.span is not None and self.span_observed:
-            said.append(
+            lines.append(
                 "The range is that of the outcomes that are known. If a missing one may be beyond "
                 "it, pass y_range: the bounds are then wider."
             )
-        return said
+        return lines
 
     def _span_words(self) -> str:
         """Say between which values outcomes were taken to lie, in a clause."""
         if self.span is None:
             return ""
-        low, high = map(number, self.span)
+        low, high = (number(end, 3) for end in self.span)
         how = ", as those that are known do" if self.span_observed else ""
         return f", if outcomes run from {low} to {high}{how}"
 
     def findings(self) -> list[Fact]:
         """Return the bounds of the first number as a fact about the model."""
         row = self.rows[0]
-        low, high, estimate = map(number, (*row.bounds, row.model[0]))
+        low, high, estimate = (number(value, 3) for value in (*row.bounds, row.model[0]))
         n_rows, n_seen = row.counts
         return [
             tell(
@@ -229,7 +230,10 @@ class Bounds(Report):
                 "caution" if row.is_beyond else "note",
                 f"{low} to {high}",
                 case="" if estimate else "alone",
-                what=f"the {row.quantity} of {shown(self.outcome)}",
+                what=f"the mean of {said(self.outcome)}"
+                if row.quantity == "mean"
+                else row.quantity,
+                between=f"{low} and {high}",
                 estimate=estimate,
                 gap=percent(1.0 - n_seen / n_rows, 0),
                 span=self._span_words(),

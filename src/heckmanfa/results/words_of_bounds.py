@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heckmanfa.results.facts import FactWords
 
-_BETWEEN = "Without any model {what} lies between {value}{span}."
+_BETWEEN = "Without any model {what} lies between {between}{span}."
 _MODEL = " The model says {estimate}."
 
 BOUNDS: dict[str, FactWords] = {
@@ -16,13 +16,13 @@ BOUNDS: dict[str, FactWords] = {
             "alone": "Without a model, the rows allow many answers.",
         },
         {
-            "": "Say how much of the answer is the model's: the share without an outcome is {gap}.",
+            "": "Say that the rest is the model's: {gap} of the rows have no outcome.",
             "caution": "Check the range of the outcome, and how far the model extrapolates.",
         },
         line="bounds without a model",
         meaning={"": _BETWEEN + _MODEL, "alone": _BETWEEN},
         claim={"caution": "That the average of the model holds for all rows"},
-        because="without any model {what} lies between {value}, and the model says {estimate}.",
+        because="without any model {what} lies between {between}, and the model says {estimate}.",
         levels=("caution", "note"),
     ),
 }

@@ -16,7 +16,7 @@ from heckmanfa.data.columns.features import linear
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.rows import ArrayRows, one_blas_thread
 from heckmanfa.data.sample import labelled_groups
-from heckmanfa.errors import InputError, SeparationError
+from heckmanfa.errors import InputError
 from heckmanfa.inference.bounds.reading import Read, length_of
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 from heckmanfa.model.worst_case import Codes
@@ -81,11 +81,6 @@ def probability_bins(covariates: Any, bins: int, found: Read) -> Cells:
     rows = ArrayRows(table.source(columns), outcome, seen == 1, weight, None, kept)
     with one_blas_thread():
         probit = fit_probit(rows, columns, selection_coordinates(rows, columns, names))
-        if not probit.converged:
-            raise SeparationError(
-                "the covariates decide who has an outcome, so there is no probability to cut: "
-                "leave out what decides it"
-            )
         index = probit.coef[0] + linear(table, columns, probit.coef[1:])
     return number_bins(ndtr(np.asarray(index)[found.used]), bins)
 

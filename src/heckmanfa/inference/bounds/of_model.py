@@ -43,6 +43,7 @@ def bounds_of_model(
     y_range: Any = None,
     conf_level: float = 0.95,
     model: str = "the model",
+    outcome_name: str = "",
 ) -> Bounds:
     """Return bounds of the rows of a fit; see `Reported.bounds`."""
     level = read_conf_level(conf_level)
@@ -64,7 +65,7 @@ def bounds_of_model(
         own = None if told is None else told.of(place)
         lines += _lines(outcome, groups, level, own, notes)
     first = outcomes[0]
-    named = outcome_of(fit)
+    named = outcome_name or outcome_of(fit)
     of_classes = first.quantity != "mean"
     what = "probability" if of_classes else "mean"
     several = "probabilities" if of_classes else "means"
@@ -82,12 +83,12 @@ def bounds_of_model(
     )
 
 
-def bounds_or_none(fit: Fit, passed: PassedRows, model: str) -> Bounds | None:
+def bounds_or_none(fit: Fit, passed: PassedRows, model: str, outcome: str = "") -> Bounds | None:
     """Return bounds of the rows of a fit, None where there are none to show."""
     if fit.probit is None or fit.family.sees_everyone:
         return None
     try:
-        return bounds_of_model(fit, passed, model=model)
+        return bounds_of_model(fit, passed, model=model, outcome_name=outcome)
     except HeckmanfaError:
         return None
 

@@ -90,7 +90,12 @@ def in_memory(**columns: Any) -> dict[str, Any]:
                 f"{name} holds rows of files, which bounds do not read: pass columns in memory, "
                 "as in y=frame['y']"
             )
-    names = [name for name, values in columns.items() if is_dask(values)]
+    if columns.get("y") is None:
+        raise InputError("y is missing: pass the outcome, NaN where it is not known")
+    lazy = [name for name, values in columns.items() if is_dask(values)]
+    # Frames keep the names of their columns.
+    columns |= {name: columns[name].compute() for name in lazy if hasattr(columns[name], "columns")}
+    names = [name for name in lazy if is_dask(columns[name])]
     computed = compute_dask(*(columns[name] for name in names)) if names else []
     columns |= dict(zip(names, computed, strict=True))
     columns = {name: on_host(values) for name, values in columns.items()}
