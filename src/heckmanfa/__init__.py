@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
+    from heckmanfa.inference import bounds
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
 
@@ -42,6 +43,7 @@ __all__ = [
     "TreatmentModel",
     "__version__",
     "assignment",
+    "bounds",
     "compress",
     "etable",
     "load",
@@ -79,11 +81,15 @@ _MODULES = {
     "scan_parquet": "heckmanfa.data.scan.scanning",
     "to_device": "heckmanfa.data.columns.feature_reading",
 }
+_PACKAGES = {
+    "assignment": "heckmanfa.search.training",
+    "bounds": "heckmanfa.inference.bounds",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "assignment":
-        return import_module("heckmanfa.search.training")
+    if name in _PACKAGES:
+        return import_module(_PACKAGES[name])
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'heckmanfa' has no attribute {name!r}")

@@ -20,6 +20,7 @@ from heckmanfa.analysis.prepared import Model, Prepared, model_of
 from heckmanfa.analysis.request import Question, steps_in
 from heckmanfa.data.columns.column_hints import MOST_ROWS, find_products
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
+from heckmanfa.fit import PassedRows
 from heckmanfa.inference.assessment import (
     QUICK_FEATURES,
     QUICK_ROWS,
@@ -27,6 +28,7 @@ from heckmanfa.inference.assessment import (
     uncertainty_or_why,
     what_if_or_why,
 )
+from heckmanfa.inference.bounds.of_model import bounds_or_none
 from heckmanfa.report.settings import today, why_robust
 from heckmanfa.results.assignment_weights import AssignmentWeights
 from heckmanfa.results.average_tables import ALWAYS, SURELY
@@ -44,6 +46,7 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
+    from heckmanfa.inference.bounds import Bounds
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
     from heckmanfa.results.reports import Untested
@@ -148,10 +151,20 @@ class FittedQuestion(Prepared):
 
     @cached_property
     @in_labels
+    def bounds(self) -> Bounds | None:
+        """Bounds of the mean outcome without the model; None unless its rows are in memory."""
+        if self.loaded is None:
+            return None
+        passed = PassedRows(self.loaded.X, self.outcome, **self.loaded.roles)
+        return bounds_or_none(self.model.fit_, passed, "the model", self.question.fitted)
+
+    @cached_property
+    @in_labels
     def diagnostics(self) -> Diagnostics:
         """Diagnostics of the model, for the rows of the fit if these are in memory."""
         X = None if self.loaded is None else self.loaded.X
-        known = [report for report in (self.uncertainty, self.what_if) if report is not None]
+        asked = self.uncertainty, self.what_if, self.bounds
+        known = [report for report in asked if report is not None]
         weight = None if self.loaded is None else self.loaded.roles.get("sample_weight")
         return diagnose_fit(self.model.fit_, X, known, self.evidence.weights, weight)
 

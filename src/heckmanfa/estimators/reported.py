@@ -20,6 +20,8 @@ from heckmanfa.fit import Fit, PassedRows
 from heckmanfa.inference import prediction
 from heckmanfa.inference.assessment import diagnose_fit, is_quick
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
+from heckmanfa.inference.bounds import Bounds
+from heckmanfa.inference.bounds.of_model import bounds_of_model
 from heckmanfa.inference.effect_cells import What
 from heckmanfa.inference.margin_report import Margins
 from heckmanfa.inference.margins import margins
@@ -256,6 +258,46 @@ class Reported:
             scale=scale,
         )
 
+    def bounds(
+        self,
+        X: Any,
+        y: Any = None,
+        group: Any = None,
+        *,
+        y_range: Any = None,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        conf_level: float = 0.95,
+    ) -> Bounds:
+        """Bound the mean outcome of the rows of the fit without the model, beside the model's.
+
+        The bounds assume nothing about who has an outcome (Manski, 1989). If the outcome is binary
+        or ordered, they are of the probabilities of its classes. They are on the scale that is
+        fitted.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight, groups
+            As passed to `fit`. X may also hold the column that ``group`` names.
+        group : str or array_like of shape (n,), optional
+            A column of X, or a label for each row: adds the bounds of the difference of groups,
+            with those of Lee (2009) if there are two.
+        y_range : (float, float), optional
+            The values that an outcome may have, on the scale that is fitted; by default those from
+            the lowest to the highest that is observed.
+        conf_level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        Bounds
+            With `tidy`, `picture`, `to_latex` and `to_markdown`. What the model says are averages
+            of E[y | x] over the same rows. `heckmanfa.bounds` has bounds of other numbers.
+        """
+        rows = PassedRows(X, y, selected, sample_weight, groups)
+        return bounds_of_model(self.fit_, rows, group, y_range, conf_level, type(self).__name__)
+
     def mills_ratios(
         self,
         X: Any,
@@ -406,6 +448,7 @@ def _reports_of_rows(
         makers += [partial(model.uncertainty_interval, X, y, groups=groups, **status), with_groups]
     elif fit.spec.errors_differ:
         makers.append(with_groups)
+    makers.append(partial(model.bounds, X, y, groups=groups, **status))
     reports = []
     for make in makers:
         with suppress(HeckmanfaError):

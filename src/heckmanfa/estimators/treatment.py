@@ -27,6 +27,7 @@ from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import COMMON, SEPARATE, Choose, Family, Spec
 from heckmanfa.fit.treatment import fit_of_regime
 from heckmanfa.inference.bootstrap import Bootstrap
+from heckmanfa.inference.bounds import Bounds
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, extrapolates
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.inference.treatment_effects import average_effects, effect_picture
@@ -409,6 +410,16 @@ class TreatmentModel(ScoredRegressor, SelectionModel):
     ) -> Bootstrap:
         """Fit the model to resampled rows many times; see `Heckman.bootstrap` for the options."""
         return super().bootstrap(X, y, selected=treated, **options)
+
+    def bounds(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, treated: Any = None, **options: Any
+    ) -> Bounds:
+        """Bound the average effect without the model; see `Heckman.bounds` for the options.
+
+        Whatever drove the choice of treatment, the effect lies between these bounds, which are as
+        wide as the range of the outcome (Manski, 1990).
+        """
+        return super().bounds(X, y, selected=treated, **options)
 
     # Prediction. -------------------------------------------------------------------------------
 

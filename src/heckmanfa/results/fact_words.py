@@ -2,7 +2,8 @@
 
 A fact is about the estimates (`words_of_estimates`), about identification
 (`words_of_selection`), a search or an average (`words_of_search`), a treatment
-(`words_of_treatment`), or rows and columns (`words_of_rows`). Texts hold values of the fact in
+(`words_of_treatment`), bounds without a model (`words_of_bounds`), or rows and columns
+(`words_of_rows`). Texts hold values of the fact in
 braces. ``{value}``, ``{names}``, ``{title}``, ``{meaning}`` and ``{outcome}`` are always there, and
 so are the words of the model's family, such as ``{correction}``; others are given where the fact is
 decided.
@@ -15,6 +16,7 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.facts import Fact, FactWords, Level, Text
+from heckmanfa.results.words_of_bounds import BOUNDS
 from heckmanfa.results.words_of_estimates import ASSUMPTIONS, INVALID, NUMBERS
 from heckmanfa.results.words_of_rows import ROWS
 from heckmanfa.results.words_of_search import SEARCH
@@ -24,7 +26,15 @@ from heckmanfa.text.labels import said_all
 from heckmanfa.text.wording import listed
 
 FACT_WORDS: dict[str, FactWords] = (
-    INVALID | ASSUMPTIONS | SEARCH | IDENTIFICATION | EXCLUSIONS | TREATMENT | ROWS | NUMBERS
+    INVALID
+    | ASSUMPTIONS
+    | SEARCH
+    | IDENTIFICATION
+    | EXCLUSIONS
+    | BOUNDS
+    | TREATMENT
+    | ROWS
+    | NUMBERS
 )
 """the gravest kind first, in reading order within each: checks of one level keep this order"""
 

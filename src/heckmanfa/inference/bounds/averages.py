@@ -1,0 +1,293 @@
+"""Worst-case bounds of a mean, a share, a difference of groups and an effect of treatment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.outcome_classes import labels_of
+from heckmanfa.data.sample import read_outcome
+from heckmanfa.errors import InputError
+from heckmanfa.inference.bounds.reading import (
+    check_lengths,
+    in_memory,
+    one_of,
+    read_conf_level,
+    read_span,
+)
+from heckmanfa.inference.bounds.rows import (
+    RELATIONS,
+    difference_rows,
+    effect_row,
+    groups_given,
+    mean_rows,
+    name_of,
+    read_given,
+    read_treated,
+)
+from heckmanfa.model.worst_case import (
+    Relation,
+)
+from heckmanfa.results.bound_table import Bounds
+from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.printable import quoted, quoted_list, shown
+from heckmanfa.text.wording import nearest
+
+_SHOWN = 6
+
+
+def mean(
+    y: Any,
+    *,
+    group: Any = None,
+    selected: Any = None,
+    y_range: Any = None,
+    selection: Relation | None = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    conf_level: float = 0.95,
+) -> Bounds:
+    """Bound the mean of an outcome that is missing in some rows.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        The outcome, NaN where missing. Every row counts, with an outcome or without.
+    group : array_like of shape (n,), optional
+        Labels of groups, each of which has a mean of its own.
+    selected : array_like of bool, optional
+        Which rows have an outcome, where that is not those whose y is known.
+    y_range : (float, float), optional
+        The values that an outcome may have. By default those from the lowest to the highest that
+        is observed, and the result says so.
+    selection : {"higher", "lower"}, optional
+        Assume that the mean of rows with an outcome is at least, or at most, that of the others.
+        It is then an end of the bounds. By default nothing is assumed.
+    sample_weight : array_like, optional
+    weight_kind : {"frequency", "sampling"}
+        Whether a weight of 2 is two rows, or a row that was half as likely to be drawn.
+    groups : array_like of shape (n,), optional
+        Clusters, which standard errors allow for.
+    conf_level : float
+        Confidence level of the interval of the mean itself (Imbens and Manski, 2004).
+
+    Returns
+    -------
+    Bounds
+        Prints, and has `tidy`, `picture`, `to_latex` and `to_markdown`.
+
+    Examples
+    --------
+    >>> from heckmanfa import bounds
+    >>> y = [1.0, 0.0, 1.0, None]
+    >>> bounds.mean(y, y_range=(0, 1)).tidy()[["low", "high"]].to_numpy().tolist()
+    [[0.5, 0.75]]
+    """
+    relation = one_of(selection, RELATIONS, "selection")
+    level = read_conf_level(conf_level)
+    given = in_memory(
+        y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
+    )
+    found = read_given(given, weight_kind)
+    by = groups_given(given, found, relation)
+    span = read_span(y_range, found.rows)
+    named = name_of(y, "the outcome")
+    return Bounds(
+        f"Bounds of the mean of {shown(named)}",
+        tuple(mean_rows(found, span, by, level, "mean", relation)),
+        level,
+        found.count(),
+        span,
+        y_range is None,
+        (*found.notes, *found.reference.notes()),
+        outcome=named,
+    )
+
+
+def share(
+    y: Any,
+    *,
+    of: Any = None,
+    above: float | None = None,
+    group: Any = None,
+    selected: Any = None,
+    selection: Relation | None = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    conf_level: float = 0.95,
+) -> Bounds:
+    """Bound the share of rows whose outcome is a class, or is above a number.
+
+    A share lies between 0 and 1, so these bounds need no range.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Labels, booleans or numbers, missing in some rows.
+    of : label, optional
+        The class whose share is wanted. By default the larger of two numbers, or True; texts need
+        it.
+    above : float, optional
+        The share of outcomes above this number, in place of a class.
+    group, selected, selection, sample_weight, weight_kind, groups, conf_level
+        As in `mean`.
+
+    Returns
+    -------
+    Bounds
+    """
+    relation = one_of(selection, RELATIONS, "selection")
+    level = read_conf_level(conf_level)
+    given = in_memory(
+        y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
+    )
+    n, named = check_lengths(given), name_of(y, "the outcome")
+    if above is None:
+        outcome, label = _indicator(given["y"], n, of)
+        said = f"{named} = {label}" if named != "the outcome" else f"outcomes of {label}"
+    else:
+        if of is not None:
+            raise InputError("of names a class, and above a number: pass one of them")
+        values = read_outcome(given["y"], n)
+        outcome = np.where(np.isnan(values), np.nan, values > above)
+        said = f"{named} above {float(above):g}"
+    found = read_given(given, weight_kind, outcome)
+    by = groups_given(given, found, relation)
+    return Bounds(
+        f"Bounds of the share of {shown(said)}",
+        tuple(mean_rows(found, (0.0, 1.0), by, level, "share", relation)),
+        level,
+        found.count(),
+        notes=(*found.notes, *found.reference.notes()),
+        outcome=said,
+    )
+
+
+def difference(
+    y: Any,
+    group: Any,
+    *,
+    reference: Any = None,
+    selected: Any = None,
+    y_range: Any = None,
+    selection: Relation | None = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    conf_level: float = 0.95,
+) -> Bounds:
+    """Bound the difference of groups' mean outcomes.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+    group : array_like of shape (n,)
+        The group of each row: two or more.
+    reference : label, optional
+        The group that others are compared with; by default the first, as labels sort.
+    selected, y_range, selection, sample_weight, weight_kind, groups, conf_level
+        As in `mean`.
+
+    Returns
+    -------
+    Bounds
+    """
+    relation = one_of(selection, RELATIONS, "selection")
+    level = read_conf_level(conf_level)
+    given = in_memory(
+        y=y, group=group, selected=selected, sample_weight=sample_weight, groups=groups
+    )
+    found = read_given(given, weight_kind)
+    by = groups_given(given, found, relation)
+    if by is None or len(by.labels) < 2:
+        raise InputError("a difference needs two groups or more: group has one")
+    span = read_span(y_range, found.rows)
+    base = 0 if reference is None else by.place(reference, "reference")
+    named = name_of(y, "the outcome")
+    means = mean_rows(found, span, by, level, "mean", relation)
+    return Bounds(
+        f"Bounds of the difference in {shown(named)}",
+        (*difference_rows(found, span, by, base, level, relation), *means),
+        level,
+        found.count(),
+        span,
+        y_range is None,
+        (*found.notes, *found.reference.notes()),
+        outcome=named,
+    )
+
+
+def effect(
+    y: Any,
+    treated: Any,
+    *,
+    y_range: Any = None,
+    selected: Any = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    conf_level: float = 0.95,
+) -> Bounds:
+    """Bound the average effect of a treatment that anyone may have chosen for any reason.
+
+    Everyone's outcome under the other treatment is unknown, so the bounds are as wide as the range
+    of the outcome, whatever the rows say (Manski, 1990); missing outcomes widen them more.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+    treated : array_like of shape (n,)
+        Who is treated: booleans, or 0 and 1.
+    y_range, selected, sample_weight, weight_kind, groups, conf_level
+        As in `mean`.
+
+    Returns
+    -------
+    Bounds
+    """
+    level = read_conf_level(conf_level)
+    given = in_memory(
+        y=y, treated=treated, selected=selected, sample_weight=sample_weight, groups=groups
+    )
+    found = read_given(given, weight_kind)
+    chosen = read_treated(given["treated"], found)
+    span = read_span(y_range, found.rows)
+    named = name_of(y, "the outcome")
+    return Bounds(
+        f"Bounds of the effect of treatment on {shown(named)}",
+        (effect_row(found, chosen, span, level),),
+        level,
+        found.count(),
+        span,
+        y_range is None,
+        (*found.notes, *found.reference.notes()),
+        outcome=named,
+    )
+
+
+def _indicator(y: Any, n: int, of: Any) -> tuple[Floats, str]:
+    """Return whether each outcome is of a class, NaN where it is missing, and the class."""
+    labels = labels_of(y, n)
+    spelled = [label_of(label) for label in labels.distinct]
+    if of is None:
+        numbers = [label for label in labels.distinct if isinstance(label, bool | int | float)]
+        if not 0 < len(labels.distinct) <= 2 or len(numbers) != len(labels.distinct):
+            raise InputError(
+                "of names the class whose share is wanted, and y does not say which: it holds "
+                f"{quoted_list(spelled, _SHOWN)}. Pass of=..., or above=... for amounts"
+            )
+        alone = len(numbers) == 1 and not numbers[0]
+        of = 1 if alone else max(numbers)
+    elif label_of(of) not in spelled:
+        known = quoted_list(spelled, _SHOWN)
+        raise InputError(
+            f"of={quoted(of)} is not a class of y, which holds {known}"
+            + nearest(label_of(of), spelled)
+        )
+    chosen = np.array([*(label == label_of(of) for label in spelled), np.nan], dtype=np.float64)
+    return chosen[labels.codes], label_of(of)

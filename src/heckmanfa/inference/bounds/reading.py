@@ -1,0 +1,243 @@
+"""The rows of bounds: outcomes of which some are missing, weights, clusters, groups and a range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.outcomes import refuse_infinite_outcomes
+from heckmanfa.data.row_labels import match_rows
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.rows import Mask
+from heckmanfa.data.sample import flags, group_codes, labelled_groups, read_outcome, read_weights
+from heckmanfa.errors import InputError, InputTypeError, NoOutcomeError
+from heckmanfa.model.worst_case import Codes, Sampling, SeenRows, Span
+from heckmanfa.results.distribution import NullDistribution, check_level
+from heckmanfa.text.option_types import WeightKind
+from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import nearest, plural
+
+_MOST_GROUPS = 100
+_SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Rows as bounds need them; rows of weight zero are left out."""
+
+    rows: SeenRows
+    sampling: Sampling
+    used: Mask
+    """(n given,) which of the rows given these are"""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.rows.outcome)
+
+    @property
+    def reference(self) -> NullDistribution:
+        """What an estimate over its standard error is compared with."""
+        return NullDistribution(self.sampling.n_clusters)
+
+    def count(self, inside: Mask | None = None) -> tuple[int, int]:
+        """Return how many rows there are in a group, or in all, and how many have an outcome."""
+        seen = self.rows.seen
+        if inside is None:
+            return len(seen), int(seen.sum())
+        return int(inside.sum()), int((seen & inside).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of rows, in the order of their labels."""
+
+    codes: Codes
+    """(n,)"""
+    labels: tuple[str, ...]
+    name: str = ""
+    """of the column; empty if it has none"""
+
+    def mask(self, group: int) -> Mask:
+        """Return who is in a group."""
+        return np.asarray(self.codes == group)
+
+    def said(self, group: int) -> str:
+        """Name a group: "city = 1", or its label."""
+        return f"{self.name} = {self.labels[group]}" if self.name else self.labels[group]
+
+    def place(self, label: Any, what: str) -> int:
+        """Return the place of a label; refuse one that is not there."""
+        if label_of(label) not in self.labels:
+            raise InputError(
+                f"{what} {quoted(label)} is not a group: there are "
+                f"{quoted_list(self.labels, _SHOWN)}{nearest(label_of(label), self.labels)}"
+            )
+        return self.labels.index(label_of(label))
+
+
+def in_memory(**columns: Any) -> dict[str, Any]:
+    """Return columns in memory, those of Dask computed; refuse rows of files, and other labels."""
+    for name, values in columns.items():
+        if isinstance(values, RowSource):
+            raise InputTypeError(
+                f"{name} holds rows of files, which bounds do not read: pass columns in memory, "
+                "as in y=frame['y']"
+            )
+    if columns.get("y") is None:
+        raise InputError("y is missing: pass the outcome, NaN where it is not known")
+    lazy = [name for name, values in columns.items() if is_dask(values)]
+    # Frames keep the names of their columns.
+    columns |= {name: columns[name].compute() for name in lazy if hasattr(columns[name], "columns")}
+    names = [name for name in lazy if is_dask(columns[name])]
+    computed = compute_dask(*(columns[name] for name in names)) if names else []
+    columns |= dict(zip(names, computed, strict=True))
+    columns = {name: on_host(values) for name, values in columns.items()}
+    match_rows(columns)
+    return columns
+
+
+def length_of(values: Any, what: str) -> int:
+    """Return how many rows a column has."""
+    try:
+        return len(values)
+    except TypeError as error:
+        raise InputTypeError(
+            f"{what} must have an entry for each row; got {type(values).__name__}"
+        ) from error
+
+
+def check_lengths(columns: Mapping[str, Any]) -> int:
+    """Return the number of rows; refuse columns that differ in it."""
+    (first, values), *others = ((name, it) for name, it in columns.items() if it is not None)
+    n = length_of(values, first)
+    for name, other in others:
+        if np.ndim(other) and length_of(other, name) != n:
+            raise InputError(f"{name} has {length_of(other, name):,} rows, and {first} {n:,}")
+    return n
+
+
+def read(
+    y: Any,
+    selected: Any,
+    sample_weight: Any,
+    weight_kind: WeightKind,
+    groups: Any,
+    outcome: Floats | None = None,
+) -> Read:
+    """Read rows: who has an outcome, their weights and their clusters.
+
+    With ``selected``, only selected rows have one; any other row is missing, and none is left out.
+    ``outcome`` is what y was read as, if it is not a column of numbers.
+    """
+    given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
+    n = check_lengths(given)
+    values = read_outcome(y, n) if outcome is None else outcome
+    seen = ~np.isnan(values)
+    if selected is not None:
+        seen &= flags(selected, n)
+    refuse_infinite_outcomes(int(np.isinf(values[seen]).sum()))
+    if not seen.any():
+        raise NoOutcomeError(f"none of the {n:,} rows has an outcome: check y and selected")
+    if weight_kind not in get_args(WeightKind):
+        known = list(get_args(WeightKind))
+        raise InputError(f"weight_kind must be {quoted_list(known, 2)}; got {quoted(weight_kind)}")
+    weight = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
+    if weight_kind == "frequency" and (weight != np.floor(weight)).any():
+        raise InputError(
+            "frequency weights are counts of rows, and these are not integers: pass "
+            "weight_kind='sampling' if they come from a survey"
+        )
+    used = weight > 0
+    if not seen[used].any():
+        raise NoOutcomeError("no row with an outcome has a weight above zero")
+    clusters = None
+    if groups is not None:
+        codes, n_clusters = group_codes(groups, used)
+        if n_clusters < 2:
+            raise InputError("groups has one cluster, and standard errors need at least two")
+        clusters = codes[used]
+    rows = SeenRows(np.where(seen, values, 0.0)[used], seen[used], weight[used])
+    notes = [f"{plural(int((~used).sum()), 'row')} of weight zero left out."] * (not used.all())
+    return Read(rows, Sampling(rows.weight, weight_kind, clusters), used, tuple(notes))
+
+
+def read_groups(
+    group: Any, used: Mask, what: str = "group", *, observed: Mask | None = None
+) -> Groups:
+    """Read the group of each row that is used.
+
+    Of these rows, those ``observed`` have an outcome; every group needs one if that is given.
+    """
+    if length_of(group, what) != len(used):
+        raise InputError(f"{what} has {len(group):,} rows, and y {len(used):,}")
+    codes, raw = labelled_groups(group, used, what)
+    if len(raw) > _MOST_GROUPS:
+        raise InputError(
+            f"{what} has {len(raw):,} groups, and at most {_MOST_GROUPS} are allowed: cut a column "
+            "of numbers into classes first"
+        )
+    labels = tuple(label_of(label) for label in raw)
+    found = Groups(codes[used], labels, str(getattr(group, "name", None) or ""))
+    if observed is not None:
+        for place, label in enumerate(labels):
+            if not (observed & found.mask(place)).any():
+                raise NoOutcomeError(
+                    f"no row of the group {quoted(label)} has an outcome, and the assumption is "
+                    "about their mean: leave the group out, or assume nothing"
+                )
+    return found
+
+
+def read_span(y_range: Any, rows: SeenRows) -> Span:
+    """Return the range of the outcome: that given, which must hold all outcomes, or the observed.
+
+    A range that is observed has a width, since no bound would say anything without one.
+    """
+    low, high = float(rows.outcome[rows.seen].min()), float(rows.outcome[rows.seen].max())
+    if y_range is None:
+        if low == high:
+            raise InputError(
+                f"every known outcome is {low:g}, which shows no range: pass y_range=(low, high)"
+            )
+        return low, high
+    try:
+        bottom, top = map(float, y_range)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(
+            f"y_range must be two numbers, as in (0, 1); got {quoted(y_range)}"
+        ) from error
+    if not (np.isfinite([bottom, top]).all() and bottom < top):
+        raise InputError(
+            f"y_range must be two finite numbers, the lower one first; got {quoted(y_range)}"
+        )
+    if low < bottom or high > top:
+        known = rows.outcome[rows.seen]
+        beyond = int(((known < bottom) | (known > top)).sum())
+        raise InputError(
+            f"y_range is {bottom:g} to {top:g}, and {plural(beyond, 'outcome')} "
+            f"{'is' if beyond == 1 else 'are'} beyond it: outcomes run from {low:g} to {high:g}"
+        )
+    return bottom, top
+
+
+def read_conf_level(conf_level: float) -> float:
+    """Return the confidence level; refuse one that is not between 0 and 1."""
+    check_level(conf_level)
+    return float(conf_level)
+
+
+def one_of(value: Any, known: Sequence[str], what: str) -> Any:
+    """Return a word, or None; refuse one that is not known."""
+    if value is not None and value not in known:
+        raise InputError(
+            f"{what} must be {quoted_list(list(known), len(known))} or None; got {quoted(value)}"
+            + nearest(str(value), known)
+        )
+    return value
