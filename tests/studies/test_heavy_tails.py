@@ -1,8 +1,8 @@
 """What heavy tails and unequal variances do to slopes, by two steps, normal ML and t ML.
 
 Each of 1,000 draws, a number set before the results, has 1,000 rows. Errors are bivariate t with 4
-degrees of freedom, or normal with a variance that changes with a feature in both equations; standard
-errors are robust. `make study` prints the bias and the coverage of the slopes; with
+degrees of freedom, or normal with a variance that changes with a feature in both equations;
+standard errors are robust. `make study` prints the bias and the coverage of the slopes; with
 HECKMANFA_WRITE_DOCS=1 in the environment they also go into docs/not_normal.md.
 """
 
@@ -76,9 +76,10 @@ def measure(errors: str, draws: int = DRAWS) -> pd.DataFrame:
 
 def markdown(tables: dict[str, pd.DataFrame]) -> str:
     """One table, with both slopes of a method on a line."""
+    titles = [f"{what}, {slope}" for slope in ("x0", "x1") for what in ("bias", "RMSE", "coverage")]
     lines = [
-        "| errors | method | bias, x0 | RMSE, x0 | coverage, x0 | bias, x1 | RMSE, x1 | coverage, x1 |",
-        "| --- | --- " + "| ---: " * 6 + "|",
+        f"| errors | method | {' | '.join(titles)} |",
+        "| --- | --- " + "| ---: " * len(titles) + "|",
     ]
     for errors, table in tables.items():
         for method, rows in table.groupby("method", sort=False):

@@ -2,7 +2,7 @@
 
 Data sets are drawn from selection models whose outcome has normal, skewed, t, curved or unequally
 spread errors. `make study` prints the table; with HECKMANFA_WRITE_DOCS=1 in the environment it also
-goes into docs/not_normal.md. There are 1,000 draws of each design, which were set before the results,
+goes into docs/not_normal.md. There are 1,000 draws of each design, a number set before the results,
 and none is drawn again.
 """
 
