@@ -129,5 +129,6 @@ def test_few_rows_of_usual_classes_need_the_integral(monkeypatch: pytest.MonkeyP
         value = found(mean - 1.1, mean + 0.3, u, t).value
         assert sum(integrated) < most * len(u), t
         # Where it was not taken, it says the same.
-        exact = by_integral(mean - 1.1, mean + 0.3, u, Correlation.from_atanh(t)).value
+        with np.errstate(all="ignore"):
+            exact = by_integral(mean - 1.1, mean + 0.3, u, Correlation.from_atanh(t)).value
         np.testing.assert_allclose(np.exp(value - exact), 1.0, atol=1e-11)
