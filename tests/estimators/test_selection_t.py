@@ -22,6 +22,7 @@ from heckmanfa.inference.profiler import Likelihood
 from heckmanfa.inference.rows_of_fit import read_fit_rows
 from heckmanfa.model.likelihood import outer_estimates
 from heckmanfa.model.newton import newton
+from heckmanfa.model.student_problem import StudentProblem
 
 DF, RHO, SIGMA = 5.0, 0.6, 1.5
 
@@ -193,6 +194,56 @@ def test_held_at_a_million_degrees_of_freedom_estimates_are_normal_ones(data: An
     state, _, converged = newton(likelihood.rows, problem, state.theta)
     assert converged
     assert abs(state.theta[place]) == pytest.approx(likelihood.usual[place], abs=1e-5)
+
+
+def test_newtons_method_steps_in_the_inverse_of_df(model: Heckman, data: Any) -> None:
+    fit = model.fit_
+    likelihood = Likelihood.build(fit, read_fit_rows(fit, PassedRows(data.X, data.y)).rows)
+    problem, rows = likelihood.problem, likelihood.rows
+    theta = likelihood.usual + 0.01
+    state = problem.stepping(problem.evaluate(rows, theta))
+    values, gradients = [], []
+    step = 1e-4
+    for move in step * np.eye(problem.size):
+        ends = [problem.evaluate(rows, problem.moved(theta, side * move)) for side in (1, -1)]
+        values.append((ends[0].log_likelihood - ends[1].log_likelihood) / (2 * step))
+        slopes = [problem.stepping(end).gradient for end in ends]
+        gradients.append((slopes[0] - slopes[1]) / (2 * step))
+    scale = np.sqrt(np.abs(np.diag(state.hessian)))
+    assert state.gradient / scale == pytest.approx(np.array(values) / scale, abs=1e-5)
+    assert state.hessian / np.outer(scale, scale) == pytest.approx(
+        np.array(gradients) / np.outer(scale, scale), abs=1e-5
+    )
+    # A step beyond infinitely many degrees of freedom ends there.
+    far = np.zeros(problem.size)
+    far[problem.place("df")] = -1.0
+    assert problem.moved(theta, far)[problem.place("df")] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("df", "seed", "most"),
+    # The normal model is the estimate; nearly so; and heavy tails.
+    [(np.inf, 3, 2), (np.inf, 7, 5), (5.0, 1, 5)],
+)
+def test_few_passes_read_all_rows(
+    df: float, seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = _simulated(12_000, df, seed)
+    passes = []
+    evaluate = StudentProblem.evaluate
+
+    def counted(problem: StudentProblem, rows: Any, theta: Any) -> Any:
+        state = evaluate(problem, rows, theta)
+        passes.append(state.n == len(data.y))
+        return state
+
+    monkeypatch.setattr(StudentProblem, "evaluate", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NormalTailsWarning)
+        found = _model().fit(data.X, data.y).fit_.errors["df"].value
+    assert np.isinf(found) == (seed == 3)
+    assert sum(passes) <= most
+    assert len(passes) < 120
 
 
 def test_normal_errors_end_at_the_normal_model_and_say_so() -> None:

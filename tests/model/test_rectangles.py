@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heckmanfa.model.bivariate_normal import log_bivariate_cdf
+from heckmanfa.model import rectangles
+from heckmanfa.model.bivariate_normal import Correlation, log_bivariate_cdf
 from heckmanfa.model.rectangles import log_strip
 
 
@@ -110,3 +111,24 @@ def test_a_class_at_an_end_is_a_quadrant() -> None:
     assert not above.by_high.any()
     assert np.all(below.by_high > 0)
     assert np.all(above.by_low < 0)
+
+
+def test_few_rows_of_usual_classes_need_the_integral(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    u, mean = rng.normal(0.5, 1.0, 4000), rng.normal(0.0, 1.2, 4000)
+    integrated = []
+    by_integral = rectangles._by_integral
+
+    def counted(low, *others):
+        integrated.append(len(low))
+        return by_integral(low, *others)
+
+    monkeypatch.setattr(rectangles, "_by_integral", counted)
+    for t, most in ((0.5, 0.02), (1.25, 0.1), (2.0, 0.2), (-1.25, 0.2)):
+        integrated.clear()
+        value = found(mean - 1.1, mean + 0.3, u, t).value
+        assert sum(integrated) < most * len(u), t
+        # Where it was not taken, it says the same.
+        with np.errstate(all="ignore"):
+            exact = by_integral(mean - 1.1, mean + 0.3, u, Correlation.from_atanh(t)).value
+        np.testing.assert_allclose(np.exp(value - exact), 1.0, atol=1e-11)

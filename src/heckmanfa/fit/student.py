@@ -84,7 +84,7 @@ def refuse_all_observed(spec: Spec, sample: Any, kind: CovarianceKind) -> NoRetu
 def begin(moments: Moments, probit: Probit, features: Positions, rows: Rows) -> Beginning:
     """Set up the joint likelihood, at its highest point."""
     begun = begin_student(moments, probit, features, rows)
-    return Beginning(begun.two_step, begun.problem, begun.starts, begun.best)
+    return Beginning(begun.two_step, begun.problem, begun.starts, begun.best.theta)
 
 
 def refit(

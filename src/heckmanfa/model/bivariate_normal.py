@@ -206,9 +206,19 @@ def _exact_slopes(
 
 def central_cdf(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, Array]:
     """Phi2 by Plackett's integral, and where its relative error is small."""
+    result, independent, inside = central_parts(h, k, sign, rho)
+    return result, inside & (result >= _KEPT * independent)
+
+
+def central_parts(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, Array, Array]:
+    """Phi2 by Plackett's integral, Phi(h) Phi(k), and whether the rule reaches so far.
+
+    The error is small next to the larger of both.
+    """
     xp = namespace(h)
     if not rho.t <= _LARGEST_T:
-        return xp.full_like(h, math.nan), xp.zeros_like(h, dtype=xp.bool)
+        nothing = xp.full_like(h, math.nan)
+        return nothing, nothing, xp.zeros_like(h, dtype=xp.bool)
     exponents, weights = (like(values, h) for values in _rule(rho.t))
     turned = sign * k
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -216,8 +226,8 @@ def central_cdf(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Arra
         integral = _exp(squares @ exponents) @ weights
         independent = 0.25 * erfc(-_SQRT_HALF * h) * erfc(-_SQRT_HALF * k)
         result = independent + sign * integral
-        trusted = (xp.abs(h) <= _CENTRE) & (xp.abs(k) <= _CENTRE) & (result >= _KEPT * independent)
-    return result, trusted
+        inside = (xp.abs(h) <= _CENTRE) & (xp.abs(k) <= _CENTRE)
+    return result, independent, inside
 
 
 def _exp(values: Array) -> Array:

@@ -80,6 +80,14 @@ class JointProblem(ABC):
         """
         return None
 
+    def stepping(self, state: State) -> State:
+        """Return a state's derivatives in the coordinates in which Newton's method steps."""
+        return state
+
+    def moved(self, theta: Floats, step: Floats) -> Floats:
+        """Return theta after a step in the coordinates of `stepping`."""
+        return theta + step
+
     @property
     def n_coefficients(self) -> int:
         """Number of coefficients of all equations, which precede the parameters of the errors."""

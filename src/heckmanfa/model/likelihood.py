@@ -305,7 +305,7 @@ def maximize(
     problem: JointProblem,
     features: tuple[int, ...],
     kind: CovarianceKind,
-    usual: Floats,
+    usual: Floats | State,
     starts: StartsByRho | None,
     start: Start,
     pilot: Rows | None = None,

@@ -276,6 +276,15 @@ class Design:
         scaled = self.scaled(weight**0.5)
         return host(product(scaled.T, scaled))
 
+    def products(self, weight: Array) -> Floats:
+        """Weighted sum of products, (1 + p, 1 + p), for weights of any sign."""
+        scaled = self.scaled(weight)
+        if self._matrix is not None:
+            return host(product(self._matrix.T, scaled))
+        below = host(product(self._features.T, scaled))
+        top = np.concatenate([[float(weight.sum())], below[:, 0]])
+        return np.vstack([top, below])
+
     def squares(self) -> Floats:
         """Sum of squares of each column, (1 + p,)."""
         matrix = self._features if self._matrix is None else self._matrix[:, 1:]

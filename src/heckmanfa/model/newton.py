@@ -54,7 +54,11 @@ Free = NDArray[np.intp] | Floats
 
 
 def maximum_from(
-    rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho | None, start: Start
+    rows: Rows,
+    problem: JointProblem,
+    usual: Floats | State,
+    starts: StartsByRho | None,
+    start: Start,
 ) -> tuple[State, int, bool]:
     """Find the maximum reached from a start; from ``usual`` by default.
 
@@ -113,7 +117,7 @@ def newton_step(state: State, free: Free | None = None) -> Floats:
 def newton(
     rows: Rows,
     problem: JointProblem,
-    theta: Floats,
+    theta: Floats | State,
     *,
     free: Free | None = None,
     tolerance: float | None = None,
@@ -122,15 +126,17 @@ def newton(
 ) -> tuple[State, int, bool]:
     """Safeguarded Newton over parameters that are ``free``; all by default.
 
-    If an atanh rho reaches ``largest_atanh``, it ends there, and has not converged.
+    It starts from a theta, or from the likelihood there if that is known. If an atanh rho reaches
+    ``largest_atanh``, it ends there, and has not converged.
     """
-    state = problem.evaluate(rows, theta)
+    state = theta if isinstance(theta, State) else problem.evaluate(rows, theta)
     passes = 1
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
     rhos, left = problem.correlations, False
     while passes < max_iterations and np.abs(state.theta[rhos]).max(initial=0.0) < largest_atanh:
-        step = newton_step(state, free)
-        decrement = float(step @ state.gradient)
+        at = problem.stepping(state)
+        step = newton_step(at, free)
+        decrement = float(step @ at.gradient)
         if not decrement > tolerance:
             beyond = None if left else problem.beyond_saddle(state, free)
             if beyond is None:
@@ -139,7 +145,7 @@ def newton(
             continue
         slack = 1e-11 * (1.0 + abs(state.log_likelihood))
         for _ in range(40):
-            trial = problem.evaluate(rows, state.theta + step)
+            trial = problem.evaluate(rows, problem.moved(state.theta, step))
             passes += 1
             if trial.log_likelihood >= state.log_likelihood - slack:
                 break
@@ -169,8 +175,7 @@ def higher_maxima(
     free, at = problem.all_but(rho), float(maximum.theta[rho])
     sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
     exact = sample is rows
-    if isinstance(sample, ArrayRows):
-        sample = sample.gathered(problem.columns)
+    sample = at_hand(sample, problem.columns)
 
     def profiled(theta: Floats) -> tuple[State, float]:
         state, _, _ = newton(
@@ -202,6 +207,11 @@ def higher_maxima(
                 reached = side * max(side * target, side * float(risen.theta[rho]))
             previous = height
     return higher
+
+
+def at_hand(sample: Rows, columns: Positions) -> Rows:
+    """Return a sample of rows that is read many times, in a few blocks if it is in memory."""
+    return sample.gathered(columns) if isinstance(sample, ArrayRows) else sample
 
 
 def read_start(start: Any, method: Method) -> Start:

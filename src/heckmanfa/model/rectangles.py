@@ -9,7 +9,8 @@ P(low < X <= high, Y <= u) = Phi2(high, u; rho) - Phi2(low, u; rho)
 
 Of the two differences, that in the tail of X given Y <= u loses fewer digits: X has there a mean of
 -rho lambda(u). It is used where both terms come from the fast rule of `bivariate_normal` and at
-least 2% of the larger is left, so its relative error is some 1e-11 at most. Elsewhere the integral
+least 2% of what their errors are small next to is left, so its relative error is some 1e-11 at
+most. Elsewhere the integral
 is taken: a sum of positive terms. Its integrand is log-concave. The interval is cut at the
 integrand's mode, and where the second factor begins and ends to fall, so that each panel rises or
 falls throughout; 32 Gauss-Legendre nodes cover the part of it that is above 1e-17 of its largest
@@ -28,7 +29,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, erfc, like, log_ndtr, namespace
 from heckmanfa.model.bivariate_normal import (
     Correlation,
-    central_cdf,
+    central_parts,
     chunks,
     edges,
     legendre,
@@ -40,7 +41,7 @@ from heckmanfa.model.normal import inverse_mills
 _SQRT_HALF = 0.5**0.5
 _LOG_2PI = math.log(2.0 * math.pi)
 _KEPT = 0.02
-"""The smallest part of the larger Phi2 that a difference may leave"""
+"""The smallest part of the larger Phi2, and of either Phi Phi, that a difference may leave"""
 _REACH = 8.8  # exp(-8.8^2 / 2) = 1.5e-17
 _NODES = 32
 _STEPS_TO_MODE = 40
@@ -129,10 +130,11 @@ def _by_difference(low: Array, high: Array, u: Array, rho: Correlation) -> tuple
     sign = xp.where(upper, -ones, ones)
     near, far = xp.where(upper, -low, high), xp.where(upper, -high, low)
     own = rho.sign * sign
-    more, more_trusted = central_cdf(near, u, own, rho)
-    less, less_trusted = central_cdf(far, u, own, rho)
+    more, apart, more_inside = central_parts(near, u, own, rho)
+    less, apart_far, less_inside = central_parts(far, u, own, rho)
     probability = more - less
-    trusted = more_trusted & less_trusted & (probability >= _KEPT * more)
+    largest = xp.maximum(more, xp.maximum(apart, apart_far))
+    trusted = more_inside & less_inside & (probability >= _KEPT * largest)
     over = 1.0 / probability
     sides = []
     for edge in (high, low):

@@ -7,7 +7,7 @@ values of nu on a sample of the rows, and the higher of the two is the estimate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,15 @@ from heckmanfa.model.likelihood import (
     warn_of_likelihood,
 )
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.newton import ProfileStarts, Start, StartsByRho, newton, starting_point
+from heckmanfa.model.newton import (
+    ProfileStarts,
+    Start,
+    StartsByRho,
+    at_hand,
+    newton,
+    newton_step,
+    starting_point,
+)
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.student_problem import StudentProblem
 from heckmanfa.model.two_step import TwoStep, fit_two_step
@@ -38,7 +46,6 @@ _PILOT_ROWS = 2**11
 _PILOT_DECREMENT = 0.1
 _PILOT_ITERATIONS = 15
 _ITERATIONS = 60
-_DECREMENT = 1e-8
 # Closer to 0, the slope in omega would hide that the likelihood rises.
 _LEAST = 0.02
 # A likelihood this much above the normal model's is higher.
@@ -73,8 +80,8 @@ class StudentBeginning:
     two_step: TwoStep
     problem: StudentProblem
     starts: StudentStarts
-    best: Floats
-    """theta; its omega is 0 where the normal model is the estimate"""
+    best: State
+    """with an omega of 0 where the normal model is the estimate"""
     normal_log_likelihood: float
     """of the scaled outcome; NaN if the normal model did not converge"""
 
@@ -134,15 +141,18 @@ def begin_student(
         usual, held = starts.at(float(np.arctanh(rho))), linear.all_but(linear.place("rho"))
     normal, _, converged = newton(rows, linear, usual, free=held)
     height = normal.log_likelihood if converged else float("nan")
-    best = _with_omega(normal.theta, 0.0)
-    inside = _inside(rows, problem, _near(usual, normal.theta, held=held is not None), held)
-    if inside is not None and (
-        not inside.log_likelihood <= height + _HIGHER
-        # Where the likelihood rises as omega leaves 0, the normal model is not even a maximum.
-        or problem.evaluate(rows, best).hessian[-3, -3] > 0
-    ):
-        best = inside.theta
-    return StudentBeginning(two_step, problem, StudentStarts.to(starts, best), best, height)
+    free = None if rho is None else problem.all_but(problem.place("rho"))
+    first = _first(rows, problem, _near(usual, normal.theta, held=held is not None), free)
+    state = None if first is None else problem.evaluate(rows, first)
+    best = None if state is None else _inside(rows, problem, state, free, height)
+    if best is None:
+        best = problem.evaluate(rows, _with_omega(normal.theta, 0.0))
+        beyond = problem.beyond_saddle(best, free) if converged else None
+        if beyond is not None:
+            # The normal model is not even a maximum.
+            beyond[-3] = min(beyond[-3], _leaving(problem, best, state, free))
+            best, _, _ = newton(rows, problem, beyond, free=free, max_iterations=_ITERATIONS)
+    return StudentBeginning(two_step, problem, StudentStarts.to(starts, best.theta), best, height)
 
 
 def _near(usual: Floats, normal: Floats, *, held: bool) -> Floats:
@@ -150,29 +160,19 @@ def _near(usual: Floats, normal: Floats, *, held: bool) -> Floats:
     return normal if held or abs(float(normal[-1])) < _START_ATANH else usual
 
 
-def _inside(
-    rows: Rows, problem: StudentProblem, normal: Floats, held: NDArray[np.intp] | None
-) -> State | None:
-    """Find the maximum at positive omega; None if Newton's method ends at 0 or nowhere."""
+def _first(
+    rows: Rows, problem: StudentProblem, normal: Floats, free: NDArray[np.intp] | None
+) -> Floats | None:
+    """Find where to look for the maximum at positive omega, on a sample; None if nowhere."""
     pilot = rows.pilot(_PILOT_ROWS)
-    rho = problem.place("rho")
-    fixed = [problem.place("df"), *([] if held is None else [rho])]
-    rest = np.delete(np.arange(problem.size), fixed)
+    exact = pilot is rows
+    pilot = at_hand(pilot, problem.columns)
+    precision: dict[str, Any] = {"tolerance": _PILOT_DECREMENT, "max_iterations": _PILOT_ITERATIONS}
+    place = problem.place("df")
+    rest = problem.all_but(place) if free is None else free[free != place]
     theta, states = _with_omega(normal, 0.0), []
     for omega in (0.0, *_OMEGAS[::-1]):
-        theta = theta.copy()
-        # The standard deviation is sigma / sqrt(1 - 2 w) where it exists.
-        scale = max(1.0 - 2.0 * omega**2, 0.25) / max(1.0 - 2.0 * theta[-3] ** 2, 0.25)
-        theta[-2] += 0.5 * float(np.log(scale))
-        theta[-3] = omega
-        state, _, _ = newton(
-            pilot,
-            problem,
-            theta,
-            free=rest,
-            tolerance=_PILOT_DECREMENT,
-            max_iterations=_PILOT_ITERATIONS,
-        )
+        state, _, _ = newton(pilot, problem, _widened(theta, omega), free=rest, **precision)
         if np.isfinite(state.log_likelihood):
             theta = state.theta
             states.append(state)
@@ -180,37 +180,70 @@ def _inside(
         return None
     at_normal, *states = states
     first = max(states, key=lambda state: state.log_likelihood)
-    free = None if held is None else problem.all_but(rho)
-    if pilot is not rows:
-        nearer, _, _ = newton(
-            pilot,
-            problem,
-            first.theta,
-            free=free,
-            tolerance=_PILOT_DECREMENT,
-            max_iterations=_PILOT_ITERATIONS,
-        )
-        first = nearer if abs(nearer.theta[-3]) > _LEAST else first
-        # All rows differ from a sample of them about as they do with normal errors.
-        moved = first.theta + _with_omega(normal, 0.0) - at_normal.theta
-        first = replace(first, theta=moved)
-    state, _, converged = newton(
-        rows,
-        problem,
-        first.theta,
-        free=free,
-        tolerance=_DECREMENT,
-        max_iterations=_ITERATIONS,
-    )
-    turned = state.theta.copy()
-    turned[-3] = abs(turned[-3])
-    # Only the sign of omega changes, in which the likelihood is even.
-    return replace(state, theta=turned) if converged and turned[-3] > 0 else None
+    if exact:
+        return first.theta
+    nearer, _, _ = newton(pilot, problem, first, free=free, **precision)
+    first = nearer if abs(nearer.theta[-3]) > _LEAST else first
+    # All rows differ from a sample of them about as they do with normal errors.
+    return np.asarray(first.theta + _with_omega(normal, 0.0) - at_normal.theta)
+
+
+def _leaving(
+    problem: StudentProblem, normal: State, first: State | None, free: NDArray[np.intp] | None
+) -> float:
+    """Return the omega where the likelihood would be highest if it were a parabola in w.
+
+    Its slope in w is that of the normal model, and its curvature that of another state; without
+    one, omega is infinite.
+    """
+    if first is None:
+        return np.inf
+    free = np.arange(problem.size) if free is None else free
+    place = problem.place("df")
+    information = -problem.stepping(first).hessian[np.ix_(free, free)]
+    try:
+        variance = float(np.linalg.inv(information)[free == place, free == place][0])
+    except np.linalg.LinAlgError:
+        return np.inf
+    return float(np.sqrt(0.5 * normal.hessian[place, place] * variance)) if variance > 0 else np.inf
+
+
+def _inside(
+    rows: Rows,
+    problem: StudentProblem,
+    state: State,
+    free: NDArray[np.intp] | None,
+    height: float,
+) -> State | None:
+    """Find a maximum at positive omega that is above the normal model's height; None if none is."""
+    place = problem.place("df")
+    step = newton_step(problem.stepping(state), free)
+    if state.log_likelihood < height and problem.moved(state.theta, step)[place] == 0:
+        # From below, a step that ends at omega = 0 leads to the normal model.
+        return None
+    state, _, converged = newton(rows, problem, state, free=free, max_iterations=_ITERATIONS)
+    if state.theta[place] < 0:
+        # The likelihood is even in omega.
+        turned = state.theta.copy()
+        turned[place] *= -1.0
+        state = problem.evaluate(rows, turned)
+    higher = not state.log_likelihood <= height + _HIGHER
+    return state if converged and higher and state.theta[place] > 0 else None
 
 
 def _with_omega(theta: Floats, omega: float) -> Floats:
     """Put an omega before log sigma and atanh rho."""
     return np.asarray(np.insert(theta, len(theta) - 2, omega))
+
+
+def _widened(theta: Floats, omega: float) -> Floats:
+    """Change omega, and sigma with it so that the standard deviation stays where it exists."""
+    widened = theta.copy()
+    # The standard deviation is sigma / sqrt(1 - 2 w).
+    scale = max(1.0 - 2.0 * omega**2, 0.25) / max(1.0 - 2.0 * float(theta[-3]) ** 2, 0.25)
+    widened[-2] += 0.5 * float(np.log(scale))
+    widened[-3] = omega
+    return widened
 
 
 def fit_student(

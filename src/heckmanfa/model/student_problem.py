@@ -11,12 +11,13 @@ row contributes
 and an unselected one log T_nu(-u). The likelihood has nu as omega = nu^(-1/2). It is even and
 smooth in omega, so the normal model, omega = 0, is a stationary point like any other: Newton's
 method needs no bound, and has its highest point at 0 where tails are not heavier than normal ones.
-All derivatives, those in nu included, are analytic.
+Away from 0 it steps in w = omega^2, in which the likelihood is nearly a parabola up to 0. All
+derivatives, those in nu included, are analytic.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,8 @@ LARGEST_OMEGA = 3.2
 
 # What counts as 0, the least curvature of a saddle there, and where to go on from it.
 _AT_ZERO, _RISES, _BEYOND = 1e-6, 1e-6, 0.1
+# Where Newton's method steps in w: closer to 0, derivatives in w lose their digits.
+_IN_W = 1e-4
 
 
 def _to_df(omega: Any) -> Any:
@@ -99,6 +102,28 @@ class StudentProblem(LinearProblem):
         beyond = state.theta.copy()
         beyond[place] = _BEYOND
         return beyond
+
+    def stepping(self, state: State) -> State:
+        """Return a state's derivatives in w in place of omega; in omega close to 0."""
+        place = self.place("df")
+        omega = float(state.theta[place])
+        if abs(omega) < _IN_W:
+            return state
+        gradient, hessian = state.gradient.copy(), state.hessian.copy()
+        slope = gradient[place] / (2.0 * omega)
+        hessian[place, place] -= 2.0 * slope
+        for part in (gradient, hessian, hessian.T):
+            part[place] /= 2.0 * omega
+        return replace(state, gradient=gradient, hessian=hessian)
+
+    def moved(self, theta: Floats, step: Floats) -> Floats:
+        """Return theta after a step in w, which ends at 0; in omega close to 0."""
+        place, after = self.place("df"), theta + step
+        omega = float(theta[place])
+        if abs(omega) >= _IN_W:
+            w = max(omega**2 + float(step[place]), 0.0)
+            after[place] = np.copysign(np.sqrt(w), omega)
+        return after
 
     def slopes_at(self, index: Array, mean: Array, outcome: Array, theta: Floats) -> list[Array]:
         """Log-likelihood and first derivatives of selected rows; see `JointProblem`."""
@@ -239,9 +264,7 @@ def _terms(block: Block, problem: StudentProblem, theta: Floats) -> tuple[Floats
     count = float(len(u)) if weight is None else float(weight.sum())
     scalars = np.array([terms["value"].sum(), count, *(terms[name].sum() for name in ends)])
     vectors = design.pull(like(np.column_stack([terms[name] for name in along]), u))
-    grams = np.stack(
-        [design.pull(design.scaled(like(terms[name], u))) for name in ("uu", "um", "mm")]
-    )
+    grams = np.stack([design.products(like(terms[name], u)) for name in ("uu", "um", "mm")])
     _add_unselected(block, problem, theta, scalars, vectors, grams)
     return scalars, vectors, grams
 
@@ -276,4 +299,4 @@ def _add_unselected(
         scalars[place] += each[name].sum()
     both = like(np.column_stack([each["u"], each["uo"]]), index)
     vectors[:p, :2] += z.pull(both)
-    grams[0, :p, :p] += z.pull(z.scaled(like(each["uu"], index)))
+    grams[0, :p, :p] += z.products(like(each["uu"], index))
