@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from heckmanfa.data.columns.feature_reading import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
-    from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+    from heckmanfa.estimators.baselines import NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
+    from heckmanfa.estimators.weighted import InverseProbabilityWeighted
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
 
@@ -62,7 +63,7 @@ _MODULES = {
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
-    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentModel": "heckmanfa.estimators.treatment",

@@ -172,7 +172,7 @@ def test_copies_and_files_predict_and_say_the_same(name, rows, reloaded):
 def test_predictions_of_parts_are_parts_of_predictions(name, rows):
     X, y = rows
     model = clone(EVERY[name]).fit(X, y)
-    for kind in ("marginal", "selected", "unselected") if hasattr(model, "tidy") else (None,):
+    for kind in ("marginal", "selected", "unselected") if hasattr(model, "fit_") else (None,):
         options = {} if kind is None else {"kind": kind}
         whole = model.predict(X, **options)
         parts = np.concatenate([model.predict(X[i : i + 1], **options) for i in range(5)])

@@ -37,8 +37,9 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
+from heckmanfa.estimators.baselines import NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.ru import RURegressor
+from heckmanfa.estimators.weighted import InverseProbabilityWeighted
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section

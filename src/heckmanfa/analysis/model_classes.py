@@ -38,7 +38,7 @@ MODELS = {
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
-    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentModel": "heckmanfa.estimators.treatment",
@@ -69,7 +69,9 @@ PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "OrderedOutcome": "heckmanfa.fit.ordered",
     "Origin": "heckmanfa.fit.fitted",
+    "Overlap": "heckmanfa.model.inverse_probabilities",
     "OwnScale": "heckmanfa.model.own_scale",
+    "PlainEstimates": "heckmanfa.results.plain_estimates",
     "Probit": "heckmanfa.model.probit",
     "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
@@ -177,7 +179,8 @@ MOST = {
 _DECLARED = """
 NaiveOLS: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~; dropped_features_
 InverseProbabilityWeighted: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~;
-    dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~
+    dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~;
+    effective_rows_ ~
 RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~
@@ -216,7 +219,10 @@ Network: centre [j]; scale [j]; weights [64, j] [64] [64, 64] [64] [1, 64] [1]
 OrderedOutcome: class_counts; independent_log_likelihood ~; naive_coef [z] ~;
     naive_steps [c] ~
 Origin: classes -
+Overlap: share_capped ~; share_dropped ~; largest ~; effective ~; share_largest ~; lowest ~;
+    highest ~
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
+PlainEstimates: terms >T; values [T]; covariance [T, T] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
 QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]; selection @K; n_features =K
