@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
     from heckmanfa.estimators.baselines import NaiveOLS
+    from heckmanfa.estimators.doubly_robust import DoublyRobust
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Compressed",
+    "DoublyRobust",
     "Heckman",
     "HeckmanAverage",
     "HeckmanBestSubset",
@@ -54,6 +56,7 @@ __all__ = [
 
 # Where each name is defined. Names load on first use, so importing the package is fast.
 _MODULES = {
+    "DoublyRobust": "heckmanfa.estimators.doubly_robust",
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -54,10 +55,11 @@ EVERY = {
     "probit average": HeckmanProbitAverage(),
     "ols": NaiveOLS(PREDICTION),
     "ipw": InverseProbabilityWeighted(PREDICTION, clip=2.0),
+    "doubly robust": DoublyRobust(PREDICTION, random_state=0),
     "ru": RURegressor(PREDICTION, epochs=2, random_state=0),
 }
 # What draws rows, or steps through them, does so by their places.
-DRAWN = ("sample", "rank", "honest", "ru")
+DRAWN = ("sample", "rank", "honest", "doubly robust", "ru")
 
 
 @pytest.fixture(params=EVERY)

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 MODELS = {
+    "DoublyRobust": "heckmanfa.estimators.doubly_robust",
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
@@ -181,6 +182,7 @@ NaiveOLS: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~; dropped_features_
 InverseProbabilityWeighted: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~;
     dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~;
     effective_rows_ ~
+DoublyRobust: _support [K]; coef_ [K]; dropped_features_; max_weight_ ~; effective_rows_ ~
 RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~

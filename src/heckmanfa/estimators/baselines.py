@@ -114,11 +114,12 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         groups: Any = None,
         sampling: bool | None = None,
         everywhere: bool = False,
+        also: Any = (),
     ) -> RowsRead:
         """Check parameters, and apply the row rules to the data.
 
         ``groups`` and ``sampling`` are as in `read_sample`; ``everywhere`` says that every row
-        needs all features.
+        needs all features, and those of ``also``.
         """
         check_parameters(self)
         source = find_row_source(X, y, selected, sample_weight, groups)
@@ -129,10 +130,11 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
             X if source is None else source,
             type(self).__name__,
             categorical=self.categorical_features,
-            lists=(self.prediction_features, selection_features),
+            lists=(self.prediction_features, selection_features, also),
         )
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
+        wanted = sorted({*selection, *resolve(table, also, "over")})
         sample = read_sample(
             table,
             y,
@@ -140,9 +142,9 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
             sample_weight=sample_weight,
             groups=groups,
             sampling=sampling,
-            selection=selection,
+            selection=wanted,
             prediction=prediction,
-            required=sorted({*selection, *prediction}) if everywhere else None,
+            required=sorted({*wanted, *prediction}) if everywhere else None,
         )
         table, sample = settle_levels(table, sample, self.reference)
         selected_given = selected is not None if source is None else source.has_selected

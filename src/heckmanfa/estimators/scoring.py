@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
@@ -108,6 +108,10 @@ PARAMETERS: dict[str, list[Any]] = {
     # Of baselines.
     "clip": [Interval(Real, 1, None, closed="left")],
     "trim": [Interval(Real, 0, 0.5, closed="neither"), None],
+    "over": [str, Integral, None],
+    "outcome_model": [HasMethods(["fit", "predict"]), None],
+    "selection_model": [HasMethods(["fit", "predict_proba"]), None],
+    "n_folds": [Interval(Integral, 2, None, closed="left")],
     "gamma": [Interval(Real, 1, None, closed="left")],
     "batch_size": [_AT_LEAST_ONE, None],
 }

@@ -68,8 +68,6 @@ class Weighing:
     assumes: ClassVar[str]
     """what its estimates rest on, in a clause"""
     title: ClassVar[str]
-    headings: ClassVar[Mapping[str, str]]
-    """of the equations in its summary"""
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Estimates, standard errors, tests and intervals as a data frame.
@@ -116,7 +114,7 @@ class Weighing:
         """
         estimates = self._known()
         facts = overlap_facts(self._overlap, self._bounds, self.assumes)
-        about = Described(self.title, self.headings, self.row_counts_, facts, self._overlap)
+        about = Described(self.title, self._headings(), self.row_counts_, facts, self._overlap)
         return summarize_weighted(estimates, about, conf_level, read_reports(include))
 
     def diagnostics(
@@ -137,6 +135,10 @@ class Weighing:
         facts = overlap_facts(self._overlap, self._bounds, self.assumes, beyond)
         facts += [fact for report in read_reports(include) for fact in report.findings()]
         return OverlapDiagnostics(tuple(facts), self._overlap)
+
+    @abstractmethod
+    def _headings(self) -> Mapping[str, str]:
+        """Return what stands above the rows of each equation in a summary."""
 
     @abstractmethod
     def _share_beyond(self, X: Any) -> float:
@@ -247,10 +249,6 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
         "observed, and the probit of selection is right"
     )
     title: ClassVar[str] = "Inverse probability weighting"
-    headings: ClassVar[Mapping[str, str]] = {
-        "prediction": "Prediction equation (outcome)",
-        "selection": "Selection equation (probit)",
-    }
 
     def __init__(
         self,
@@ -375,6 +373,12 @@ class InverseProbabilityWeighted(Weighing, LinearRegressor):
                 read = self._resolved(table, sample, self.selection_features, read.selected_given)
                 continue
             return replace(read, table=replace(read.table, columns=left.columns)), fitted
+
+    def _headings(self) -> Mapping[str, str]:
+        return {
+            "prediction": "Prediction equation (outcome)",
+            "selection": "Selection equation (probit)",
+        }
 
     def _share_beyond(self, X: Any) -> float:
         assert self._overlap is not None
