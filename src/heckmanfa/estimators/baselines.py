@@ -10,7 +10,7 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -95,6 +95,8 @@ class RowsRead:
 class ObservedRegressor(ScoredRegressor, ScoredModel):
     """The base of regressions on the rows with an outcome."""
 
+    assumes: ClassVar[str] = "outcomes are missing at random given the features"
+    """what its estimates rest on, in a clause"""
     _columns: FittedColumns
     _support: Mask
     """(K,) which columns predict, dummies included"""
@@ -342,6 +344,11 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
     >>> round(float(model.coef_[0]), 4)
     0.1075
     """
+
+    assumes: ClassVar[str] = (
+        "outcomes are missing at random given the prediction features, and their mean is linear in "
+        "them"
+    )
 
     def __init__(
         self,

@@ -66,7 +66,6 @@ class Weighing:
     _overlap: Overlap | None
 
     assumes: ClassVar[str]
-    """what its estimates rest on, in a clause"""
     title: ClassVar[str]
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
