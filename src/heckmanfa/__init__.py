@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from heckmanfa.data.columns.feature_reading import to_device
     from heckmanfa.data.scan.scanning import scan, scan_parquet
     from heckmanfa.estimators.averaged import HeckmanAverage, HeckmanProbitAverage
-    from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+    from heckmanfa.estimators.baselines import NaiveOLS
+    from heckmanfa.estimators.doubly_robust import DoublyRobust
     from heckmanfa.estimators.etable import etable
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
+    from heckmanfa.estimators.weighted import InverseProbabilityWeighted
     from heckmanfa.inference import bounds
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
@@ -28,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Compressed",
+    "DoublyRobust",
     "Heckman",
     "HeckmanAverage",
     "HeckmanBestSubset",
@@ -57,6 +60,7 @@ __all__ = [
 
 # Where each name is defined. Names load on first use, so importing the package is fast.
 _MODULES = {
+    "DoublyRobust": "heckmanfa.estimators.doubly_robust",
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
@@ -66,7 +70,7 @@ _MODULES = {
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
-    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentModel": "heckmanfa.estimators.treatment",

@@ -209,6 +209,8 @@ def test_the_columns_of_compare_are_left_out_by_importance(shell, monkeypatch, w
     status, text = run(*words, env={"COLUMNS": str(width)})
     assert status == 0, text
     assert max(map(len, text.splitlines())) <= width
+    text, _, estimates = text.partition("Estimates for everyone")
+    assert "naive OLS" in estimates
     head = text.split("┡")[0]
     assert all(one in head for one in ("method", "MSE", "R2"))
     cells = [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")]

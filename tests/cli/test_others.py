@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, NaiveOLS
+from heckmanfa import (
+    DoublyRobust,
+    Heckman,
+    HeckmanAverage,
+    HeckmanBestSubset,
+    InverseProbabilityWeighted,
+    NaiveOLS,
+)
 from heckmanfa.analysis import comparison
 from heckmanfa.analysis.comparison import compare_methods, methods
 from heckmanfa.analysis.method_scores import judge_methods
@@ -27,7 +34,7 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
     )  # fmt: skip
     found = pd.read_csv("c.csv").set_index("method")
     assert set(found.index) == {
-        "naive OLS", "IPW", "two-step, all features", "ML, all features",
+        "naive OLS", "IPW", "doubly robust", "two-step, all features", "ML, all features",
         "ML with t errors, all features", "Heckman lasso",
         "Heckman-FA", "Heckman-FA*", "Heckman-C", "best subset", "average by AIC",
         "average by BIC",
@@ -45,6 +52,59 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
     assert found.loc["naive OLS", "mse"] == pytest.approx(squares / count)
     (recommended,) = found.index[found["difference"] == 0]
     assert text.rpartition("written to c.csv ")[2].startswith(f"Use {recommended}")
+
+
+def test_estimates_stand_side_by_side_with_what_each_method_assumes(shell, mroz):
+    text = shell.runs(
+        "compare", "mroz.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru",
+    )  # fmt: skip
+    X, y = mroz.drop(columns="lwage"), mroz["lwage"]
+    weighted = InverseProbabilityWeighted().fit(X, y).tidy().set_index(["equation", "term"])
+    educ = weighted.loc[("prediction", "educ")]
+    assert f"{educ['estimate']:.4f} ({educ['std_error']:.3f})" in text
+    robust = DoublyRobust(random_state=0).fit(X, y)
+    assert f"{robust.mean_:.2f} ({robust.tidy()['std_error'][0]:.3f})" in text
+    assert "the model of the outcome or that of selection is right" in text
+
+
+def test_every_method_has_its_estimates_and_its_assumption():
+    data = make_selection(400, 4, 2, rho=0.5, random_state=1)
+    X = pd.DataFrame(data.X, columns=list("abcd"))
+    models = {
+        "ols": NaiveOLS(),
+        "ipw": InverseProbabilityWeighted(["a"]),
+        "robust": DoublyRobust(["a"], random_state=0),
+        "two": Heckman(["a", "b"]),
+        "all": Heckman(),
+        "search": HeckmanBestSubset(),
+    }
+    found = compare_methods(X, data.y, estimators=models, n_folds=2, n_repeats=1)
+    assert [*found.assumptions] == [*models]
+    assert "2 exclusions hold" in found.assumptions["two"]
+    assert "no feature is excluded" in found.assumptions["all"]
+    assert "which the data chose" in found.assumptions["search"]
+    assert all("missing at random" in found.assumptions[name] for name in ("ols", "ipw", "robust"))
+    assert sum("jointly normal" in line for line in found.assumed()) == 3
+    estimates = found.estimates.set_index(["method", "term"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        fitted = {name: model.fit(X, data.y) for name, model in models.items()}
+    for name, model in fitted.items():
+        own = estimates.loc[name]
+        mean = model.mean_ if name == "robust" else model.predict(X).mean()
+        assert own["estimate"]["Mean of everyone"] == pytest.approx(mean)
+        assert own["estimate"]["a"] == pytest.approx(model.coef_[0])
+        if name == "ols":
+            assert own["std_error"].isna().all()
+            continue
+        table = model.tidy()
+        table = table[table["equation"] == "prediction"].set_index("term")
+        for column in ("std_error", "ci_low", "ci_high"):
+            assert own[column]["a"] == pytest.approx(table[column]["a"])
+    assert found.beside == ["ols", "ipw", "robust", found.verdict.method]
+    said = str(found)
+    assert "Estimates for everyone" in said
+    assert "What each method assumes" in said
 
 
 def folds_of(**errors):

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from heckmanfa import (
+    DoublyRobust,
     Heckman,
     HeckmanAverage,
     HeckmanBestSubset,
@@ -54,10 +55,11 @@ EVERY = {
     "probit average": HeckmanProbitAverage(),
     "ols": NaiveOLS(PREDICTION),
     "ipw": InverseProbabilityWeighted(PREDICTION, clip=2.0),
+    "doubly robust": DoublyRobust(PREDICTION, random_state=0),
     "ru": RURegressor(PREDICTION, epochs=2, random_state=0),
 }
 # What draws rows, or steps through them, does so by their places.
-DRAWN = ("sample", "rank", "honest", "ru")
+DRAWN = ("sample", "rank", "honest", "doubly robust", "ru")
 
 
 @pytest.fixture(params=EVERY)
@@ -172,7 +174,7 @@ def test_copies_and_files_predict_and_say_the_same(name, rows, reloaded):
 def test_predictions_of_parts_are_parts_of_predictions(name, rows):
     X, y = rows
     model = clone(EVERY[name]).fit(X, y)
-    for kind in ("marginal", "selected", "unselected") if hasattr(model, "tidy") else (None,):
+    for kind in ("marginal", "selected", "unselected") if hasattr(model, "fit_") else (None,):
         options = {} if kind is None else {"kind": kind}
         whole = model.predict(X, **options)
         parts = np.concatenate([model.predict(X[i : i + 1], **options) for i in range(5)])

@@ -6,13 +6,20 @@ import importlib.util
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
+from heckmanfa.analysis.estimates_compared import (
+    ABOUT_ERRORS,
+    all_estimates,
+    assumption_of,
+    grouped,
+    side_by_side,
+)
 from heckmanfa.analysis.method_scores import (
     AMOUNTS,
     CLASSES,
@@ -39,8 +46,10 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
+from heckmanfa.estimators.baselines import NaiveOLS, ObservedRegressor
+from heckmanfa.estimators.doubly_robust import DoublyRobust
 from heckmanfa.estimators.ru import RURegressor
+from heckmanfa.estimators.weighted import InverseProbabilityWeighted
 from heckmanfa.fit.family import Family, family_named
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
@@ -98,8 +107,15 @@ class Comparison(Report):
     """which method to use and why, from paired differences of the folds' errors"""
     measure: Measure = AMOUNTS
     """how predictions are judged: errors of amounts, or probabilities of classes"""
+    models: tuple[str, ...] = ()
+    """methods that model selection and outcome together"""
     in_both: tuple[str, ...] = ()
     """methods that search both equations"""
+    estimates: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """method, equation, term, estimate, std_error, ci_low, ci_high: the mean of everyone and the
+    coefficients, in all rows"""
+    assumptions: Mapping[str, str] = field(default_factory=dict)
+    """what each method assumes, in a clause"""
 
     @property
     def searched(self) -> str:
@@ -107,6 +123,16 @@ class Comparison(Report):
         if not self.in_both:
             return ""
         return f"{listed(self.in_both)} may leave features out of the selection equation, too."
+
+    @property
+    def beside(self) -> list[str]:
+        """Methods to set side by side: those without a model of the errors, and the recommended."""
+        plain = [name for name in self.assumptions if name not in self.models]
+        return [*plain, *([self.verdict.method] if self.verdict.method else self.models)]
+
+    def assumed(self) -> list[str]:
+        """Return a line for each assumption, with the methods that make it."""
+        return [f"{listed(names)}: {words}." for words, names in grouped(self.assumptions).items()]
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -143,6 +169,12 @@ class Comparison(Report):
                 ),
             ),
             Section("Coefficients, in all rows", table=self.coefficients),
+            Section(
+                "Estimates for everyone, with standard errors",
+                table=side_by_side(self.estimates, self.beside),
+                notes=(ABOUT_ERRORS,),
+            ),
+            Section("What each method assumes", notes=tuple(self.assumed())),
             Section("Which method to use", notes=(str(self.verdict),)),
         ]
 
@@ -178,6 +210,7 @@ def methods(
     else:
         compared["naive OLS"] = NaiveOLS(on_collinear="drop")
         compared["IPW"] = InverseProbabilityWeighted(**common)
+        compared["doubly robust"] = DoublyRobust(on_collinear="drop", random_state=seed)
     if len(family.methods) == 1:
         compared["all features"] = made["none"](**common)
     else:
@@ -393,6 +426,9 @@ def _compare(
         coefficients=_coefficients(fitted, [str(name) for name in folded.X.columns]),
         verdict=verdict,
         measure=measure,
+        models=tuple(name for name in fitted if name in wholes),
+        estimates=all_estimates(fitted, folded.X, folded.rows.weight),
+        assumptions={name: assumption_of(model) for name, model in fitted.items()},
         in_both=tuple(
             name for name, model in fitted.items() if getattr(model, "search_in", None) == "both"
         ),

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 MODELS = {
+    "DoublyRobust": "heckmanfa.estimators.doubly_robust",
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
@@ -38,7 +39,7 @@ MODELS = {
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
-    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.weighted",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
     "TreatmentModel": "heckmanfa.estimators.treatment",
@@ -69,7 +70,9 @@ PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "OrderedOutcome": "heckmanfa.fit.ordered_cut",
     "Origin": "heckmanfa.fit.fitted",
+    "Overlap": "heckmanfa.model.inverse_probabilities",
     "OwnScale": "heckmanfa.model.own_scale",
+    "PlainEstimates": "heckmanfa.results.plain_estimates",
     "Probit": "heckmanfa.model.probit",
     "QuadraticForm": "heckmanfa.analysis.model_state",
     "Search": "heckmanfa.search.searched",
@@ -177,7 +180,9 @@ MOST = {
 _DECLARED = """
 NaiveOLS: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~; dropped_features_
 InverseProbabilityWeighted: _support [K]; coef_ [K]; sigma_ ~; adjusted_r2_ ~;
-    dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~
+    dropped_features_; selection_coef_ [K]; selection_intercept_ ~; max_weight_ ~;
+    effective_rows_ ~
+DoublyRobust: _support [K]; coef_ [K]; dropped_features_; max_weight_ ~; effective_rows_ ~
 RURegressor: _support [K]; loss_ ~
 AllFeatures: columns @K >k; coef [1 + k] ~; atanh_rho ~; slopes [k] ~; slope_errors [k] ~
 AtanhRho: estimate ~; variance ~; covariance [k] ~; excess ~
@@ -217,7 +222,10 @@ OrderedOutcome: class_counts; independent_log_likelihood ~; naive_coef [z] ~;
     naive_steps [c] ~; naive_covariance [v, v] ~; mean_slopes [2, g] ~;
     mean_slope_gradients [2, g, z] ~
 Origin: classes -
+Overlap: share_capped ~; share_dropped ~; largest ~; effective ~; share_largest ~; lowest ~;
+    highest ~
 OwnScale: ratio ~; ratio_error ~; sigma_on [T + 1] ~
+PlainEstimates: terms >T; values [T]; covariance [T, T] ~
 Probit: features @K >p; coef [1 + p]; covariance [1 + p, 1 + p] ~; inner_coef [1 + p];
     inner_covariance [1 + p, 1 + p] ~
 QuadraticForm: columns @K >k; estimates [k]; covariance [k, k]; selection @K; n_features =K

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
+from heckmanfa.analysis.estimates_compared import ABOUT_ERRORS, error_of, side_by_side
 from heckmanfa.analysis.prepared import searched_equations
 from heckmanfa.analysis.request import question_of, refuse_given
 from heckmanfa.analysis.treatment_comparison import (
@@ -176,6 +177,30 @@ def _show(
         listed = ", ".join(shown(feature) for feature in chosen) or "none"
         half = f" ({BY} share of at least one half)" if name.startswith("average") else ""
         console.print(f"{name}: {listed}{half}", style="dim")
+    _show_estimates(compared, console)
     for message in messages:
         console.print(f"warning: {message}", style="yellow")
     console.print(f"\nCaution. {measure.caution}", style="yellow")
+
+
+def _show_estimates(compared: Comparison, console: Console) -> None:
+    """Print estimates for everyone with standard errors, and what each method assumes."""
+    table, names = side_by_side(compared.estimates, compared.beside), compared.beside
+    # On a narrow console, naive least squares goes first, and the recommended model stays.
+    spared = [Column(name, spare=len(names) - place) for place, name in enumerate(names, 1)]
+    columns = [Column("", is_name=True), *spared]
+    rows = [
+        [str(row["term"]), *(_estimate(row[name], row[error_of(name)]) for name in names)]
+        for row in table.to_dict("records")
+    ]
+    console.print()
+    print_table(console, "Estimates for everyone (standard errors)", columns, rows)
+    console.print(ABOUT_ERRORS)
+    console.print("\nWhat each method assumes")
+    for line in compared.assumed():
+        console.print(f"- {line}")
+
+
+def _estimate(value: float, std_error: float) -> str:
+    error = number(std_error, 2)
+    return f"{number(value, 3)} ({error})" if error else number(value, 3)

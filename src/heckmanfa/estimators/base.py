@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.encoding import Unknown
@@ -208,17 +207,6 @@ class SelectionModel(Inferred, Reported, ScoredModel):
                 raise InputError(
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
                 )
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing passes to each method.
-
-        It passes ``selected`` always, ``groups`` with ``cov_type="cluster"``, and others that
-        ``set_fit_request`` or ``set_score_request`` requests.
-        """
-        request: MetadataRequest = super().get_metadata_routing()
-        if request.fit.requests.get("groups") is None:
-            request.fit.add_request(param="groups", alias=self.cov_type == "cluster")
-        return request
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and how the prediction features are chosen."""

@@ -1,4 +1,4 @@
-"""Baselines: regressions on the selected rows, unweighted and weighted.
+"""Baselines: regressions on the selected rows, and what all of them share.
 
 They take y with NaN where missing, as `Heckman` does, but do not correct for selection on
 unobservables.
@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
+from heckmanfa.data.arrays import Array, Floats, is_dask
 from heckmanfa.data.columns.encoding import Unknown
 from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, resolve
-from heckmanfa.data.fitted_levels import (
-    LevelsChangedError,
-    LevelsLeft,
-    re_encode,
-    references_asked,
-    refuse_moved,
-    settle_levels,
-)
+from heckmanfa.data.fitted_levels import settle_levels
 from heckmanfa.data.missing_features import (
     Gaps,
     check_missing,
@@ -36,15 +30,15 @@ from heckmanfa.data.missing_features import (
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mapped, Mask, Positions, one_blas_thread
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
-from heckmanfa.estimators.fitting import publish
-from heckmanfa.estimators.inverse_probabilities import WeightedRows, count_weights, merge_counts
+from heckmanfa.errors import InputError, UnderdeterminedWarning, warn
+from heckmanfa.estimators.fitting import check_groups, publish
 from heckmanfa.estimators.rows_elsewhere import map_rows
 from heckmanfa.estimators.scoring import ScoredModel, ScoredRegressor, check_selected
-from heckmanfa.model.equations import check_prediction, fit_selection, refuse_leakage
+from heckmanfa.model.equations import check_prediction, refuse_leakage
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.two_step import fit_least_squares
-from heckmanfa.text.option_types import OnProblem
+from heckmanfa.model.two_step import LeastSquares, fit_least_squares
+from heckmanfa.text.option_types import CovType, OnProblem
+from heckmanfa.text.option_words import option
 
 
 @dataclass(frozen=True)
@@ -77,6 +71,10 @@ class RowsRead:
         missing = self.counts["unselected"] > 0
         refuse_leakage(moments, self.labels, self.counts["selected"], missing=missing)
 
+    def terms(self, equation: str, columns: Positions) -> list[tuple[str, str]]:
+        """Name the coefficients of an equation, its intercept first."""
+        return [(equation, name) for name in ("Intercept", *self.table.labels(columns))]
+
     def attributes(self, prediction: Positions) -> dict[str, Any]:
         """Return the attributes that every regression has, for these prediction features."""
         columns = self.columns
@@ -97,6 +95,8 @@ class RowsRead:
 class ObservedRegressor(ScoredRegressor, ScoredModel):
     """The base of regressions on the rows with an outcome."""
 
+    assumes: ClassVar[str] = "outcomes are missing at random given the features"
+    """what its estimates rest on, in a clause"""
     _columns: FittedColumns
     _support: Mask
     """(K,) which columns predict, dummies included"""
@@ -106,28 +106,47 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
     n_selected_: int
 
     def _read(
-        self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
+        self,
+        X: Any,
+        y: Any,
+        selected: Any,
+        sample_weight: Any,
+        selection_features: Any = (),
+        *,
+        groups: Any = None,
+        sampling: bool | None = None,
+        everywhere: bool = False,
+        also: Any = (),
     ) -> RowsRead:
-        """Check parameters, and apply the row rules to the data."""
+        """Check parameters, and apply the row rules to the data.
+
+        ``groups`` and ``sampling`` are as in `read_sample`; ``everywhere`` says that every row
+        needs all features, and those of ``also``.
+        """
         check_parameters(self)
-        source = find_row_source(X, y, selected, sample_weight, None)
+        source = find_row_source(X, y, selected, sample_weight, groups)
+        if hasattr(self, "cov_type"):
+            clusters = groups if source is None else source.has_groups or None
+            check_cov_type(type(self).__name__, self.cov_type, clusters)
         table = read_features(
             X if source is None else source,
             type(self).__name__,
             categorical=self.categorical_features,
-            lists=(self.prediction_features, selection_features),
+            lists=(self.prediction_features, selection_features, also),
         )
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
+        wanted = sorted({*selection, *resolve(table, also, "over")})
         sample = read_sample(
             table,
             y,
             selected=selected,
             sample_weight=sample_weight,
-            groups=None,
-            sampling=None,
-            selection=selection,
+            groups=groups,
+            sampling=sampling,
+            selection=wanted,
             prediction=prediction,
+            required=sorted({*wanted, *prediction}) if everywhere else None,
         )
         table, sample = settle_levels(table, sample, self.reference)
         selected_given = selected is not None if source is None else source.has_selected
@@ -222,7 +241,35 @@ class ObservedRegressor(ScoredRegressor, ScoredModel):
         return self.predict(X, missing=missing), y, sample_weight, selected
 
 
-class _LinearRegressor(ObservedRegressor):
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Rows compressed for least squares, and the features that predict."""
+
+    read: RowsRead
+    moments: Moments
+    prediction: Positions
+    dropped: Positions
+
+    @cached_property
+    def solved(self) -> LeastSquares:
+        """The coefficients, whose covariance takes weights as known."""
+        return fit_least_squares(self.moments, self.prediction)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of a linear regression."""
+        coef = np.zeros(self.moments.n_features)
+        coef[list(self.prediction)] = self.solved.coef[1:]
+        return {
+            **self.read.attributes(self.prediction),
+            "dropped_features_": self.read.columns.names_of(self.dropped),
+            "coef_": coef,
+            "intercept_": float(self.solved.coef[0]),
+            "sigma_": self.solved.sigma,
+            "adjusted_r2_": self.solved.adjusted_r2,
+        }
+
+
+class LinearRegressor(ObservedRegressor):
     """A linear prediction equation fitted by least squares, possibly weighted."""
 
     coef_: Floats
@@ -247,7 +294,7 @@ class _LinearRegressor(ObservedRegressor):
 
     def _regress(
         self, read: RowsRead, rows: Mapped, prediction: Positions, selection: Positions = ()
-    ) -> dict[str, Any]:
+    ) -> Regression:
         """Regress on the rows, whose weights may differ from those read."""
         k = read.table.shape[1]
         n_selected = read.counts["selected"]
@@ -264,23 +311,13 @@ class _LinearRegressor(ObservedRegressor):
                 "outcome: the coefficients are those of minimum norm. Use fewer features.",
                 UnderdeterminedWarning,
             )
-        solved = fit_least_squares(moments, prediction)
-        coef = np.zeros(k)
-        coef[list(prediction)] = solved.coef[1:]
-        return {
-            **read.attributes(prediction),
-            "dropped_features_": read.columns.names_of(dropped),
-            "coef_": coef,
-            "intercept_": float(solved.coef[0]),
-            "sigma_": solved.sigma,
-            "adjusted_r2_": solved.adjusted_r2,
-        }
+        return Regression(read, moments, prediction, dropped)
 
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         return linear(table, columns, self.coef_) + self.intercept_
 
 
-class NaiveOLS(_LinearRegressor):
+class NaiveOLS(LinearRegressor):
     """Least squares on the rows that have an outcome, as if they were a random sample.
 
     Parameters
@@ -308,6 +345,11 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
     0.1075
     """
 
+    assumes: ClassVar[str] = (
+        "outcomes are missing at random given the prediction features, and their mean is linear in "
+        "them"
+    )
+
     def __init__(
         self,
         prediction_features: Any = None,
@@ -321,115 +363,14 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
 
     def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
         read = self._read(X, y, selected, sample_weight)
-        return self._regress(read, read.sample.rows, read.prediction)
+        return self._regress(read, read.sample.rows, read.prediction).attributes()
 
 
-class InverseProbabilityWeighted(_LinearRegressor):
-    """Least squares on the selected rows, weighted by one over their probability of selection.
-
-    It is consistent if selection depends on the features alone (missing at random); it does not
-    correct for selection on unobservables.
-
-    Parameters
-    ----------
-    prediction_features, selection_features : sequence of str, int or bool, optional
-        Names, positions or a mask of X's columns in each equation; None is all of them.
-    clip : float
-        The largest weight, at least 1. Larger weights are clipped, and counted in ``n_clipped_``.
-    on_collinear, on_separation : {"error", "drop"}
-        As in `Heckman`.
-    categorical_features, reference, unknown
-        As in `Heckman`.
-
-    Attributes
-    ----------
-    n_clipped_ : int
-        Selected rows whose weight was clipped.
-    max_weight_ : float
-        The largest weight before clipping.
-    selection_coef_, selection_intercept_ : ndarray of shape (K,), float
-        Coefficients of the probit.
-
-    Notes
-    -----
-    Other attributes are those of `NaiveOLS`; ``sigma_`` and ``adjusted_r2_`` describe the weighted
-    regression, with weights as frequencies. There are no standard errors: those of least squares
-    would ignore that the weights are estimated.
-
-    Examples
-    --------
-    >>> from heckmanfa import InverseProbabilityWeighted
-    >>> from heckmanfa.datasets import load_mroz
-    >>> mroz = load_mroz()
-    >>> z = mroz[["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]]
-    >>> model = InverseProbabilityWeighted(["educ", "exper", "expersq"]).fit(z, mroz["lwage"])
-    >>> model.n_clipped_
-    0
-    """
-
-    n_clipped_: int
-    max_weight_: float
-    selection_coef_: Floats
-    selection_intercept_: float
-
-    def __init__(
-        self,
-        prediction_features: Any = None,
-        selection_features: Any = None,
-        *,
-        clip: float = 50.0,
-        on_collinear: OnProblem = "error",
-        on_separation: OnProblem = "error",
-        categorical_features: Any = "from_dtype",
-        reference: Any = None,
-        unknown: Unknown = "error",
-    ) -> None:
-        self._keep(locals())
-
-    def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
-        # Weights are computed in memory on the host.
-        X, y, selected = on_host(X), on_host(y), on_host(selected)
-        read = self._read(X, y, selected, on_host(sample_weight), self.selection_features)
-        weighting: dict[str, Any] = {
-            "selection_coef_": np.zeros(read.table.shape[1]),
-            "selection_intercept_": float("inf"),
-            "n_clipped_": 0,
-            "max_weight_": 1.0,
-        }
-        if read.sample.all_selected:
-            warn(
-                f"no outcome is missing among the {read.counts['selected']} rows, so all weights "
-                "are one: ordinary least squares is fitted.",
-                AllObservedWarning,
-            )
-            return weighting | self._regress(read, read.sample.rows, read.prediction)
-        while True:
-            left = LevelsLeft(read.columns, [*read.selection, *read.prediction])
-            try:
-                fitted = fit_selection(
-                    read.sample.rows,
-                    read.selection,
-                    read.labels,
-                    on_collinear=self.on_collinear,
-                    on_separation=self.on_separation,
-                    check_left=left,
-                )
-                break
-            except LevelsChangedError as changed:
-                asked = references_asked(read.table, self.reference)
-                refuse_moved(read.table, changed, asked)
-                table, sample = re_encode(read.table, read.sample, changed.encoding)
-                read = self._resolved(table, sample, self.selection_features, read.selected_given)
-        read = replace(read, table=replace(read.table, columns=left.columns))
-        probit = fitted.probit
-        weighting["selection_coef_"] = np.zeros(read.table.shape[1])
-        weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]
-        weighting["selection_intercept_"] = float(probit.coef[0])
-        counted = fitted.rows.map(
-            count_weights, probit, float(self.clip), columns=probit.features, merge=merge_counts
+def check_cov_type(estimator: str, cov_type: CovType | None, groups: Any) -> None:
+    """Refuse a covariance that weighted rows do not have, and clusters without use."""
+    if cov_type == "classical":
+        raise InputError(
+            f"{estimator} has no classical covariance: weights make the errors differ between "
+            f"rows. Use {option('cov_type', 'robust')} or {option('cov_type', 'cluster')}."
         )
-        weighting["n_clipped_"], weighting["max_weight_"] = merge_counts(list(counted))
-        prediction = [column for column in read.prediction if column not in fitted.separating]
-        weighted = WeightedRows(fitted.rows, probit, float(self.clip))
-        regression = self._regress(read, weighted, prediction, probit.features)
-        return weighting | regression | {"row_counts_": read.counts | fitted.row_counts()}
+    check_groups(cov_type, groups)

@@ -111,15 +111,20 @@ def fit_estimator(
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
-    if fit.n_clusters is not None and fit.n_clusters < FEW_CLUSTERS:
-        warn(
-            f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
-            f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-            f"often, even with the {NullDistribution(fit.n_clusters).name} distribution used here",
-            FewClustersWarning,
-        )
+    warn_of_few_clusters(fit.n_clusters)
     # Last: a warning may be an error, and a fit that fails changes nothing.
     publish(estimator, attributes(fit))
+
+
+def warn_of_few_clusters(n_clusters: int | None) -> None:
+    """Warn of a cluster covariance from few clusters."""
+    if n_clusters is not None and n_clusters < FEW_CLUSTERS:
+        warn(
+            f"the covariance rests on {n_clusters} clusters. With fewer than "
+            f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
+            f"often, even with the {NullDistribution(n_clusters).name} distribution used here",
+            FewClustersWarning,
+        )
 
 
 def _fit_settled(
@@ -199,12 +204,17 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
             f"{option('cov_type', 'cluster')}: the classical covariance takes a weight for a "
             "number of rows"
         )
-    if estimator.cov_type == "cluster" and groups is None:
+    check_groups(estimator.cov_type, groups)
+
+
+def check_groups(cov_type: CovType | None, groups: Any) -> None:
+    """Refuse clusters that are missing, or not used."""
+    if cov_type == "cluster" and groups is None:
         raise InputError(
             "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
             "from_formula and scan_parquet, with the name of a column of the data"
         )
-    if estimator.cov_type != "cluster" and groups is not None:
+    if cov_type != "cluster" and groups is not None:
         raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -96,6 +96,10 @@ class RURegressor(ObservedRegressor):
     Sahoo, R., Lei, L. and Wager, S. (2022). Learning from a biased sample. arXiv:2209.01754.
     """
 
+    assumes: ClassVar[str] = (
+        "given the features, the outcomes of everyone differ from those of the selected rows by a "
+        "density ratio of at most gamma"
+    )
     loss_: float
     n_parameters_: int
     _network: Network

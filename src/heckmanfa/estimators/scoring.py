@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
@@ -106,6 +107,11 @@ PARAMETERS: dict[str, list[Any]] = {
     "train_rows": [_AT_LEAST_ONE, None],
     # Of baselines.
     "clip": [Interval(Real, 1, None, closed="left")],
+    "trim": [Interval(Real, 0, 0.5, closed="neither"), None],
+    "over": [str, Integral, None],
+    "outcome_model": [HasMethods(["fit", "predict"]), None],
+    "selection_model": [HasMethods(["fit", "predict_proba"]), None],
+    "n_folds": [Interval(Integral, 2, None, closed="left")],
     "gamma": [Interval(Real, 1, None, closed="left")],
     "batch_size": [_AT_LEAST_ONE, None],
 }
@@ -147,6 +153,18 @@ class ScoredModel(BaseEstimator):
         for name, value in parameters.items():
             if name != "self":
                 setattr(self, name, value)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing passes to each method.
+
+        It passes ``selected`` always, ``groups`` with ``cov_type="cluster"``, and others that
+        ``set_fit_request`` or ``set_score_request`` requests.
+        """
+        request: MetadataRequest = super().get_metadata_routing()
+        cov_type = getattr(self, "cov_type", "")
+        if cov_type != "" and request.fit.requests.get("groups") is None:
+            request.fit.add_request(param="groups", alias=cov_type == "cluster")
+        return request
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None

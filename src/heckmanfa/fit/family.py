@@ -189,6 +189,8 @@ class FamilyWords:
     """what a separating feature decides"""
     rows: tuple[str, str] = ("Selected", "Not selected")
     """labels of the rows that are selected, and of the others"""
+    assumes: str = "the errors of both equations are jointly normal"
+    """what is assumed of the errors"""
 
 
 @dataclass(frozen=True, eq=False)

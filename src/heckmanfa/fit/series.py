@@ -144,6 +144,7 @@ SERIES = register(
             model="series model",
             title="Selection model, series in the selection index",
             short="series",
+            assumes="the errors have one distribution, whatever it is, at all features",
             all_features_model="series model",
             naive="least squares",
             naive_short="least squares",

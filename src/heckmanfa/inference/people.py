@@ -341,7 +341,7 @@ class Finder:
         if whole.ordered_classes is None:
             return [()] * len(X)
         names = [said_class(outcome, label) for label in whole.ordered_classes]
-        shares = np.exp(np.asarray(predict_classes(_of_numbers(whole), X, "marginal", "error")))
+        shares = np.exp(np.asarray(predict_classes(of_numbers(whole), X, "marginal", "error")))
         return [tuple(zip(names, map(float, row), strict=True)) for row in shares]
 
     def about(self, *, described: bool) -> str:

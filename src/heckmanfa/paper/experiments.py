@@ -14,10 +14,11 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.datasets import PaperData
 from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
-from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.ru import RURegressor
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanLasso
+from heckmanfa.estimators.weighted import InverseProbabilityWeighted
 from heckmanfa.model.compressed import compress
 from heckmanfa.paper.protocol import (
     Dataset,

@@ -2,11 +2,10 @@
 
 A fact is about the estimates (`words_of_estimates`), about identification
 (`words_of_selection`), a search or an average (`words_of_search`), a treatment
-(`words_of_treatment`), bounds without a model (`words_of_bounds`), or rows and columns
-(`words_of_rows`). Texts hold values of the fact in
-braces. ``{value}``, ``{names}``, ``{title}``, ``{meaning}`` and ``{outcome}`` are always there, and
-so are the words of the model's family, such as ``{correction}``; others are given where the fact is
-decided.
+(`words_of_treatment`), weights (`words_of_weighting`), bounds without a model (`words_of_bounds`),
+or rows and columns (`words_of_rows`). Texts hold values of the fact in braces. ``{value}``,
+``{names}``, ``{title}``, ``{meaning}`` and ``{outcome}`` are always there, and so are the words of
+the model's family, such as ``{correction}``; others are given where the fact is decided.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from heckmanfa.results.words_of_rows import ROWS
 from heckmanfa.results.words_of_search import SEARCH
 from heckmanfa.results.words_of_selection import EXCLUSIONS, IDENTIFICATION
 from heckmanfa.results.words_of_treatment import TREATMENT
+from heckmanfa.results.words_of_weighting import WEIGHTING
 from heckmanfa.text.labels import said_all
 from heckmanfa.text.wording import listed
 
@@ -33,6 +33,7 @@ FACT_WORDS: dict[str, FactWords] = (
     | EXCLUSIONS
     | BOUNDS
     | TREATMENT
+    | WEIGHTING
     | ROWS
     | NUMBERS
 )

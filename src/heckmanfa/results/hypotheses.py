@@ -36,21 +36,10 @@ _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
 def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
     """Test linear restrictions; see `Heckman.wald_test`."""
-    if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
-        hypothesis = ", ".join(map(str, hypothesis))
-    if isinstance(hypothesis, str):
-        names = [prefixed(*term) for term in fit.terms]
-        if not fit.family.has_imr:
-            _refuse_linear_terms(hypothesis, names)
-        matrix, right = read_hypothesis(hypothesis, names)
-    else:
-        matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
-        right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
-        if matrix.shape[1] != len(fit.terms) or len(right) != len(matrix):
-            raise InputError(
-                f"a restriction matrix needs {len(fit.terms)} columns, one for each row of "
-                f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
-            )
+    names = [prefixed(*term) for term in fit.terms]
+    if isinstance(hypothesis, str | list | tuple) and not fit.family.has_imr:
+        _refuse_linear_terms(str(hypothesis), names)
+    matrix, right = restrictions(hypothesis, value, names)
     about_rho = [equation == "errors" and term != "sigma" for equation, term in fit.terms]
     if np.any(matrix[:, about_rho]):
         refuse_test_of_held_rho(fit)
@@ -60,10 +49,6 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
             "fit with rho_range=None to test it"
         )
     refuse_averaged(fit, matrix)
-    if not matrix.any(axis=1).all():
-        raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
-    if np.linalg.matrix_rank(matrix) < len(matrix):
-        raise InputError("the restrictions repeat one another; leave out the redundant ones")
     estimates = estimates_in_order(fit)
     for place in np.flatnonzero(np.isnan(estimates) & matrix.any(axis=0)):
         raise NotIdentifiedError(
@@ -77,6 +62,29 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
     if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
     return test
+
+
+def restrictions(
+    hypothesis: str | ArrayLike, value: ArrayLike | None, names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Read linear restrictions on coefficients of these names, in words or as a matrix."""
+    if isinstance(hypothesis, list | tuple) and all(isinstance(line, str) for line in hypothesis):
+        hypothesis = ", ".join(map(str, hypothesis))
+    if isinstance(hypothesis, str):
+        matrix, right = read_hypothesis(hypothesis, names)
+    else:
+        matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
+        right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
+        if matrix.shape[1] != len(names) or len(right) != len(matrix):
+            raise InputError(
+                f"a restriction matrix needs {len(names)} columns, one for each row of "
+                f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
+            )
+    if not matrix.any(axis=1).all():
+        raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
+    if np.linalg.matrix_rank(matrix) < len(matrix):
+        raise InputError("the restrictions repeat one another; leave out the redundant ones")
+    return matrix, right
 
 
 def _refuse_linear_terms(hypothesis: str, names: Sequence[str]) -> None:

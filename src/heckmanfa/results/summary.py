@@ -187,20 +187,21 @@ def _cells(row: Mapping[object, float]) -> list[str]:
     ]
 
 
-_ROW_WORDS = {
+ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
     "left_out_regressor_missing": "a regressor is missing",
     "left_out_treatment_missing": "the treatment is missing",
     "left_out_zero_weight": "weight zero",
     "left_out_separation": "selection determined exactly",
 }
+"""why rows are left out, by how they are counted"""
 # A fact has so much room for a name or a class of the user's.
 _ROOM = 22
 
 
 def rows_left_out(fit: Fit) -> dict[str, int]:
     """Count the rows left out, by why."""
-    counts, said = fit.row_counts, dict(_ROW_WORDS)
+    counts, said = fit.row_counts, dict(ROW_WORDS)
     said["left_out_separation"] = f"{fit.family.words.separates} determined exactly"
     if fit.family.sees_everyone:
         said["left_out_outcome_missing"] = "the outcome is missing"

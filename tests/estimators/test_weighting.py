@@ -1,0 +1,322 @@
+"""Inverse probability weighting: standard errors, what large weights do, and what is said of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from heckmanfa import InverseProbabilityWeighted, NaiveOLS, scan_parquet
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import (
+    AllObservedWarning,
+    FewClustersWarning,
+    InputError,
+    NotIdentifiedError,
+    UnknownFeatureError,
+)
+
+NAMES = ["age", "educ", "exper", "kids", "income", "city"]
+PREDICTION = ["age", "exper", "kids"]
+
+
+@pytest.fixture
+def frame(simulated):
+    return pd.DataFrame(simulated.X.copy(), columns=NAMES)
+
+
+@pytest.fixture
+def weights():
+    return np.random.default_rng(5).integers(1, 4, 800).astype(float)
+
+
+def moment_conditions(theta, X, places, y, selected, clip):
+    """The probit's and the weighted regression's equations of each row, (n, p + j)."""
+    p = X.shape[1] + 1
+    gamma, beta = theta[:p], theta[p:]
+    Z = np.column_stack([np.ones(len(X)), X])
+    W = np.column_stack([np.ones(len(X)), X[:, places]])
+    chance = norm.cdf(Z @ gamma)
+    probit = (selected - chance) * norm.pdf(Z @ gamma) / (chance * (1 - chance))
+    weight = np.minimum(1 / chance, clip)
+    residual = np.where(selected, y - W @ beta, 0.0)
+    return np.column_stack([Z * probit[:, None], W * (weight * residual)[:, None]])
+
+
+def stacked_covariance(model, X, places, y, selected, *, count, power=1, groups=None, clip=50.0):
+    """The sandwich of the stacked equations, their derivatives taken numerically."""
+    p = X.shape[1] + 1
+    values = model.tidy()["estimate"].to_numpy()
+    theta = np.append(values[-p:], values[:-p])
+    filled = np.where(selected, y, 0.0)
+
+    def summed(theta):
+        return count @ moment_conditions(theta, X, places, filled, selected, clip)
+
+    steps = 1e-5 * np.maximum(np.abs(theta), 1e-2)
+    derivative = np.column_stack(
+        [
+            (summed(theta + step) - summed(theta - step)) / (2 * step.max())
+            for step in np.diag(steps)
+        ]
+    )
+    rows = moment_conditions(theta, X, places, filled, selected, clip)
+    if groups is not None:
+        totals = pd.DataFrame(rows * count[:, None]).groupby(groups).sum().to_numpy()
+        middle = totals.T @ totals * len(totals) / (len(totals) - 1)
+    else:
+        n = count.sum() if power == 1 else len(rows)
+        middle = (rows * count[:, None] ** power).T @ rows * n / (n - 1)
+    bread = np.linalg.inv(derivative)
+    covariance = bread @ middle @ bread.T
+    order = [*range(p, len(theta)), *range(p)]
+    return covariance[np.ix_(order, order)]
+
+
+@pytest.mark.parametrize("clip", [1.6, 50.0])
+@pytest.mark.parametrize("kind", ["plain", "frequency", "sampling", "cluster"])
+def test_standard_errors_are_those_of_the_stacked_equations(kind, clip, frame, simulated, weights):
+    options, given, count, power, groups = {}, {}, np.ones(800), 1, None
+    if kind in ("frequency", "sampling"):
+        options, given = {"weight_kind": kind}, {"sample_weight": weights}
+        count, power = (weights, 1) if kind == "frequency" else (weights / weights.mean(), 2)
+    if kind == "cluster":
+        groups = np.arange(800) // 16
+        options, given = {"cov_type": "cluster"}, {"groups": groups}
+    model = InverseProbabilityWeighted(PREDICTION, clip=clip, **options)
+    model.fit(frame, simulated.y, **given)
+    assert (model.n_clipped_ > 5) == (clip == 1.6)
+    expected = stacked_covariance(
+        *(model, simulated.X, [0, 2, 3], simulated.y, simulated.selected),
+        count=count,
+        power=power,
+        groups=groups,
+        clip=clip,
+    )
+    np.testing.assert_allclose(model.vcov(), expected, rtol=2e-5, atol=1e-9)
+    table = model.tidy(0.9)
+    np.testing.assert_allclose(table["std_error"], np.sqrt(np.diag(expected)), rtol=2e-5)
+    reach = student.ppf(0.95, 49) if kind == "cluster" else norm.ppf(0.95)
+    np.testing.assert_allclose(
+        table["ci_high"] - table["estimate"], reach * table["std_error"], rtol=1e-10
+    )
+    assert table["equation"].tolist() == ["prediction"] * 4 + ["selection"] * 7
+    assert table["term"].tolist() == ["Intercept", *PREDICTION, "Intercept", *NAMES]
+    np.testing.assert_allclose(table["estimate"][1:4], model.coef_[[0, 2, 3]])
+
+
+def test_standard_errors_are_near_those_of_a_bootstrap(simulated):
+    X, y = simulated.X, simulated.y
+    model = InverseProbabilityWeighted([0, 2, 3]).fit(X, y)
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(250):
+        rows = rng.integers(0, len(y), len(y))
+        again = InverseProbabilityWeighted([0, 2, 3]).fit(X[rows], y[rows])
+        draws.append([again.intercept_, *again.coef_[[0, 2, 3]]])
+    spread = np.std(draws, axis=0)
+    np.testing.assert_allclose(model.tidy()["std_error"][:4], spread, rtol=0.2)
+
+
+def test_estimated_probabilities_give_no_larger_errors_than_known_ones():
+    rng = np.random.default_rng(2)
+    n = 4000
+    x = rng.normal(size=n)
+    index = 0.3 + 0.9 * x
+    selected = rng.normal(size=n) < index
+    y = np.where(selected, 1 + x + rng.normal(size=n), np.nan)
+    # The mean of everyone, which the weights alone must balance.
+    model = InverseProbabilityWeighted([], clip=1e6).fit(x[:, None], y)
+    weight = 1 / norm.cdf(index[selected])
+    mean = np.average(y[selected], weights=weight)
+    known = np.sqrt(np.sum((weight * (y[selected] - mean)) ** 2)) / weight.sum()
+    assert model.tidy()["std_error"][0] < 0.95 * known
+    assert model.intercept_ == pytest.approx(1.0, abs=4 * model.tidy()["std_error"][0])
+
+
+def test_clusters_of_one_row_give_robust_errors(frame, simulated):
+    robust = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
+    single = InverseProbabilityWeighted(PREDICTION, cov_type="cluster")
+    single.fit(frame, simulated.y, groups=np.arange(800))
+    np.testing.assert_allclose(single.vcov(), robust.vcov(), rtol=1e-9)
+
+
+def test_frequencies_are_rows_and_the_scale_of_sampling_weights_is_free(frame, simulated, weights):
+    counted = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y, sample_weight=weights)
+    rows = np.repeat(np.arange(800), weights.astype(int))
+    repeated = InverseProbabilityWeighted(PREDICTION).fit(frame.iloc[rows], simulated.y[rows])
+    np.testing.assert_allclose(counted.vcov(), repeated.vcov(), rtol=1e-7)
+    assert counted.effective_rows_ == pytest.approx(repeated.effective_rows_)
+    sampled = InverseProbabilityWeighted(PREDICTION, weight_kind="sampling")
+    first = sampled.fit(frame, simulated.y, sample_weight=weights).vcov()
+    second = sampled.fit(frame, simulated.y, sample_weight=0.37 * weights).vcov()
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+def test_without_missing_outcomes_errors_are_whites(frame, simulated):
+    with pytest.warns(AllObservedWarning):
+        model = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.complete_y)
+    W = np.column_stack([np.ones(800), frame[PREDICTION]])
+    bread = np.linalg.inv(W.T @ W)
+    residual = simulated.complete_y - W @ bread @ W.T @ simulated.complete_y
+    expected = bread @ (W.T * residual**2) @ W @ bread * 800 / 799
+    np.testing.assert_allclose(model.vcov(), expected, rtol=1e-8)
+    assert model.diagnostics().to_frame().empty
+    assert "no outcome is missing" in str(model.summary())
+
+
+# Large weights. -----------------------------------------------------------------------------------
+
+
+def test_overlap_is_what_the_weights_say(frame, simulated, weights):
+    model = InverseProbabilityWeighted(PREDICTION, clip=1.6).fit(
+        frame, simulated.y, sample_weight=weights
+    )
+    s, count = simulated.selected, weights[simulated.selected]
+    index = model.selection_intercept_ + simulated.X[s] @ model.selection_coef_
+    raw = 1 / norm.cdf(index)
+    capped = np.minimum(raw, 1.6)
+    overlap = model.diagnostics().overlap
+    assert overlap.n_rows == count.sum()
+    assert overlap.n_capped == model.n_clipped_ == np.count_nonzero(raw > 1.6)
+    assert overlap.share_capped == pytest.approx(
+        count[raw > 1.6] @ capped[raw > 1.6] / (count @ capped)
+    )
+    worth = (count @ capped) ** 2 / (count @ capped**2)
+    assert model.effective_rows_ == overlap.effective == pytest.approx(worth)
+    assert overlap.largest == model.max_weight_ == pytest.approx(raw.max())
+    assert (overlap.lowest, overlap.highest) == pytest.approx((1 / raw.max(), 1 / raw.min()))
+    # Without a cap, the largest 1% are distinct.
+    free = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y).diagnostics().overlap
+    index = model.fit(frame, simulated.y).selection_intercept_ + simulated.X[s] @ (
+        model.selection_coef_
+    )
+    raw = np.sort(1 / norm.cdf(index))[::-1]
+    most = 0.01 * len(raw)
+    whole = int(most)
+    top = raw[:whole].sum() + (most - whole) * raw[whole]
+    assert free.share_largest == pytest.approx(top / raw.sum(), rel=0.01)
+
+
+def test_trimmed_rows_leave_the_regression_and_are_counted(frame, simulated):
+    plain = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
+    chance = norm.cdf(plain.selection_intercept_ + simulated.X @ plain.selection_coef_)
+    model = InverseProbabilityWeighted(PREDICTION, trim=0.4).fit(frame, simulated.y)
+    s = simulated.selected & (chance >= 0.4)
+    W = np.column_stack([np.ones(s.sum()), frame.loc[s, PREDICTION]])
+    root = 1 / np.sqrt(chance[s])
+    expected = np.linalg.lstsq(W * root[:, None], simulated.y[s] * root, rcond=None)[0]
+    np.testing.assert_allclose([model.intercept_, *model.coef_[[0, 2, 3]]], expected, rtol=1e-8)
+    n = np.count_nonzero(simulated.selected & (chance < 0.4))
+    assert model.n_trimmed_ == n > 0
+    overlap = model.diagnostics().overlap
+    assert overlap.n_low == np.count_nonzero(chance < 0.4)
+    raw = 1 / chance[simulated.selected]
+    assert overlap.share_dropped == pytest.approx(raw[raw > 2.5].sum() / raw.sum())
+    said = str(model.summary())
+    assert f"{overlap.n_low} rows, of which {n} with an outcome" in said
+    assert "below 0.4" in said
+    assert "trimmed rows" in model.diagnostics().to_frame()["diagnostic"].tolist()
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.5, -0.1, 0.9])
+def test_a_trim_outside_its_range_is_refused(trim, frame, simulated):
+    with pytest.raises(InputError, match="trim"):
+        InverseProbabilityWeighted(trim=trim).fit(frame, simulated.y)
+
+
+def test_a_trim_that_leaves_no_row_is_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 1))
+    y = np.where(rng.random(3000) < 0.02, X[:, 0] + rng.normal(size=3000), np.nan)
+    with pytest.raises(InputError, match="leaves no row"):
+        InverseProbabilityWeighted(trim=0.4).fit(X, y)
+
+
+def test_few_rows_with_most_of_the_weight_are_a_problem():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=1500)
+    selected = rng.normal(size=1500) < 0.5 + 2.0 * x
+    y = np.where(selected, x + rng.normal(size=1500), np.nan)
+    model = InverseProbabilityWeighted(clip=1e6).fit(x[:, None], y)
+    verdicts = model.diagnostics().to_frame().set_index("diagnostic")["verdict"]
+    assert verdicts["largest weights"] in ("caution", "problem")
+    assert verdicts["effective sample size"] in ("caution", "problem")
+
+
+def test_rows_unlike_any_with_an_outcome_are_counted(frame, simulated):
+    model = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
+    index = model.selection_intercept_ + simulated.X @ model.selection_coef_
+    seen = index[simulated.selected]
+    share = np.mean((index < seen.min()) | (index > seen.max()))
+    found = model.diagnostics(frame).to_frame().set_index("diagnostic")["value"]
+    assert found["rows beyond the overlap"] == f"{100 * share:.1f}%"
+
+
+# Rows elsewhere, and what is refused. -------------------------------------------------------------
+
+
+def test_files_and_dask_give_the_same_errors(frame, simulated, weights, tmp_path):
+    pytest.importorskip("pyarrow")
+    groups = np.arange(800) // 16
+    model = InverseProbabilityWeighted(PREDICTION, cov_type="cluster", weight_kind="sampling")
+    expected = model.fit(frame, simulated.y, sample_weight=weights, groups=groups)
+    wanted, overlap = expected.vcov(), expected.diagnostics().overlap
+    whole = frame.assign(y=simulated.y, w=weights, g=groups)
+    whole.to_parquet(tmp_path / "rows.parquet", row_group_size=190)
+    rows = scan_parquet(tmp_path / "rows.parquet", "y", sample_weight="w", groups="g")
+    found = model.fit(rows)
+    np.testing.assert_allclose(found.vcov(), wanted, rtol=1e-7, atol=1e-12)
+    assert found.diagnostics().overlap.effective == pytest.approx(overlap.effective)
+    dask = pytest.importorskip("dask.dataframe")
+    lazy = dask.from_pandas(whole, npartitions=3)
+    found = model.fit(lazy[NAMES], lazy["y"], sample_weight=lazy["w"], groups=lazy["g"])
+    np.testing.assert_allclose(found.vcov(), wanted, rtol=1e-7, atol=1e-12)
+
+
+def test_a_wald_test_is_the_quadratic_form_of_the_covariance(frame, simulated):
+    model = InverseProbabilityWeighted(PREDICTION).fit(frame, simulated.y)
+    V = model.vcov().to_numpy()[1:3, 1:3]
+    b = model.coef_[[0, 2]]
+    test = model.wald_test("age = 0, exper = 0")
+    assert test.statistic == pytest.approx(b @ np.linalg.solve(V, b))
+    matrix = np.zeros((1, 11))
+    matrix[0, 5] = 1.0
+    z = model.tidy()["statistic"][5]
+    assert model.wald_test(matrix).statistic == pytest.approx(z**2)
+    assert model.wald_test("selection.age = 0").statistic == pytest.approx(z**2)
+    with pytest.raises(UnknownFeatureError, match="rho"):
+        model.wald_test("rho = 0")
+    with pytest.warns(FewClustersWarning):
+        few = InverseProbabilityWeighted(PREDICTION, cov_type="cluster").fit(
+            frame, simulated.y, groups=np.arange(800) % 3
+        )
+    assert few.tidy()["p_value"].between(0, 1).all()
+    with pytest.raises(NotIdentifiedError, match="rank 2"):
+        few.wald_test("age = 0, exper = 0, kids = 0")
+
+
+def test_covariances_and_clusters_that_cannot_be_are_refused(frame, simulated):
+    fit = InverseProbabilityWeighted
+    with pytest.raises(InputError, match="no classical covariance"):
+        fit(cov_type="classical").fit(frame, simulated.y)
+    with pytest.raises(InputError, match="needs groups"):
+        fit(cov_type="cluster").fit(frame, simulated.y)
+    with pytest.raises(InputError, match="groups"):
+        fit().fit(frame, simulated.y, groups=np.arange(800))
+    with pytest.raises(InputError, match="two groups"):
+        fit(cov_type="cluster").fit(frame, simulated.y, groups=np.zeros(800))
+
+
+def test_a_summary_says_what_is_assumed_and_includes_others():
+    mroz = load_mroz()
+    z = mroz[["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]]
+    model = InverseProbabilityWeighted(["educ", "exper"], clip=4).fit(z, mroz["lwage"])
+    said = str(model.summary(0.9))
+    assert "missing at random" in said
+    assert "90%" in said
+    assert "capped at 4" in said
+    assert f"{model.effective_rows_:.1f}" in said
+    assert "booktabs" not in said
+    assert r"\toprule" in model.summary().to_latex()
+    assert not hasattr(NaiveOLS(), "summary")
