@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_ordered import HeckmanOrdered
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
+    from heckmanfa.estimators.ordered_searches import HeckmanOrderedAverage
     from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.estimators.treatment import TreatmentModel
+    from heckmanfa.estimators.treatment_searches import TreatmentAverage
     from heckmanfa.model.compressed import Compressed, compress
     from heckmanfa.search import training as assignment
 
@@ -32,12 +34,14 @@ __all__ = [
     "HeckmanFA",
     "HeckmanLasso",
     "HeckmanOrdered",
+    "HeckmanOrderedAverage",
     "HeckmanProbit",
     "HeckmanProbitAverage",
     "HeckmanProbitBestSubset",
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
+    "TreatmentAverage",
     "TreatmentModel",
     "__version__",
     "assignment",
@@ -59,12 +63,14 @@ _MODULES = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanOrdered": "heckmanfa.estimators.heckman_ordered",
+    "HeckmanOrderedAverage": "heckmanfa.estimators.ordered_searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "HeckmanProbitAverage": "heckmanfa.estimators.averaged",
     "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
+    "TreatmentAverage": "heckmanfa.estimators.treatment_searches",
     "TreatmentModel": "heckmanfa.estimators.treatment",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
